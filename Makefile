@@ -1,0 +1,28 @@
+# Everything a newcomer needs: `make demo` and `make test`. Each does its own set-up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/uwf demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2
+
+check: $(STAMP)
+	scripts/check
+
+bench: $(STAMP)
+	$(BIN)/python tests/benchmarks/budgets.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,8 @@
+"""Run the command line as ``python -m uwfgit``."""
+
+from __future__ import annotations
+
+from uwfgit.cli.app import run
+
+if __name__ == "__main__":
+    run()

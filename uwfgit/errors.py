@@ -1,0 +1,263 @@
+"""The exception tree; the only place for exception classes.
+
+UwfError
+├─ NotFoundError
+├─ AmbiguousError
+├─ InvalidError
+│  ├─ WorkflowError
+│  ├─ CorruptError
+│  └─ FormatVersionError
+├─ StateError
+├─ RoutingFailedError
+├─ UsageError
+├─ UntrustedError
+├─ ConflictError
+│  ├─ RefConflictError
+│  └─ LockedError
+├─ StoreError
+├─ AgentError
+│  ├─ AgentTimeoutError
+│  └─ OutputError
+└─ ConfigError
+
+Expected outcomes are values; an exception means "cannot go on". Constructors
+take the facts and build one line; ``hint`` says what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with input: where, which rule, what, and how to mend it.
+
+    ``line`` and ``column`` count from 1; ``path`` is dotted
+    (``roles.planner.goal``).
+    """
+
+    code: str
+    message: str
+    hint: str | None = None
+    path: str | None = None
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        place = ":".join(
+            str(part)
+            for part in (self.file, self.line, self.column)
+            if part is not None
+        )
+        where = f"{self.path}: " if self.path else ""
+        return f"{place}: {where}{self.message}" if place else f"{where}{self.message}"
+
+
+class UwfError(Exception):
+    """Root of all errors a user can meet; one line, and a hint."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class NotFoundError(UwfError):
+    """Something was named that is not there."""
+
+    code = "not-found"
+
+    def __init__(self, kind: str, name: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{kind} '{name}' not found", hint=hint)
+        self.kind = kind
+        self.name = name
+
+
+class AmbiguousError(UwfError):
+    """A short name fits several things."""
+
+    code = "ambiguous"
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        candidates: Iterable[str],
+        *,
+        hint: str = "give more characters",
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.candidates = tuple(candidates)
+        shown = ", ".join(self.candidates[:5])
+        more = len(self.candidates) - 5
+        tail = f" and {more} more" if more > 0 else ""
+        super().__init__(f"{kind} '{name}' is ambiguous: {shown}{tail}", hint=hint)
+
+
+class InvalidError(UwfError):
+    """Input that does not hold; carries every problem found."""
+
+    code = "invalid"
+
+    def __init__(
+        self, problems: Iterable[Problem] | str, *, hint: str | None = None
+    ) -> None:
+        if isinstance(problems, str):
+            problems = (Problem(code=self.code, message=problems, hint=hint),)
+        self.problems = tuple(problems)
+        first = self.problems[0]
+        more = len(self.problems) - 1
+        tail = f" (and {more} more)" if more else ""
+        super().__init__(f"{first}{tail}", hint=hint or first.hint)
+
+
+class WorkflowError(InvalidError):
+    """A workflow definition does not hold together."""
+
+    code = "invalid-workflow"
+
+
+class CorruptError(InvalidError):
+    """Stored data fails validation."""
+
+    code = "corrupt"
+
+
+class FormatVersionError(InvalidError):
+    """Data of a newer format than this program knows."""
+
+    code = "format-version"
+
+    def __init__(self, what: str, *, found: str, supported: str) -> None:
+        self.found = found
+        self.supported = supported
+        super().__init__(
+            f"{what} has format {found}, this uwf knows up to {supported}",
+            hint="upgrade uwfgit",
+        )
+
+
+class StateError(UwfError):
+    """The thread's state does not allow the command."""
+
+    code = "state"
+
+
+class RoutingFailedError(UwfError):
+    """The moderator finds no next role."""
+
+    code = "routing"
+
+
+class UsageError(UwfError):
+    """A command was called with words that do not fit."""
+
+    code = "usage"
+
+
+class UntrustedError(UwfError):
+    """A store or thread that this user has not agreed to use."""
+
+    code = "untrusted"
+
+
+class ConflictError(UwfError):
+    """Someone else holds it or won; nothing changed and a retry is safe."""
+
+    code = "conflict"
+
+
+class RefConflictError(ConflictError):
+    """A ref did not hold what its writer expected."""
+
+    code = "ref-conflict"
+
+    def __init__(self, ref: str, *, expected: str | None, actual: str | None) -> None:
+        self.ref = ref
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"ref '{ref}' moved: expected {expected or 'none'}, "
+            f"found {actual or 'none'}",
+            hint="another command changed it; run yours again",
+        )
+
+
+class LockedError(ConflictError):
+    """Another process holds a lock."""
+
+    code = "locked"
+
+    def __init__(self, what: str, *, holder: str | None = None) -> None:
+        self.what = what
+        self.holder = holder
+        by = f" by {holder}" if holder else ""
+        super().__init__(f"{what} is held{by}", hint="wait for it or try again")
+
+
+class StoreError(UwfError):
+    """The store cannot be used: permissions, disk, or a git it cannot read."""
+
+    code = "store"
+
+
+class AgentError(UwfError):
+    """An agent or model failed."""
+
+    code = "agent"
+
+    def __init__(
+        self, message: str, *, role: str = "", agent: str = "", hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.role = role
+        self.agent = agent
+
+
+class AgentTimeoutError(AgentError):
+    """An agent was silent, or busy, for longer than its limit."""
+
+    code = "agent-timeout"
+
+
+class OutputError(AgentError):
+    """A reply did not satisfy the role's schema."""
+
+    code = "output"
+
+    def __init__(
+        self, problems: Iterable[Problem], *, role: str = "", agent: str = ""
+    ) -> None:
+        self.problems = tuple(problems)
+        text = "; ".join(str(problem) for problem in self.problems)
+        super().__init__(text, role=role, agent=agent)
+
+
+class ConfigError(UwfError):
+    """A configuration file holds something it may not."""
+
+    code = "config"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: Path | str | None = None,
+        key: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = ": ".join(str(part) for part in (source, key) if part is not None)
+        super().__init__(f"{where}: {message}" if where else message, hint=hint)
+        self.source = source
+        self.key = key

@@ -1,0 +1,64 @@
+"""Names of things: oids, hashes, thread ids; the only place that parses them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NewType
+
+from ulid import ULID
+
+Oid = NewType("Oid", str)
+"""A git object id: 40 lower-case hex digits."""
+Hash = NewType("Hash", str)
+"""uwf's content hash: 13 Crockford base-32 characters, upper case."""
+ThreadId = NewType("ThreadId", str)
+"""An upper-case canonical ULID."""
+
+ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+HASH_SHAPE: Final = r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}"
+_HASH = re.compile(HASH_SHAPE, re.ASCII)
+_THREAD = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
+_OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
+
+
+def find_hash(text: str) -> Hash | None:
+    """Read a hash in either case; ``None`` when the text has another shape."""
+    upper = text.upper() if len(text) == 13 and text.isascii() else ""  # noqa: PLR2004 - the hash's length
+    return Hash(upper) if _HASH.fullmatch(upper) else None
+
+
+def is_hash(text: str) -> bool:
+    """Tell whether the text is a hash as uwf prints it (upper case)."""
+    return _HASH.fullmatch(text) is not None
+
+
+def find_thread_id(text: str) -> ThreadId | None:
+    """Read a whole thread id in either case; ``None`` for another shape."""
+    upper = text.upper()
+    return ThreadId(upper) if _THREAD.fullmatch(upper) else None
+
+
+def is_thread_id(text: str) -> bool:
+    """Tell whether the text is a canonical upper-case ULID."""
+    return _THREAD.fullmatch(text) is not None
+
+
+def is_oid(text: str) -> bool:
+    """Tell whether the text is a full lower-case sha1 oid."""
+    return _OID.fullmatch(text) is not None
+
+
+def format_hash(value: int) -> Hash:
+    """Write a 64-bit value as 13 base-32 characters, most significant first."""
+    digits = [ALPHABET[(value >> shift) & 31] for shift in range(60, -1, -5)]
+    return Hash("".join(digits))
+
+
+def mint_thread_id(now_ms: int, randomness: bytes) -> ThreadId:
+    """Make a ULID of a time (ms since 1970) and ten random bytes."""
+    return ThreadId(str(ULID.from_bytes(now_ms.to_bytes(6) + randomness)))
+
+
+def thread_time_ms(thread: ThreadId) -> int:
+    """Give the time a thread id carries, in ms since 1970."""
+    return ULID.from_str(thread).milliseconds
