@@ -1,0 +1,228 @@
+"""The one door to the git binary; nothing else starts git.
+
+Whoever calls names the repository: what the environment says about one is
+taken away, and hooks, fsmonitor and ``ext::`` addresses run nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import StoreError, UsageError
+
+_OPTIONS: Final = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "protocol.ext.allow=never",
+)
+# What belongs to the user and not to a repository. All other GIT_* variables
+# can point git at another repository, or into it (rev-parse --local-env-vars),
+# and new ones appear with new versions: hence a list of what stays.
+_KEPT: Final = frozenset(
+    {
+        "GIT_ALLOW_PROTOCOL",
+        "GIT_ASKPASS",
+        "GIT_ATTR_NOSYSTEM",
+        "GIT_AUTHOR_DATE",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_AUTHOR_NAME",
+        "GIT_COMMITTER_DATE",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CURL_VERBOSE",
+        "GIT_EDITOR",
+        "GIT_EXEC_PATH",
+        "GIT_PAGER",
+        "GIT_PROGRESS_DELAY",
+        "GIT_PROTOCOL_FROM_USER",
+        "GIT_PROXY_COMMAND",
+        "GIT_SEQUENCE_EDITOR",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+        "GIT_TERMINAL_PROMPT",
+    }
+)
+_KEPT_PREFIXES: Final = ("GIT_TRACE", "GIT_HTTP_", "GIT_SSL_", "GIT_PROXY_SSL_")
+_QUARANTINE: Final = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_QUARANTINE_PATH",
+    }
+)
+_SIGNAL_BASE: Final = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitResult:
+    """How git ended and what it wrote; a failure is a value."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def text(self) -> str:
+        """Standard output, without the line end."""
+        return self.stdout.decode("utf-8", "replace").rstrip("\n")
+
+    @property
+    def complaint(self) -> str:
+        """The last line of standard error, or the exit code."""
+        lines = self.stderr.decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1] if said else f"git exited with {self.code}"
+
+
+def find_git(environment: Mapping[str, str]) -> Path | None:
+    """Find the git binary on the PATH of ``environment``; without one, there is none.
+
+    A relative entry counts for nothing.
+    """
+    entries = environment.get("PATH", "").split(os.pathsep)
+    # The working folder may be a stranger's.
+    path = os.pathsep.join(entry for entry in entries if os.path.isabs(entry))  # noqa: PTH117 - text, not a Path
+    found = shutil.which("git", path=path) if path else None
+    return Path(found) if found else None
+
+
+def run_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    input: bytes | None = None,  # noqa: A002 - subprocess's own word
+    capture: bool = True,
+    keep_quarantine: bool = False,
+    timeout: float | None = None,
+) -> GitResult:
+    """Run git on one repository and wait for it.
+
+    Args:
+        args: The command and its arguments. Names and addresses that come
+            from elsewhere stand after ``--`` and passed ``check_operand``.
+        git_dir: The repository. Git's own check of its owner is off then, so
+            it must have passed ours. ``None``: the one around ``cwd``, whose
+            owner git checks.
+        capture: Without it, git writes to this process's own streams.
+        keep_quarantine: Let a receiving git's object folders through; only
+            for the pre-receive hook.
+        timeout: Seconds, after which git is killed.
+
+    Raises:
+        StoreError: There is no git binary, or it took too long.
+    """
+    stream = subprocess.PIPE if capture else None
+    try:
+        done = subprocess.run(  # noqa: S603 - the one door
+            _command(args, git_dir=git_dir, environment=environment),
+            env=clean_environment(environment, keep_quarantine=keep_quarantine),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL if input is None else None,
+            input=input,
+            stdout=stream,
+            stderr=stream,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise StoreError(f"git {args[0]} took longer than {timeout:g} s") from exc
+    except OSError as exc:
+        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+    return GitResult(
+        code=_exit_code(done.returncode),
+        stdout=done.stdout or b"",
+        stderr=done.stderr or b"",
+    )
+
+
+def pass_to_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+) -> int:
+    """Run git with this process's own streams; return what it exits with.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - the one door
+            _command(args, git_dir=git_dir, environment=environment),
+            env=clean_environment(environment),
+            cwd=cwd,
+            check=False,
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot run git: {exc.strerror}") from exc
+    return _exit_code(done.returncode)
+
+
+def clean_environment(
+    environment: Mapping[str, str], *, keep_quarantine: bool = False
+) -> dict[str, str]:
+    """Give the environment git gets: the user's, without any repository's."""
+    cleaned = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("GIT_")
+        or name in _KEPT
+        or name.startswith(_KEPT_PREFIXES)
+        or (keep_quarantine and name in _QUARANTINE)
+    }
+    if "GIT_ALLOW_PROTOCOL" in cleaned:
+        # It beats protocol.ext.allow=never.
+        protocols = cleaned["GIT_ALLOW_PROTOCOL"].split(":")
+        cleaned["GIT_ALLOW_PROTOCOL"] = ":".join(p for p in protocols if p != "ext")
+    cleaned["GIT_NO_REPLACE_OBJECTS"] = "1"
+    # A missing object must not make git fetch it, by whatever command a
+    # repository's config names for that.
+    cleaned["GIT_NO_LAZY_FETCH"] = "1"
+    return cleaned
+
+
+def check_operand(text: str) -> str:
+    """Give back a name or address that git cannot take for more than that.
+
+    Raises:
+        UsageError: It starts with ``-``, or is an address that runs a command.
+    """
+    if text.startswith("-"):
+        raise UsageError(f"'{text}' starts with '-': not a name or address")
+    if text.lower().startswith(("ext::", "fd::")):
+        raise UsageError(f"'{text}' is an address that runs a command")
+    return text
+
+
+def _command(
+    args: Sequence[str], *, git_dir: Path | None, environment: Mapping[str, str]
+) -> list[str]:
+    git = find_git(environment)
+    if git is None:
+        raise StoreError(
+            "git is not installed, or not on your PATH",
+            hint="install git 2.25 or later",
+        )
+    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
+    return [str(git), *_OPTIONS, *where, *args]
+
+
+def _exit_code(returncode: int) -> int:
+    """Tell an end by a signal the way a shell does."""
+    return returncode if returncode >= 0 else _SIGNAL_BASE - returncode

@@ -1,0 +1,91 @@
+"""Where things stand in git: ref names and tree paths (pure)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
+from uwfgit.store.canonical import TEXT_TYPE
+
+HEAD_REF: Final = "refs/heads/main"
+THREAD_PREFIX: Final = "refs/heads/thread/"
+WORKFLOW_PREFIX: Final = "refs/heads/workflow/"
+KEEP_REF: Final = "refs/uwf/keep"
+TRASH_PREFIX: Final = "refs/uwf/trash/"
+
+STATE_FILE: Final = "thread.json"
+WORKFLOW_FILE: Final = "workflow.yaml"
+TASK_FILE: Final = "TASK.md"
+OUTPUT_FILE: Final = "output.md"
+PROMPT_FILE: Final = "prompt.md"
+HISTORY: Final = "history"
+NODES: Final = "nodes"
+START_NODES: Final = "nodes/start"
+ATTEMPTS: Final = "attempts"
+REPLACED: Final = "replaced"
+LINKS: Final = "links"
+
+_BUCKET = 100
+_NODE_NAME = re.compile(
+    rf"(?P<hash>{HASH_SHAPE})\.(?P<type>{HASH_SHAPE})\.(?P<suffix>json|md)", re.ASCII
+)
+_STEP_NAME = re.compile(
+    r"(?P<number>[0-9]{5})-(?P<role>[A-Za-z][A-Za-z0-9_-]{0,63})", re.ASCII
+)
+_WORKFLOW_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
+
+
+def thread_ref(thread: ThreadId) -> str:
+    """Name the branch of a thread."""
+    return THREAD_PREFIX + thread
+
+
+def workflow_ref(name: str) -> str:
+    """Name the branch of a registered workflow."""
+    return WORKFLOW_PREFIX + name
+
+
+def find_ref_thread(ref: str) -> ThreadId | None:
+    """Read the thread a branch is for; ``None`` for any other ref."""
+    name = ref.removeprefix(THREAD_PREFIX)
+    return ThreadId(name) if name != ref and is_thread_id(name) else None
+
+
+def is_workflow_name(name: str) -> bool:
+    """Tell whether a workflow may have this name."""
+    return _WORKFLOW_NAME.fullmatch(name) is not None
+
+
+def thread_folder(thread: ThreadId) -> str:
+    """Name the one folder that the commits of a thread change."""
+    return f"threads/{thread}"
+
+
+def bucket(number: int) -> str:
+    """Name the folder that holds a step's folder, a hundred steps each."""
+    return f"{number // _BUCKET:03d}"
+
+
+def step_folder(number: int, role: str) -> str:
+    """Name the folder of what people read of a step, within the thread's."""
+    return f"{HISTORY}/{bucket(number)}/{number:05d}-{role}"
+
+
+def nodes_folder(number: int) -> str:
+    """Name the folder of a step's nodes, within the thread's."""
+    return f"{NODES}/{bucket(number)}/{number:05d}"
+
+
+def find_step_name(name: str) -> tuple[int, str] | None:
+    """Read number and role off a step folder's own name."""
+    match = _STEP_NAME.fullmatch(name)
+    return (int(match["number"]), match["role"]) if match else None
+
+
+def find_node_name(name: str) -> tuple[Hash, Hash] | None:
+    """Read hash and type off a node's file name."""
+    match = _NODE_NAME.fullmatch(name)
+    if match is None or (match["suffix"] == "md") != (match["type"] == TEXT_TYPE):
+        return None
+    return Hash(match["hash"]), Hash(match["type"])

@@ -1,0 +1,201 @@
+"""Advisory locks on files; the only place that calls flock.
+
+The kernel frees a lock when its holder dies, so there are no stale markers and
+no recycled pids. The file stays; while an exclusive holder lives its record
+stands inside. Child processes do not inherit a lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import LockedError, StoreError
+
+if sys.platform != "win32":
+    import fcntl
+
+_PAUSE: Final = 0.01
+_RECORD_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who holds a lock: process, machine, command, and since when (ms)."""
+
+    pid: int
+    host: str
+    command: str
+    since: int
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} on {self.host} ({self.command})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """A lock that is held; ``previous`` is a holder that died holding it."""
+
+    path: Path
+    previous: Holder | None = None
+
+    @property
+    def previous_died(self) -> bool:
+        """Whether the last holder did not let go by itself."""
+        return self.previous is not None
+
+
+@contextmanager
+def lock(
+    path: Path,
+    *,
+    command: str,
+    wait: float = 0.5,
+    shared: bool = False,
+    what: str | None = None,
+) -> Iterator[Lock]:
+    """Hold the lock at ``path`` for the length of the block.
+
+    The file and its folder are made when missing. Shared holders exclude only
+    exclusive ones, and leave no record. A lock is not re-entrant.
+
+    Args:
+        command: What the holder does, for whoever meets the lock.
+        wait: Seconds to try for; 0 tries once. A reader that probes at that
+            instant may make a single try fail.
+        what: Name of the locked thing in the error; the file's by default.
+
+    Raises:
+        LockedError: Someone else held it all the time; names the holder.
+        StoreError: The platform has no flock, or the file cannot be made.
+    """
+    name = what or f"lock '{path.name}'"
+    descriptor = _acquire(path, shared=shared, wait=wait, name=name)
+    try:
+        previous = None if shared else _read_record(descriptor)
+        if not shared:
+            _write_record(descriptor, command)
+        try:
+            yield Lock(path=path, previous=previous)
+        finally:
+            # Emptied before it is let go: a record found by the next taker
+            # means that its writer died.
+            if not shared:
+                os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def read_holder(path: Path) -> Holder | None:
+    """Tell who holds the lock at ``path`` exclusively; ``None`` for nobody.
+
+    Costs one ``stat`` for a lock that is free; never waits, never writes.
+
+    Raises:
+        StoreError: The platform has no flock.
+    """
+    try:
+        if path.stat().st_size == 0:
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        if _try_lock(descriptor, shared=True):
+            return None
+        return _read_record(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(path: Path, *, shared: bool, wait: float, name: str) -> int:
+    deadline = time.monotonic() + wait
+    while True:
+        descriptor = _open(path)
+        try:
+            taken = _try_lock(descriptor, shared=shared)
+            if taken and _is_current(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        holder = None if taken else _read_record(descriptor)
+        os.close(descriptor)
+        if not taken and time.monotonic() >= deadline:
+            raise LockedError(name, holder=str(holder) if holder else None)
+        time.sleep(_PAUSE)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
+    except OSError as exc:
+        reason = exc.strerror or str(exc)
+        raise StoreError(f"cannot open lock file '{path}': {reason}") from exc
+
+
+def _try_lock(descriptor: int, *, shared: bool) -> bool:
+    if sys.platform == "win32":
+        raise StoreError(
+            "file locks (flock) are not available here",
+            hint="uwf runs on Linux and macOS",
+        )
+    mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except OSError as exc:
+        if exc.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise StoreError(
+            f"this file system has no locks: {exc.strerror}",
+            hint="keep the store on a local disk",
+        ) from exc
+    return True
+
+
+def _is_current(descriptor: int, path: Path) -> bool:
+    # Someone may have removed the file between open and flock; a lock on a
+    # file without a name excludes nobody.
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _read_record(descriptor: int) -> Holder | None:
+    data = os.pread(descriptor, _RECORD_BYTES, 0)
+    if not data:
+        return None
+    try:
+        record = json.loads(data)
+        return Holder(
+            pid=int(record["pid"]),
+            host=str(record["host"]),
+            command=str(record["command"]),
+            since=int(record["since"]),
+        )
+    except (ValueError, TypeError, KeyError):
+        # A holder killed while it wrote still counts as one.
+        return Holder(pid=0, host="unknown", command="unknown", since=0)
+
+
+def _write_record(descriptor: int, command: str) -> None:
+    record = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "command": command[:500],
+        "since": time.time_ns() // 1_000_000,
+    }
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(record).encode("ascii", "replace"), 0)

@@ -1,0 +1,294 @@
+"""What commits add: nodes, steps and states, read off raw trees and commits.
+
+Trees are compared as bytes and entered only where they differ, so a commit
+costs the same however long its thread is. Every object is read through
+:class:`Reader`; one that cannot be read ends only the ref it belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from uwfgit.constants import MAX_STATE_BYTES, MAX_TREE_ENTRIES
+from uwfgit.errors import CorruptError
+from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
+from uwfgit.store import layout
+from uwfgit.store.canonical import TEXT_TYPE
+
+NodeKey = tuple[bytes, bytes, bytes]
+"""Hash and type in ASCII, and the raw oid."""
+StepKey = tuple[str, str]
+"""Hash, and the thread in whose folder the step stands."""
+
+_NAME = (
+    rf"({HASH_SHAPE})\."
+    rf"({TEXT_TYPE}(?=\.md\0)|(?!{TEXT_TYPE}){HASH_SHAPE}(?=\.json\0))\.(?:md|json)"
+)
+_ENTRY = re.compile(
+    rf"(?:100644 {_NAME}|40000 ([^\0]+)|[0-7]+ [^\0]+)\0(.{{20}})".encode(), re.DOTALL
+)
+_FILE = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_COMMIT = re.compile(rb"tree ([0-9a-f]{40})\n(?:parent ([0-9a-f]{40})\n)?")
+_TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
+_NUMBER = re.compile(rb"[0-9]{5}")
+_MAX_TREE_BYTES: Final = MAX_TREE_ENTRIES * 300
+_CACHED_TREES: Final = 512
+_DEPTH_BELOW_NODES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RawCommit:
+    """What the lookup needs of a commit; raw oids."""
+
+    oid: bytes
+    tree: bytes
+    parent: bytes | None
+    node: str | None
+    """The node its trailer names: a hint, the tree counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads raw objects; keeps the last trees, which the next commit compares to."""
+
+    odb: pygit2.Odb
+    trees: dict[bytes, bytes] = field(default_factory=dict)
+
+    def read_commit(self, oid: bytes) -> RawCommit:
+        """Give tree and first parent of a commit."""
+        data = self._read(oid, ObjectType.COMMIT)
+        match = _COMMIT.match(data)
+        if match is None:
+            raise CorruptError(f"object {oid.hex()} is no commit")
+        tree, parent = match.groups()
+        node = _TRAILER.search(data, data.rfind(b"\n\n") + 1)
+        return RawCommit(
+            oid,
+            bytes.fromhex(tree.decode()),
+            bytes.fromhex(parent.decode()) if parent else None,
+            node[1].decode() if node else None,
+        )
+
+    def read_tree(self, oid: bytes) -> bytes:
+        """Give the raw bytes of a tree."""
+        data = self.trees.get(oid)
+        if data is None:
+            data = self._read(oid, ObjectType.TREE)
+            if len(data) > _MAX_TREE_BYTES:
+                raise CorruptError(f"tree {oid.hex()} is too wide")
+            if len(self.trees) >= _CACHED_TREES:
+                self.trees.clear()
+            self.trees[oid] = data
+        return data
+
+    def read_blob(self, oid: bytes, *, limit: int) -> bytes:
+        """Give the bytes of a blob whose size was checked first."""
+        try:
+            _, size = self.odb.read_header(pygit2.Oid(raw=oid))
+        except (KeyError, ValueError, OSError, pygit2.GitError) as exc:
+            raise CorruptError(f"object {oid.hex()} cannot be read") from exc
+        if size > limit:
+            raise CorruptError(f"object {oid.hex()} has {size} bytes")
+        return self._read(oid, ObjectType.BLOB)
+
+    def _read(self, oid: bytes, expected: ObjectType) -> bytes:
+        try:
+            kind, data = self.odb.read(pygit2.Oid(raw=oid))
+        except (KeyError, ValueError, OSError, pygit2.GitError) as exc:
+            raise CorruptError(f"object {oid.hex()} cannot be read") from exc
+        if kind != expected:
+            raise CorruptError(f"object {oid.hex()} is no {expected.name.lower()}")
+        return data
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """Rows gathered from commits, until they are written."""
+
+    nodes: set[NodeKey] = field(default_factory=set)
+    steps: dict[StepKey, tuple[bytes, int]] = field(default_factory=dict)
+
+
+def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
+    """Give the text of ``thread.json`` at a tip; ``None`` when it cannot be read."""
+    try:
+        oid = reader.read_commit(tip).tree
+        for name in ("threads", thread):
+            oid = _find_entry(reader, oid, name, b"40000")
+        oid = _find_entry(reader, oid, layout.STATE_FILE, b"100644")
+        return reader.read_blob(oid, limit=MAX_STATE_BYTES).decode()
+    except (CorruptError, UnicodeDecodeError):
+        return None
+
+
+def _find_entry(reader: Reader, tree: bytes, name: str, mode: bytes) -> bytes:
+    wanted = name.encode()
+    for found_mode, found, oid in _FILE.findall(reader.read_tree(tree)):
+        if found == wanted and found_mode == mode:
+            return bytes(oid)
+    raise CorruptError(f"tree {tree.hex()} has no {name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Commits of a ref by first parents, oldest first."""
+
+    commits: tuple[RawCommit, ...]
+    base: bytes | None
+    """The commit the oldest one stands on; ``None`` at a root."""
+    is_whole: bool
+    """Whether the walk got to where it should stop or to a root."""
+
+
+def read_chain(reader: Reader, tip: bytes, stop: Callable[[bytes], bool]) -> Chain:
+    """Walk first parents from ``tip`` down to a commit that ``stop`` accepts."""
+    commits: list[RawCommit] = []
+    oid: bytes | None = tip
+    is_whole = True
+    while oid is not None and not stop(oid):
+        try:
+            commits.append(reader.read_commit(oid))
+        except CorruptError:
+            is_whole = False
+            break
+        oid = commits[-1].parent
+    return Chain(commits=tuple(reversed(commits)), base=oid, is_whole=is_whole)
+
+
+def collect_chain(
+    reader: Reader, chain: Chain, found: Found, *, step_type: Hash
+) -> None:
+    """Add what each commit of a chain adds, as far as it can be read."""
+    before = _find_tree(reader, chain.base) if chain.commits else None
+    for commit in chain.commits:
+        for path, rows in find_added(reader, before, commit.tree):
+            found.nodes.update(rows)
+            # What an unreadable base held already cannot be told apart.
+            if before is not None or commit.parent is None:
+                _collect_steps(found, path, rows, commit.oid, step_type)
+        before = commit.tree
+
+
+def _find_tree(reader: Reader, commit: bytes | None) -> bytes | None:
+    try:
+        return None if commit is None else reader.read_commit(commit).tree
+    except CorruptError:
+        return None
+
+
+def _collect_steps(
+    found: Found,
+    path: tuple[bytes, ...],
+    rows: list[NodeKey],
+    commit: bytes,
+    step_type: Hash,
+) -> None:
+    for step, thread, number in find_steps(path, rows, step_type):
+        found.steps.setdefault((step, thread), (commit, number))
+
+
+def find_steps(
+    path: tuple[bytes, ...], rows: list[NodeKey], step_type: Hash
+) -> list[tuple[str, str, int]]:
+    """Give hash, thread and number of the steps in one folder of nodes."""
+    wanted = step_type.encode()
+    steps = [row[0].decode() for row in rows if row[1] == wanted]
+    number = _find_number(path) if steps else None
+    if number is None:
+        return []
+    return [(step, path[1].decode(), number) for step in steps]
+
+
+def _find_number(path: tuple[bytes, ...]) -> int | None:
+    match path:
+        case (b"threads", _, b"nodes", bucket, name) if _NUMBER.fullmatch(name):
+            number = int(name)
+            return number if layout.bucket(number).encode() == bucket else None
+        case _:
+            return None
+
+
+def find_added(
+    reader: Reader, old: bytes | None, new: bytes, *, seen: set[bytes] | None = None
+) -> Iterator[tuple[tuple[bytes, ...], list[NodeKey]]]:
+    """Give the nodes a root tree has beyond an older one, folder by folder.
+
+    Nodes count below a ``nodes`` folder of a thread, of a workflow, or of the
+    root (keep), at most two levels deep. A folder that cannot be read is empty.
+
+    Args:
+        seen: Trees not to enter again; those entered are added.
+    """
+    skipped = set() if seen is None else seen
+    stack: list[tuple[tuple[bytes, ...], bytes | None, bytes]] = [((), old, new)]
+    while stack:
+        path, old, new = stack.pop()
+        rows, folders = _compare(
+            _read_or_empty(reader, old), _read_or_empty(reader, new)
+        )
+        if rows and b"nodes" in path:
+            yield path, rows
+        stack.extend(
+            ((*path, name), below, oid)
+            for name, below, oid in folders
+            if oid not in skipped and _leads_to_nodes(path, name)
+        )
+        skipped.add(new)
+
+
+def holds_node(reader: Reader, tip: bytes, wanted: tuple[bytes, bytes]) -> bool:
+    """Tell whether a commit's tree holds a node: its hash, and its blob's oid."""
+    tree = _find_tree(reader, tip)
+    return tree is not None and any(
+        (node, oid) == wanted
+        for _, rows in find_added(reader, None, tree)
+        for node, _, oid in rows
+    )
+
+
+def _read_or_empty(reader: Reader, tree: bytes | None) -> bytes:
+    try:
+        return b"" if tree is None else reader.read_tree(tree)
+    except CorruptError:
+        return b""
+
+
+def _compare(
+    before: bytes, after: bytes
+) -> tuple[list[NodeKey], list[tuple[bytes, bytes | None, bytes]]]:
+    """Give new nodes, and new or changed folders with the oid they had."""
+    known: dict[bytes, bytes] = {}
+    if after.startswith(before):
+        # The usual case in the widest trees: a step appended to its bucket.
+        entries = _ENTRY.findall(after, len(before))
+    else:
+        earlier = _ENTRY.findall(before)
+        known = {name: oid for _, _, name, oid in earlier if name}
+        skipped = set(earlier)
+        entries = [entry for entry in _ENTRY.findall(after) if entry not in skipped]
+    return (
+        [(node, kind, oid) for node, kind, _, oid in entries if node],
+        [(name, known.get(name), oid) for _, _, name, oid in entries if name],
+    )
+
+
+def _leads_to_nodes(path: tuple[bytes, ...], name: bytes) -> bool:
+    match path:
+        case ():
+            return name in (b"threads", b"workflows", b"nodes")
+        case (b"threads",):
+            return is_thread_id(name.decode(errors="replace"))
+        case (b"workflows",):
+            return layout.is_workflow_name(name.decode(errors="replace"))
+        case (b"threads" | b"workflows", _):
+            return name == b"nodes"
+        case (b"nodes", *below) | (_, _, b"nodes", *below):
+            return len(below) < _DEPTH_BELOW_NODES
+        case _:
+            return False

@@ -1,0 +1,253 @@
+"""Bring the lookup's tables up to what the refs say.
+
+The ref table is the snapshot: what the other tables were filled from. While
+``stale`` is set only refs and threads are kept; nodes and steps are then filled
+whole, by :mod:`uwfgit.store.lookup_whole`, when someone asks for one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uwfgit.errors import CorruptError
+from uwfgit.ids import Hash
+from uwfgit.store import layout, refscan
+from uwfgit.store.lookup_db import (
+    insert_nodes,
+    insert_steps,
+    read_meta,
+    write,
+    write_meta,
+)
+from uwfgit.store.lookup_fill import (
+    Found,
+    Reader,
+    collect_chain,
+    find_added,
+    read_chain,
+    read_state,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the rows come from."""
+
+    path: Path
+    reader: Reader
+    step_type: Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    oid: bytes
+    loose: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Changes:
+    """How the refs differ from the snapshot."""
+
+    moved: Mapping[str, tuple[bytes | None, _Target]] = field(default_factory=dict)
+    """Old target, and the new one, of each ref that is new or has moved."""
+    repacked: Mapping[str, _Target] = field(default_factory=dict)
+    """Refs that are only stored in another way."""
+    gone: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.moved or self.repacked or self.gone)
+
+
+def sync(db: sqlite3.Connection, source: Source) -> None:
+    """Notice every ref that moved, came or went since the last time.
+
+    Costs four ``stat`` when nothing did, for longer than the file system's
+    clock needs to show it.
+    """
+    fingerprint = refscan.read_fingerprint(source.path)
+    if _is_unchanged(read_meta(db), fingerprint):
+        return
+    with write(db):
+        changes = _find_changes(db, source, read_meta(db), fingerprint)
+        _apply(db, source, changes)
+        write_meta(
+            db,
+            {"loose": fingerprint.loose or "", "packed": fingerprint.packed or ""},
+        )
+
+
+def is_synced(db: sqlite3.Connection, source: Source) -> bool:
+    """Tell whether the tables are what the refs say; writes nothing."""
+    meta = read_meta(db)
+    fingerprint = refscan.read_fingerprint(source.path)
+    if meta.get("stale") != "0":
+        return False
+    return _is_unchanged(meta, fingerprint) or not _find_changes(
+        db, source, meta, fingerprint
+    )
+
+
+def sync_ref(
+    db: sqlite3.Connection, source: Source, ref: str, target: bytes | None
+) -> None:
+    """Notice that one ref moved; every other is left for :func:`sync`.
+
+    The fingerprint stays that of the last whole comparison, so the next one
+    looks at all refs again.
+    """
+    with write(db):
+        row = db.execute("SELECT oid FROM ref WHERE name = ?", (ref,)).fetchone()
+        old = row[0] if row else None
+        if target is None:
+            gone = frozenset({ref}) if row else frozenset()
+            _apply(db, source, _Changes(gone=gone))
+        elif target != old:
+            moved = {ref: (old, _Target(oid=target, loose=True))}
+            _apply(db, source, _Changes(moved=moved))
+
+
+def _is_unchanged(meta: Mapping[str, str], fingerprint: refscan.Fingerprint) -> bool:
+    return None not in (fingerprint.loose, fingerprint.packed) and (
+        meta.get("loose"),
+        meta.get("packed"),
+    ) == (fingerprint.loose, fingerprint.packed)
+
+
+def _find_changes(
+    db: sqlite3.Connection,
+    source: Source,
+    meta: Mapping[str, str],
+    fingerprint: refscan.Fingerprint,
+) -> _Changes:
+    loose = {
+        name: _Target(oid=oid, loose=True)
+        for name, oid in refscan.read_loose(source.path).items()
+    }
+    if fingerprint.packed is not None and fingerprint.packed == meta.get("packed"):
+        names = {name for (name,) in db.execute("SELECT name FROM ref WHERE loose")}
+        if names <= loose.keys():
+            # The packed refs are those of the snapshot, and none of them has
+            # come to light behind a loose one that went.
+            return _compare(_read_snapshot(db, loose), loose)
+    packed = {
+        name: _Target(oid=oid, loose=False)
+        for name, oid in refscan.read_packed(source.path).items()
+    }
+    snapshot = _read_snapshot(db, None)
+    gone = frozenset(snapshot.keys() - packed.keys() - loose.keys())
+    changes = _compare(snapshot, packed | loose)
+    return _Changes(moved=changes.moved, repacked=changes.repacked, gone=gone)
+
+
+def _read_snapshot(
+    db: sqlite3.Connection, names: Iterable[str] | None
+) -> dict[str, tuple[bytes, int]]:
+    query = "SELECT name, oid, loose FROM ref"
+    if names is None:
+        rows = db.execute(query).fetchall()
+    else:
+        found = (
+            db.execute(f"{query} WHERE name = ?", (name,)).fetchone() for name in names
+        )
+        rows = [row for row in found if row]
+    return {name: (oid, loose) for name, oid, loose in rows}
+
+
+def _compare(
+    snapshot: Mapping[str, tuple[bytes, int]], refs: Mapping[str, _Target]
+) -> _Changes:
+    moved: dict[str, tuple[bytes | None, _Target]] = {}
+    repacked = {}
+    for name, target in refs.items():
+        old, loose = snapshot.get(name, (None, 0))
+        if old != target.oid:
+            moved[name] = (old, target)
+        elif loose != target.loose:
+            repacked[name] = target
+    return _Changes(moved=moved, repacked=repacked)
+
+
+def _apply(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+    if not changes:
+        return
+    stale = read_meta(db).get("stale") != "0"
+    if not stale:
+        stale = bool(changes.gone) or not _add_rows(db, source, changes)
+    _write_refs(db, changes)
+    _write_threads(db, source, changes)
+    if stale:
+        write_meta(db, {"stale": "1"})
+
+
+def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
+    targets = {name: target for name, (_, target) in changes.moved.items()}
+    db.executemany(
+        "INSERT OR REPLACE INTO ref VALUES (?, ?, ?)",
+        (
+            (name, target.oid, int(target.loose))
+            for name, target in (targets | dict(changes.repacked)).items()
+        ),
+    )
+    db.executemany("DELETE FROM ref WHERE name = ?", ((name,) for name in changes.gone))
+
+
+def _write_threads(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO thread VALUES (?, ?, ?)",
+        (
+            (thread, target.oid, read_state(source.reader, target.oid, thread))
+            for name, (_, target) in sorted(changes.moved.items())
+            if (thread := layout.find_ref_thread(name))
+        ),
+    )
+    db.executemany(
+        "DELETE FROM thread WHERE ulid = ?",
+        ((layout.find_ref_thread(name),) for name in changes.gone),
+    )
+
+
+def _add_rows(db: sqlite3.Connection, source: Source, changes: _Changes) -> bool:
+    """Add what moved refs hold beyond before; return whether that was all."""
+    found = Found()
+    for name, (old, target) in sorted(changes.moved.items()):
+        before = None if old == refscan.BROKEN else old
+        if name == layout.KEEP_REF:
+            if not _collect_keep(source, found, old=before, new=target.oid):
+                return False
+        elif target.oid != refscan.BROKEN:
+            chain = read_chain(source.reader, target.oid, _stop_at(db, before))
+            # A tip that does not stand on the old one was rewound or rewritten.
+            if before is not None and chain.base != before:
+                return False
+            collect_chain(source.reader, chain, found, step_type=source.step_type)
+            insert_steps(db, found.steps, owner=layout.find_ref_thread(name))
+            found.steps.clear()
+    insert_nodes(db, found.nodes)
+    return True
+
+
+def _stop_at(db: sqlite3.Connection, old: bytes | None) -> Callable[[bytes], bool]:
+    if old is not None:
+        return old.__eq__
+    # A new ref: of a commit that added a known step, all below is known.
+    query = "SELECT 1 FROM step WHERE commit_oid = ? LIMIT 1"
+    return lambda oid: db.execute(query, (oid,)).fetchone() is not None
+
+
+def _collect_keep(
+    source: Source, found: Found, *, old: bytes | None, new: bytes
+) -> bool:
+    """Compare two commits of keep, which is replaced and has no chain."""
+    reader = source.reader
+    try:
+        after = reader.read_commit(new).tree
+        before = None if old is None else reader.read_commit(old).tree
+        for _, rows in find_added(reader, before, after):
+            found.nodes.update(rows)
+        # Dropped nodes may stand elsewhere too; only a fill can tell.
+        return before is None or not any(find_added(reader, after, before))
+    except CorruptError:
+        return False

@@ -1,0 +1,259 @@
+"""Blobs, trees and commits: read within bounds, written without refs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pygit2
+
+from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
+from uwfgit.errors import CorruptError
+from uwfgit.ids import Oid
+from uwfgit.store.repository import Store, git_errors
+
+FILE_MODE: Final = 0o100644
+TREE_MODE: Final = 0o040000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of a tree."""
+
+    oid: Oid
+    mode: int = FILE_MODE
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the entry is a folder."""
+        return self.mode == TREE_MODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Who and when: an author or a committer. ``offset`` is in minutes."""
+
+    name: str
+    email: str
+    time: int
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit as stored."""
+
+    oid: Oid
+    tree: Oid
+    parents: tuple[Oid, ...]
+    author: Person
+    committer: Person
+    message: str
+
+
+def write_blob(store: Store, data: bytes) -> Oid:
+    """Write a blob; a known one only has its age refreshed."""
+    with git_errors("write an object"):
+        return Oid(str(store.repo.create_blob(data)))
+
+
+def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
+    """Read a blob whose size was checked first.
+
+    Raises:
+        CorruptError: It is missing, no blob, or larger than ``limit`` bytes.
+    """
+    try:
+        kind, size = store.repo.odb.read_header(pygit2.Oid(hex=oid))
+    except (KeyError, pygit2.GitError) as exc:
+        raise CorruptError(f"object {oid} is missing or damaged") from exc
+    if kind != pygit2.enums.ObjectType.BLOB:
+        raise CorruptError(f"object {oid} is no blob")
+    if size > limit:
+        raise CorruptError(f"object {oid} has {size} bytes, the limit is {limit}")
+    try:
+        return store.repo.read(oid)[1]
+    except (KeyError, pygit2.GitError) as exc:
+        raise CorruptError(f"object {oid} is missing or damaged") from exc
+
+
+def list_tree(store: Store, oid: Oid) -> dict[str, Entry]:
+    """Read a tree's entries by name, in git's order.
+
+    Raises:
+        CorruptError: It is missing, no tree, or too wide.
+    """
+    tree = _find_object(store, oid)
+    if not isinstance(tree, pygit2.Tree):
+        raise CorruptError(f"object {oid} is no tree")
+    if len(tree) > MAX_TREE_ENTRIES:
+        raise CorruptError(f"tree {oid} has more than {MAX_TREE_ENTRIES} entries")
+    return {
+        str(item.name): Entry(oid=Oid(str(item.id)), mode=item.filemode)
+        for item in tree
+    }
+
+
+def _find_object(store: Store, oid: Oid) -> pygit2.Object:
+    try:
+        return store.repo[oid]
+    except (KeyError, pygit2.GitError) as exc:
+        raise CorruptError(f"object {oid} is missing or damaged") from exc
+
+
+def find_entry(store: Store, tree: Oid, path: str) -> Entry | None:
+    """Look up one path in a tree; ``None`` when nothing stands there.
+
+    Raises:
+        CorruptError: A tree on the way is missing.
+    """
+    root = _find_object(store, tree)
+    try:
+        item = root[path]  # type: ignore[index]  # a Tree; anything else has no such item
+    except (KeyError, TypeError):
+        return None
+    except pygit2.GitError as exc:
+        raise CorruptError(f"a tree below {tree} is missing") from exc
+    return Entry(oid=Oid(str(item.id)), mode=item.filemode)
+
+
+def walk_files(
+    store: Store, tree: Oid, *, depth: int = 8
+) -> Iterator[tuple[str, Entry]]:
+    """Give every file below a tree with its path, in git's order.
+
+    Raises:
+        CorruptError: A tree is missing, too wide, or nested beyond ``depth``.
+    """
+    for name, entry in list_tree(store, tree).items():
+        if not entry.is_tree:
+            yield name, entry
+        elif depth == 0:
+            raise CorruptError(f"tree {tree} is nested too deep")
+        else:
+            for path, file in walk_files(store, entry.oid, depth=depth - 1):
+                yield f"{name}/{path}", file
+
+
+def edit_tree(
+    store: Store, base: Oid | None, changes: Mapping[str, Entry | None]
+) -> Oid:
+    """Write ``base`` with some paths set, or removed where the value is ``None``.
+
+    Only the trees on the way to a changed path are written; a tree left
+    without entries disappears.
+    """
+    with git_errors("write a tree"):
+        return _edit(store, base, _nest(changes)) or _empty_tree(store)
+
+
+_Nested = dict[str, "Entry | _Nested | None"]
+
+
+def _nest(changes: Mapping[str, Entry | None]) -> _Nested:
+    root: _Nested = {}
+    for path, entry in changes.items():
+        *folders, name = path.split("/")
+        level = root
+        for folder in folders:
+            below = level.setdefault(folder, {})
+            if not isinstance(below, dict):
+                # The folder itself was set as one entry; edits below need it read.
+                raise TypeError(f"path {path} lies below a path set in one piece")
+            level = below
+        level[name] = entry
+    return root
+
+
+def _edit(store: Store, base: Oid | None, changes: _Nested) -> Oid | None:
+    builder = _open_builder(store, base)
+    for name, change in changes.items():
+        old = builder.get(name)
+        if isinstance(change, dict):
+            below = Oid(str(old.id)) if old is not None else None
+            written = _edit(store, below, change)
+            change = Entry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
+        if change is not None:
+            builder.insert(name, pygit2.Oid(hex=change.oid), change.mode)
+        elif old is not None:
+            builder.remove(name)
+    return Oid(str(builder.write())) if len(builder) else None
+
+
+def _open_builder(store: Store, base: Oid | None) -> pygit2.TreeBuilder:
+    if base is None:
+        return store.repo.TreeBuilder()
+    tree: object = _find_object(store, base)
+    if not isinstance(tree, pygit2.Tree):
+        raise CorruptError(f"object {base} is no tree")
+    return store.repo.TreeBuilder(tree)
+
+
+def _empty_tree(store: Store) -> Oid:
+    return Oid(str(store.repo.TreeBuilder().write()))
+
+
+def write_commit(
+    store: Store,
+    *,
+    tree: Oid,
+    parents: tuple[Oid, ...],
+    author: Person,
+    committer: Person,
+    message: str,
+) -> Oid:
+    """Write a commit that no ref names yet."""
+    if "\0" in message:
+        # libgit2 would cut the message there without a word.
+        raise ValueError("NUL in a commit message")
+    with git_errors("write a commit"):
+        oid = store.repo.create_commit(
+            None,
+            _signature(author),
+            _signature(committer),
+            message,
+            tree,
+            list(parents),
+        )
+    return Oid(str(oid))
+
+
+def _signature(person: Person) -> pygit2.Signature:
+    return pygit2.Signature(
+        person.name, person.email, person.time, person.offset, "utf-8"
+    )
+
+
+def read_commit(store: Store, oid: Oid) -> Commit:
+    """Read a commit.
+
+    Raises:
+        CorruptError: It is missing, no commit, or its message is too long.
+    """
+    commit: object = _find_object(store, oid)
+    if not isinstance(commit, pygit2.Commit):
+        raise CorruptError(f"object {oid} is no commit")
+    raw = commit.raw_message
+    if len(raw) > MAX_MESSAGE_BYTES:
+        raise CorruptError(f"commit {oid} has a message of {len(raw)} bytes")
+    return Commit(
+        oid=Oid(str(commit.id)),
+        tree=Oid(str(commit.tree_id)),
+        parents=tuple(Oid(str(parent)) for parent in commit.parent_ids),
+        author=_person(commit.author),
+        committer=_person(commit.committer),
+        message=raw.decode(errors="replace"),
+    )
+
+
+def _person(signature: pygit2.Signature) -> Person:
+    return Person(
+        name=signature.raw_name.decode(errors="replace"),
+        email=signature.raw_email.decode(errors="replace"),
+        time=signature.time,
+        offset=signature.offset,
+    )

@@ -1,0 +1,208 @@
+"""Many objects at once: one pack with its index, in place of loose files.
+
+The only place that writes the files below ``objects/pack``. Nothing is
+deltified; that is the work of git's own repack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+import pygit2
+
+from uwfgit.errors import StoreError
+from uwfgit.ids import Oid
+from uwfgit.store.packed import find_known
+from uwfgit.store.repository import Store, git_errors
+
+Kind = Literal["commit", "tree", "blob"]
+
+_CODES: Final = {"commit": 1, "tree": 2, "blob": 3}
+_TYPES: Final = {
+    "commit": pygit2.enums.ObjectType.COMMIT,
+    "tree": pygit2.enums.ObjectType.TREE,
+    "blob": pygit2.enums.ObjectType.BLOB,
+}
+_INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
+_MAX_BYTES: Final = 2**31 - 1
+"""Offsets beyond need the index's second table, which is not written here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPack:
+    """Objects that are written, and safe from a repack until released.
+
+    As a context manager it is released at the end of the block, whether the
+    block moved its ref or failed.
+    """
+
+    oids: tuple[Oid, ...]
+    path: Path | None
+    """The pack; ``None`` when the store had every object."""
+
+    def release(self) -> None:
+        """Let git repack the objects: a ref names them, or they are garbage."""
+        if self.path is not None:
+            self.path.with_suffix(".keep").unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Packed:
+    oid: bytes
+    checksum: int
+    offset: int
+
+
+def write_pack(
+    store: Store, objects: Iterable[tuple[Kind, bytes]], *, fsync: bool = True
+) -> WrittenPack:
+    """Write objects as one pack; those the store has only have their age refreshed.
+
+    The oids stand in the order of ``objects``. A ``.keep`` stands beside the
+    pack until :meth:`WrittenPack.release`, else a concurrent ``repack -ad``
+    would lose what no ref names yet. The whole batch is held in memory.
+
+    Raises:
+        StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
+    """
+    named = [(_name_object(kind, data), kind, data) for kind, data in objects]
+    unique = {oid: (kind, data) for oid, kind, data in named}
+    with git_errors("write a pack"):
+        for oid in find_known(Path(store.repo.path) / "objects", unique):
+            kind, data = unique.pop(oid)
+            store.repo.odb.write(_TYPES[kind], data)
+        path = _write_files(store, unique, fsync=fsync) if unique else None
+    return WrittenPack(oids=tuple(Oid(oid.hex()) for oid, _, _ in named), path=path)
+
+
+def _name_object(kind: Kind, data: bytes) -> bytes:
+    digest = hashlib.sha1(
+        b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False
+    )
+    digest.update(data)
+    return digest.digest()
+
+
+def _write_files(
+    store: Store, objects: dict[bytes, tuple[Kind, bytes]], *, fsync: bool
+) -> Path:
+    data, packed = _make_pack(objects)
+    index = _make_index(packed, trailer=data[-20:])
+    folder = Path(store.repo.path) / "objects" / "pack"
+    folder.mkdir(exist_ok=True)
+    # Not git's name for these objects: another process that writes the same
+    # batch must not share its .keep with this one.
+    name = hashlib.sha1(data[-20:] + os.urandom(16), usedforsecurity=False).hexdigest()
+    path = folder / f"pack-{name}.pack"
+    _write_file(path.with_suffix(".keep"), b"uwf pid %d\n" % os.getpid(), fsync=False)
+    try:
+        # Git opens a pack by its index, so the index comes last.
+        _write_file(path, data, fsync=fsync)
+        _write_file(path.with_suffix(".idx"), index, fsync=fsync)
+    except OSError:
+        for suffix in (".idx", ".pack", ".keep"):
+            path.with_suffix(suffix).unlink(missing_ok=True)
+        raise
+    if fsync:
+        _sync_folder(folder)
+    return path
+
+
+def _make_pack(
+    objects: dict[bytes, tuple[Kind, bytes]],
+) -> tuple[bytes, list[_Packed]]:
+    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
+    offset = len(parts[0])
+    packed = []
+    for oid, (kind, data) in objects.items():
+        entry = _entry_head(_CODES[kind], len(data)) + _compress(data)
+        packed.append(_Packed(oid=oid, checksum=zlib.crc32(entry), offset=offset))
+        parts.append(entry)
+        offset += len(entry)
+    if offset > _MAX_BYTES:
+        raise StoreError("a batch of objects is larger than 2 GiB")
+    body = b"".join(parts)
+    return body + hashlib.sha1(body, usedforsecurity=False).digest(), packed
+
+
+def _entry_head(code: int, size: int) -> bytes:
+    head = bytearray()
+    byte, size = (code << 4) | (size & 15), size >> 4
+    while size:
+        head.append(byte | 0x80)
+        byte, size = size & 0x7F, size >> 7
+    head.append(byte)
+    return bytes(head)
+
+
+def _compress(data: bytes) -> bytes:
+    # A window no larger than the data: setting up zlib's full one costs three
+    # times as much as compressing a small node.
+    window = min(max(len(data).bit_length(), 9), 15)
+    deflate = zlib.compressobj(-1, zlib.DEFLATED, window, window - 7)
+    return deflate.compress(data) + deflate.flush()
+
+
+def _make_index(packed: Sequence[_Packed], *, trailer: bytes) -> bytes:
+    ordered = sorted(packed, key=lambda entry: entry.oid)
+    counts = [0] * 256
+    for entry in ordered:
+        counts[entry.oid[0]] += 1
+    total = 0
+    for first, count in enumerate(counts):
+        total += count
+        counts[first] = total
+    body = b"".join(
+        (
+            _INDEX_HEAD,
+            struct.pack(">256I", *counts),
+            *(entry.oid for entry in ordered),
+            struct.pack(f">{total}I", *(entry.checksum for entry in ordered)),
+            struct.pack(f">{total}I", *(entry.offset for entry in ordered)),
+            trailer,
+        )
+    )
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _write_file(path: Path, data: bytes, *, fsync: bool) -> None:
+    # git gc removes leftovers named tmp_*.
+    draft = path.with_name(f"tmp_{path.name}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if fsync:
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,229 @@
+"""Open, make and trust a store; the only place that owns a pygit2 handle on one.
+
+It is also the seam where pygit2's errors become uwf's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import RepositoryOpenFlag
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import (
+    CorruptError,
+    FormatVersionError,
+    InvalidError,
+    NotFoundError,
+    Problem,
+    StoreError,
+    UntrustedError,
+)
+from uwfgit.store import create, trust
+from uwfgit.store.configfile import ConfigEntry, find_value
+from uwfgit.store.stores import list_stores, register_store
+
+STATE_DIR = "uwf"
+_STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A store that passed every check, and the open handle on it."""
+
+    path: Path
+    repo: pygit2.Repository
+
+    @property
+    def state_dir(self) -> Path:
+        """The folder of local state: never in git, never pushed."""
+        return self.path / STATE_DIR
+
+
+@contextmanager
+def git_errors(what: str) -> Iterator[None]:
+    """Turn what pygit2 and the file system raise into errors of uwf's tree.
+
+    A missing object or ref is a ``CorruptError``, everything else a
+    ``StoreError``. libgit2 reports a lost race as a plain ``GitError``: who
+    moves a ref tells that apart himself, under the ref's lock.
+
+    Args:
+        what: What was being done, as the start of the message.
+    """
+    try:
+        yield
+    except KeyError as exc:
+        missing = exc.args[0] if exc.args else "object"
+        raise CorruptError(f"{what}: {missing} is missing") from exc
+    except OSError as exc:
+        raise StoreError(f"{what}: {exc.strerror or exc}") from exc
+    except (pygit2.GitError, pygit2.Passthrough, ValueError) as exc:
+        raise StoreError(f"{what}: {exc}") from exc
+
+
+def open_store(
+    path: Path, *, home: Path, write: bool = False, fsync: bool = True
+) -> Store:
+    """Open the store at ``path``, after every check that it is safe to open.
+
+    Nothing of the store acts before the checks are done: no git, no libgit2,
+    no include. The store's own folder is what keeps others out (0700), so the
+    process's umask stays as it is; an agent's files must not change with it.
+
+    Args:
+        home: Folder of the user's own state, ``UWF_HOME``.
+        write: Switch fsync of objects and refs to ``fsync``. libgit2 knows one
+            such switch a process; a store opened for reading leaves it alone.
+        fsync: Only tests and bulk imports go without.
+
+    Raises:
+        NotFoundError: There is nothing at ``path``.
+        UntrustedError: It is not on this user's list, or holds what a store of
+            theirs would not.
+        StoreError: It is no repository that uwf can read.
+        FormatVersionError: A newer uwf made it.
+    """
+    path = resolve_path(path)
+    if not os.path.lexists(path):
+        raise NotFoundError("store", str(path), hint=_init_hint(path))
+    if path not in list_stores(home):
+        raise UntrustedError(
+            f"store '{path}' was not made or trusted by you on this machine",
+            hint=f"if you know it: uwf store trust {shlex.quote(str(path))}",
+        )
+    config = _require_safe(path)
+    _require_format(path, config, missing=False)
+    if write:
+        pygit2.settings.enable_fsync_gitdir(fsync)
+    return Store(path=path, repo=_open_repository(path))
+
+
+def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
+    """Make a store at ``path``, or complete the bare repository there; trust it.
+
+    A new store appears whole or not at all, also beside another process that
+    makes the same one. Of an existing repository only what is missing is
+    added, and nothing of it is changed before it passed the checks.
+
+    Returns:
+        Whether there was nothing before.
+
+    Raises:
+        StoreError: There is something else at ``path``, a repository with a
+            work tree, of a format uwf cannot read, or of another history.
+        UntrustedError: The repository holds what a store may not.
+        FormatVersionError: A newer uwf made it.
+        ConflictError: Another process keeps its config locked.
+    """
+    path = resolve_path(path)
+    if not _is_vacant(path):
+        _complete(path, home=home)
+        return False
+    # Listed first: who finds the store finds it trusted.
+    register_store(path, home=home)
+    if create.make_store(path, fsync=fsync):
+        return True
+    _complete(path, home=home)
+    return False
+
+
+def trust_store(path: Path, *, home: Path) -> bool:
+    """Put an existing store on this user's list; return whether it was not yet.
+
+    Raises:
+        NotFoundError: There is nothing at ``path``.
+        UntrustedError: It holds what no store may: naming it does not help.
+        StoreError: It is no repository that uwf can read.
+    """
+    path = resolve_path(path)
+    if not os.path.lexists(path):
+        raise NotFoundError("store", str(path), hint=_init_hint(path))
+    _require_safe(path)
+    return register_store(path, home=home)
+
+
+def resolve_path(path: Path) -> Path:
+    """Give the one spelling of a store's path: absolute, without links."""
+    return Path(os.path.realpath(path))
+
+
+def _is_vacant(path: Path) -> bool:
+    try:
+        names = [entry.name for entry in path.iterdir()]
+    except FileNotFoundError:
+        return True
+    except OSError as exc:
+        raise StoreError(f"cannot use '{path}' as a store: {exc.strerror}") from exc
+    return all(name.startswith(create.SCRATCH) for name in names)
+
+
+def _complete(path: Path, *, home: Path) -> None:
+    create.await_maker(path)
+    problems = _inspect(path).problems
+    if problems and all(problem.code == trust.MODE for problem in problems):
+        create.make_private(path)
+    config = _require_safe(path)
+    _require_format(path, config, missing=True)
+    with git_errors(f"completing store '{path}'"):
+        create.complete_store(path, config)
+    register_store(path, home=home)
+
+
+def _open_repository(path: Path) -> pygit2.Repository:
+    flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
+    with git_errors(f"cannot open store '{path}'"):
+        return pygit2.Repository(str(path), flags)
+
+
+def _inspect(path: Path) -> trust.Inspection:
+    try:
+        return trust.inspect_store(path)
+    except OSError as exc:
+        raise StoreError(f"cannot read store '{path}': {exc.strerror}") from exc
+
+
+def _require_safe(path: Path) -> tuple[ConfigEntry, ...]:
+    inspection = _inspect(path)
+    if inspection.problems:
+        raise _refusal(inspection.problems)
+    return inspection.config
+
+
+def _refusal(problems: tuple[Problem, ...]) -> StoreError | UntrustedError:
+    first = min(problems, key=lambda problem: problem.code not in _STORE_CODES)
+    more = len(problems) - 1
+    text = f"{first} (and {more} more)" if more else str(first)
+    error = StoreError if first.code in _STORE_CODES else UntrustedError
+    return error(f"store refused: {text}", hint=first.hint)
+
+
+def _require_format(
+    path: Path, config: tuple[ConfigEntry, ...], *, missing: bool
+) -> None:
+    """Refuse another format; with ``missing``, none at all is fine."""
+    found = find_value(config, "uwf.format")
+    if found is None:
+        if missing:
+            return
+        raise StoreError(
+            f"'{path}' is a bare repository, but not yet a store",
+            hint=_init_hint(path),
+        )
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", found):
+        raise InvalidError(f"'{path}' has no valid uwf.format: '{found}'")
+    if int(found) > FORMAT_VERSION:
+        raise FormatVersionError(
+            f"store '{path}'", found=found, supported=str(FORMAT_VERSION)
+        )
+
+
+def _init_hint(path: Path) -> str:
+    return f"run: uwf init --store {shlex.quote(str(path))}"

@@ -1,0 +1,337 @@
+"""Check whose store it is and what it could make git do; the only place for that.
+
+All of it is read with plain file calls: nothing here opens the repository,
+runs git, follows an include or a link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import InvalidError, Problem
+from uwfgit.store.configfile import ConfigEntry, find_value, read_config
+
+SHAPE: Final = "store-shape"
+FORMAT: Final = "store-format"
+OWNER: Final = "store-owner"
+MODE: Final = "store-mode"
+LINK: Final = "store-link"
+CONFIG: Final = "store-config"
+HOOK: Final = "store-hook"
+HISTORY: Final = "store-history"
+
+_REQUIRED: Final = ("HEAD", "config", "objects", "refs")
+_FOLDERS: Final = ("objects", "refs", "hooks", "uwf")
+_FILES: Final = ("HEAD", "config", "packed-refs")
+# git and libgit2 rewrite these two with the umask's mode. In a folder that
+# nobody else can enter that is no danger.
+_REWRITTEN: Final = frozenset({"HEAD", "packed-refs"})
+
+_ALLOWED: Final = frozenset(
+    {
+        "core.repositoryformatversion",
+        "core.filemode",
+        "core.bare",
+        "core.logallrefupdates",
+        "core.sharedrepository",
+        "core.ignorecase",
+        "core.precomposeunicode",
+        "core.symlinks",
+        "extensions.objectformat",
+        "extensions.refstorage",
+        # Not gc.* as a whole: gc.recentObjectsHook is a command, and
+        # gc.repackFilterTo names a path.
+        "gc.aggressivedepth",
+        "gc.aggressivewindow",
+        "gc.auto",
+        "gc.autodetach",
+        "gc.autopacklimit",
+        "gc.bigpackthreshold",
+        "gc.cruftpacks",
+        "gc.logexpiry",
+        "gc.maxcruftsize",
+        "gc.packrefs",
+        "gc.pruneexpire",
+        "gc.reflogexpire",
+        "gc.reflogexpireunreachable",
+        "gc.worktreepruneexpire",
+        "gc.writecommitgraph",
+        "maintenance.auto",
+        "receive.advertiseatomic",
+        "receive.advertisepushoptions",
+        "receive.autogc",
+        "receive.denycurrentbranch",
+        "receive.denydeletecurrent",
+        "receive.denydeletes",
+        "receive.denynonfastforwards",
+        "receive.fsckobjects",
+        "receive.hiderefs",
+        "receive.keepalive",
+        "receive.maxinputsize",
+        "receive.unpacklimit",
+        "transfer.fsckobjects",
+        "transfer.hiderefs",
+        "transfer.unpacklimit",
+    }
+)
+_TUNING: Final = frozenset({"pack", "repack"})
+_REMOTE: Final = frozenset({"url", "pushurl", "fetch", "push", "tagopt"})
+_BRANCH: Final = frozenset({"remote", "merge"})
+_NUMBER: Final = re.compile(r"[0-9]+[kmg]?|true|false|yes|no|on|off|", re.IGNORECASE)
+_COMMAND_URL: Final = re.compile(r"(?:ext|fd)::", re.IGNORECASE)
+_SHARED: Final = frozenset({"1", "2", "group", "all", "world", "everybody"})
+
+_CHANGED_HISTORY: Final = (
+    ("shallow", "a shallow boundary"),
+    ("info/grafts", "grafts"),
+    ("objects/info/alternates", "objects of another repository"),
+    ("objects/info/http-alternates", "objects of another repository"),
+)
+_REDIRECTS: Final = (
+    ("commondir", "takes refs, objects and config from another folder"),
+    ("config.worktree", "is a second config"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What is wrong with a store, and its config as far as it could be read."""
+
+    problems: tuple[Problem, ...]
+    config: tuple[ConfigEntry, ...]
+
+
+def check_store(path: Path) -> tuple[Problem, ...]:
+    """Give every reason not to let git or libgit2 near the store at ``path``.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    return inspect_store(path).problems
+
+
+def inspect_store(path: Path) -> Inspection:
+    """Check a store as ``check_store`` does, and hand on the config it read.
+
+    A folder that is no repository is that one problem; its files are not read.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    found = {
+        entry.name: entry.stat(follow_symlinks=False) for entry in os.scandir(path)
+    }
+    shape = tuple(_check_shape(path, found))
+    if shape:
+        return Inspection(problems=shape, config=())
+    try:
+        config = read_config(path / "config")
+    except InvalidError as exc:
+        return Inspection(problems=exc.problems, config=())
+    problems = (
+        *_check_owner(path, found),
+        *_check_modes(path, found, shared=_is_shared(config)),
+        *_check_config(path, config),
+        *_check_hooks(path, found),
+        *_check_history(path, found),
+    )
+    return Inspection(problems=problems, config=config)
+
+
+def _check_shape(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Problem]:
+    for name in (*_FOLDERS, *_FILES):
+        status = found.get(name)
+        if status is None:
+            if name in _REQUIRED:
+                yield _problem(
+                    SHAPE,
+                    path,
+                    f"no bare git repository: '{name}' is missing",
+                    "give a folder that 'uwf init' or 'git clone --bare' made",
+                )
+                return
+        elif stat.S_ISLNK(status.st_mode):
+            yield _problem(LINK, path / name, "is a symbolic link")
+        elif stat.S_ISDIR(status.st_mode) != (name in _FOLDERS) or not (
+            stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+        ):
+            yield _problem(SHAPE, path / name, "is no plain file or folder")
+
+
+def _guarded(
+    path: Path, found: Mapping[str, os.stat_result]
+) -> Iterator[tuple[str, os.stat_result]]:
+    yield ".", path.lstat()
+    for name in (*_FOLDERS, *_FILES):
+        if name in found:
+            yield name, found[name]
+
+
+def _check_owner(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Problem]:
+    user = os.geteuid()
+    for name, status in _guarded(path, found):
+        if status.st_uid != user:
+            yield _problem(
+                OWNER,
+                path / name,
+                f"belongs to another user (uid {status.st_uid})",
+                "use a store of your own; 'uwf clone' makes one",
+            )
+
+
+def _check_modes(
+    path: Path, found: Mapping[str, os.stat_result], *, shared: bool
+) -> Iterator[Problem]:
+    forbidden = stat.S_IWOTH | (0 if shared else stat.S_IWGRP)
+    is_private = False
+    for name, status in _guarded(path, found):
+        if name == ".":
+            is_private = not status.st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+        elif name in _REWRITTEN and is_private:
+            continue
+        if status.st_mode & forbidden:
+            yield _problem(
+                MODE,
+                path / name,
+                "may be written by other users",
+                f"chmod -R go-w {shlex.quote(str(path))}",
+            )
+
+
+def _is_shared(config: tuple[ConfigEntry, ...]) -> bool:
+    value = find_value(config, "core.sharedrepository")
+    if value is None:
+        return False
+    value = value.lower()
+    if re.fullmatch(r"0[0-7]{3}", value):
+        return bool(int(value, 8) & stat.S_IWGRP)
+    return value in _SHARED or value in ("", "true", "yes", "on")
+
+
+def _check_config(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
+    for entry in config:
+        reason = _find_refusal(entry)
+        if reason is not None:
+            yield Problem(
+                code=CONFIG,
+                message=reason,
+                hint="remove it, if you know how it came there",
+                file=str(path / "config"),
+                line=entry.line,
+            )
+    yield from _check_format(path, config)
+
+
+def _find_refusal(entry: ConfigEntry) -> str | None:
+    """Say why a setting may not stand in a store's config."""
+    if entry.section == "uwf" or entry.key in _ALLOWED:
+        return None
+    if entry.section in _TUNING and entry.subsection is None:
+        plain = _NUMBER.fullmatch(entry.value or "")
+        return None if plain else f"'{entry.written}' is no plain number"
+    names = {"remote": _REMOTE, "branch": _BRANCH}.get(entry.section, frozenset())
+    if entry.subsection and entry.name in names:
+        return _find_remote_refusal(entry, entry.subsection)
+    return f"'{entry.written}' may not stand in a store's config"
+
+
+def _find_remote_refusal(entry: ConfigEntry, subsection: str) -> str | None:
+    value = entry.value or ""
+    if entry.name == "tagopt" and value in ("--tags", "--no-tags"):
+        return None
+    if subsection.startswith("-") or value.startswith("-"):
+        return f"'{entry.written}' starts with '-', as an option would"
+    if _COMMAND_URL.match(value) or _COMMAND_URL.match(subsection):
+        return f"'{entry.written}' runs a command"
+    return None
+
+
+def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
+    quoted = shlex.quote(str(path))
+    bare = [entry for entry in config if entry.key == "core.bare"]
+    if not bare or not bare[-1].is_true:
+        yield _problem(
+            SHAPE,
+            path,
+            "is not a bare repository",
+            "'git clone --bare' makes one of it",
+        )
+    if (find_value(config, "extensions.objectformat") or "sha1").lower() != "sha1":
+        yield _problem(
+            FORMAT,
+            path,
+            "uses sha256 object names; uwf reads sha1 only",
+            "convert it: git init --bare --object-format=sha1 NEW && "
+            f"git --git-dir={quoted} fast-export --all | "
+            "git --git-dir=NEW fast-import",
+        )
+    if (find_value(config, "extensions.refstorage") or "files").lower() != "files":
+        yield _problem(
+            FORMAT,
+            path,
+            "keeps its refs as reftable; uwf reads the files format only",
+            f"convert it: git --git-dir={quoted} refs migrate --ref-format=files",
+        )
+
+
+def _check_hooks(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Problem]:
+    if "hooks" not in found:
+        return
+    for entry in os.scandir(path / "hooks"):
+        if entry.name.endswith(".sample"):
+            continue
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and mode & 0o111):
+            yield _problem(
+                HOOK,
+                Path(entry.path),
+                "is a hook that uwf did not write",
+                "remove it, or take away its x bit",
+            )
+
+
+def _check_history(
+    path: Path, found: Mapping[str, os.stat_result]
+) -> Iterator[Problem]:
+    for name, what in _REDIRECTS:
+        if name in found:
+            yield _problem(SHAPE, path / name, what)
+    for name, what in _CHANGED_HISTORY:
+        if os.path.lexists(path / name):
+            yield _problem(HISTORY, path / name, f"shows a changed history: {what}")
+    if _has_replacements(path, found):
+        yield _problem(
+            HISTORY,
+            path / "refs" / "replace",
+            "shows a changed history: replace refs",
+            "look at them with 'git replace -l', remove them with 'git replace -d'",
+        )
+
+
+def _has_replacements(path: Path, found: Mapping[str, os.stat_result]) -> bool:
+    folder = path / "refs" / "replace"
+    try:
+        # git leaves the folder when the last of them is deleted.
+        if folder.is_symlink():
+            return True
+        with os.scandir(folder) as entries:
+            if any(entries):
+                return True
+    except FileNotFoundError:
+        pass
+    except NotADirectoryError:
+        return True
+    if "packed-refs" not in found:
+        return False
+    return b" refs/replace/" in (path / "packed-refs").read_bytes()
+
+
+def _problem(code: str, place: Path, message: str, hint: str | None = None) -> Problem:
+    return Problem(code=code, message=message, hint=hint, file=str(place))
