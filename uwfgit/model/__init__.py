@@ -1,0 +1,1 @@
+"""What the bytes mean: nodes, schemas, workflows, threads."""

@@ -1,0 +1,112 @@
+"""An event as a commit: objects first, then the branch by compare-and-swap.
+
+Whatever fails before the ref moves leaves only garbage for gc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from uwfgit.ids import Oid
+from uwfgit.model.draft import (
+    Changes,
+    file_entry,
+)
+from uwfgit.model.ledger import Ledger
+from uwfgit.model.record import Tip
+from uwfgit.model.state import ThreadState, encode_state
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import (
+    STATE_FILE,
+    thread_folder,
+    thread_ref,
+)
+from uwfgit.store.objects import (
+    Person,
+    edit_tree,
+    read_commit,
+    write_commit,
+)
+from uwfgit.store.refs import move_ref
+
+
+def committer(ledger: Ledger, *, not_before: int = 0) -> Person:
+    """Give the git identity at this moment, never behind ``not_before`` (s)."""
+    return Person(
+        name=ledger.identity.name,
+        email=ledger.identity.email,
+        time=max(ledger.now_ms() // 1000, not_before),
+        offset=ledger.utc_offset,
+    )
+
+
+def event_person(ledger: Ledger, tip: Tip) -> Person:
+    """Give the committer of an event that is no run, never behind the tip."""
+    # A whole second, so it may have to lie ahead of the last step's milliseconds.
+    behind = -(-tip.state.updated_at_ms // 1000)
+    return committer(ledger, not_before=max(tip.committed_at, behind))
+
+
+def after_event(state: ThreadState, person: Person) -> ThreadState:
+    """Give a state the times and the name of an event that is no run."""
+    now = person.time * 1000
+    return replace(
+        state,
+        updated_at_ms=now,
+        completed_at_ms=completed_at(state, now),
+        updated_by=str(person),
+    )
+
+
+def completed_at(state: ThreadState, now: int) -> int | None:
+    """Give ``completedAtMs``: the time of the event when it is the last."""
+    return now if state.status in {"end", "cancelled"} else None
+
+
+def write_event(
+    ledger: Ledger,
+    parent: Tip | None,
+    changes: Changes,
+    *,
+    state: ThreadState,
+    author: Person,
+    person: Person,
+    message: str,
+    old: Oid | None = None,
+) -> Tip:
+    """Write an event: all its objects, then its branch.
+
+    Args:
+        ledger: Where to.
+        parent: The commit before; ``None`` for genesis.
+        changes: Paths to set, but for ``thread.json``.
+        state: The state afterwards.
+        author: Who did the work.
+        person: Who records it, and when.
+        message: The commit message.
+        old: What the branch must point at; ``None`` when it must not exist.
+    """
+    store = ledger.store
+    path = f"{thread_folder(state.thread)}/{STATE_FILE}"
+    changes = {**changes, path: file_entry(ledger, encode_state(state))}
+    before = parent.commit if parent else GENESIS_OID
+    base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
+    tree = edit_tree(store, base, changes)
+    commit = write_commit(
+        store,
+        tree=tree,
+        parents=(before,),
+        author=author,
+        committer=person,
+        message=message,
+    )
+    subject = message.partition("\n")[0]
+    move_ref(store, thread_ref(state.thread), old=old, new=commit, reason=subject)
+    ledger.local.record_commit(commit)
+    return Tip(
+        thread=state.thread,
+        commit=commit,
+        tree=tree,
+        committed_at=person.time,
+        state=state,
+    )

@@ -1,0 +1,260 @@
+"""What is recorded: threads, steps and nodes found by name, over one store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from uwfgit.errors import (
+    AmbiguousError,
+    CorruptError,
+    NotFoundError,
+    UsageError,
+    UwfError,
+)
+from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
+from uwfgit.model.builtin import find_builtin_node
+from uwfgit.model.events import STEP_EVENTS, Event, iter_events
+from uwfgit.model.node import Node
+from uwfgit.model.record import (
+    Record,
+    Step,
+    Tip,
+    load_tip,
+    open_record,
+    read_node,
+    read_tip,
+)
+from uwfgit.model.state import ThreadState, decode_state
+from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
+from uwfgit.store.local import Local
+from uwfgit.store.lookup import Lookup
+from uwfgit.store.objects import find_entry, list_tree, read_commit
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+from uwfgit.store.worktree import Identity
+
+_SUFFIX_CHARS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A store opened for threads, with what the outside world gives.
+
+    ``random`` gives that many random bytes; ``utc_offset`` is the time zone of
+    commits, in minutes.
+    """
+
+    store: Store
+    lookup: Lookup
+    local: Local
+    identity: Identity
+    now_ms: Callable[[], int]
+    random: Callable[[int], bytes]
+    utc_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRow:
+    """A line of a listing; a corrupt thread has a problem and no state."""
+
+    thread: ThreadId
+    commit: Oid
+    state: ThreadState | None
+    problem: str | None = None
+
+
+def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
+    """Find a thread by its id, a unique prefix or suffix of it, or ``@last``.
+
+    Raises:
+        NotFoundError: No thread has that name.
+        AmbiguousError: Several have.
+    """
+    if text == "@last":
+        last = ledger.local.last()
+        if last is None:
+            raise NotFoundError("thread", text, hint="no thread was used here yet")
+        return last
+    whole = find_thread_id(text)
+    if whole is not None:
+        return whole
+    wanted = text.upper()
+    found = ledger.lookup.find_threads(prefix=wanted) if wanted else ()
+    if not found and len(wanted) >= _SUFFIX_CHARS:
+        found = ledger.lookup.find_threads(suffix=wanted)
+    if not found:
+        raise NotFoundError(
+            "thread", text, hint="list them with: uwf thread list --all"
+        )
+    if len(found) > 1:
+        raise AmbiguousError("thread", text, found)
+    return found[0]
+
+
+def find_tip(ledger: Ledger, text: str) -> Tip:
+    """Find a thread by any of its names and read its tip.
+
+    Raises:
+        NotFoundError, AmbiguousError, CorruptError: As the parts say.
+    """
+    return load_tip(ledger.store, resolve_thread(ledger, text))
+
+
+def list_threads(ledger: Ledger) -> list[ThreadRow]:
+    """List all threads, newest first; a damaged one is a row with its problem."""
+    rows = []
+    for row in ledger.lookup.list_threads():
+        state, problem = _row_state(ledger, row.thread, row.commit, row.state_json)
+        rows.append(
+            ThreadRow(
+                thread=row.thread, commit=row.commit, state=state, problem=problem
+            )
+        )
+    rows.sort(key=lambda row: row.thread, reverse=True)
+    return rows
+
+
+def _row_state(
+    ledger: Ledger, thread: ThreadId, commit: Oid, text: str | None
+) -> tuple[ThreadState | None, str | None]:
+    try:
+        if text is None:
+            return read_tip(ledger.store, thread, commit).state, None
+        state = decode_state(text.encode())
+    except UwfError as exc:
+        return None, exc.message
+    if state.thread != thread:
+        return None, f"thread.json is of thread {state.thread}"
+    return state, None
+
+
+def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
+    """Find a step by its hash, or as ``THREAD:N`` in the logical chain.
+
+    A hash may also be that of a failed attempt or of a replaced step.
+
+    Raises:
+        NotFoundError, AmbiguousError, CorruptError: As the parts say.
+    """
+    thread, colon, number = text.rpartition(":")
+    if colon:
+        return _numbered_step(ledger, thread, number)
+    step = find_hash(text)
+    rows = ledger.lookup.find_steps(step) if step else ()
+    if step is None or not rows:
+        raise NotFoundError("step", text, hint="name it by hash, or as THREAD:NUMBER")
+    if len({row.oid for row in ledger.lookup.find_nodes(step)}) > 1:
+        raise AmbiguousError(
+            "step",
+            text,
+            sorted(row.thread for row in rows),
+            hint="different contents share this hash; name the step THREAD:NUMBER",
+        )
+    row = min(rows, key=lambda row: row.thread)
+    record = open_record(ledger.store, load_tip(ledger.store, row.thread))
+    return record, record.step(step, row.number)
+
+
+def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, Step]:
+    if not number.isascii() or not number.isdigit():
+        raise UsageError(f"'{number}' is no step number", hint="steps count from 1")
+    tip = find_tip(ledger, thread)
+    record = open_record(ledger.store, tip)
+    for step in record.iter_steps():
+        if step.number == int(number):
+            return record, step
+    raise NotFoundError(
+        "step", f"{tip.thread}:{number}", hint=f"the thread has {tip.state.steps} steps"
+    )
+
+
+def find_step_commit(ledger: Ledger, tip: Tip, step: Hash) -> Event | None:
+    """Find the event that added a step to a thread's history; not an attempt's."""
+    for event in iter_events(ledger.store, tip.commit):
+        if event.node == step and event.name in (*STEP_EVENTS, "start"):
+            return event
+    return None
+
+
+def find_kept(ledger: Ledger, node: Hash) -> tuple[Hash, Oid] | None:
+    """Find a node put by hand: its type and blob, from git alone.
+
+    Raises:
+        CorruptError: Two contents stand under the hash.
+    """
+    keep = find_ref(ledger.store, KEEP_REF)
+    if keep is None:
+        return None
+    tree = read_commit(ledger.store, keep).tree
+    folder = find_entry(ledger.store, tree, f"{NODES}/{node[:2]}")
+    if folder is None:
+        return None
+    found = [
+        (name[1], entry.oid)
+        for file, entry in list_tree(ledger.store, folder.oid).items()
+        if (name := find_node_name(file)) and name[0] == node
+    ]
+    if len(found) > 1:
+        raise CorruptError(
+            f"hash {node} names two contents: {found[0][1]} and {found[1][1]}",
+            hint="one of the two was made to collide; drop it with: uwf cas drop",
+        )
+    return found[0] if found else None
+
+
+def find_node(ledger: Ledger, node: Hash) -> Node | None:
+    """Find a node anywhere in the store; built-in types are always there.
+
+    Raises:
+        AmbiguousError: Threads hold different contents under the hash.
+        CorruptError: It is damaged.
+    """
+    kept = find_kept(ledger, node)
+    if kept is not None:
+        return read_node(ledger.store, node, *kept)
+    rows = ledger.lookup.find_nodes(node)
+    if len({row.oid for row in rows}) > 1:
+        threads = {
+            thread
+            for row in rows
+            for thread in ledger.lookup.threads_with_node(node, row.oid)
+        }
+        raise AmbiguousError(
+            "node",
+            node,
+            sorted(threads),
+            hint="different contents share this hash; choose with --thread",
+        )
+    if rows:
+        return read_node(ledger.store, node, rows[0].type, rows[0].oid)
+    return find_builtin_node(node)
+
+
+def load_node(ledger: Ledger, text: str, *, thread: str | None = None) -> Node:
+    """Read a node named by its hash, of one thread or of the whole store.
+
+    Raises:
+        NotFoundError: The store, or that thread, does not hold it.
+        AmbiguousError: Threads hold different contents under the hash.
+        CorruptError: It is damaged.
+    """
+    wanted = find_hash(text)
+    if wanted is None:
+        raise UsageError(f"'{text}' is no hash", hint="a hash has 13 characters")
+    if thread is not None:
+        record = open_record(ledger.store, find_tip(ledger, thread))
+        found = record.node(wanted) if wanted in record.places else None
+    else:
+        found = find_node(ledger, wanted)
+    if found is None:
+        raise NotFoundError("node", wanted)
+    return found
+
+
+def find_linkable(ledger: Ledger, node: Hash) -> Node | None:
+    """Find a node to link; one that is ambiguous or damaged links nothing."""
+    try:
+        return find_node(ledger, node)
+    except (AmbiguousError, CorruptError):
+        return None

@@ -1,0 +1,185 @@
+"""Values that know where they were written; the only place for source positions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from uwfgit.store.canonical import Json
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+_BLANK: Final = frozenset(" \t\r\n")
+_ESCAPE = re.compile(r"\\(?:x(..)|u(.{4})|U(.{8})|(\r\n|.))", re.DOTALL)
+_BLANK_ESCAPES: Final = frozenset("nrt \t\r\n") | {"\r\n"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A position in a file; line and column count from 1, in characters."""
+
+    file: str | None
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The text positions are counted in."""
+
+    file: str | None
+    text: str
+
+    def place_at(self, index: int) -> Place:
+        """Give the line and column of a character."""
+        line, start = 1, 0
+        for match in _BREAK.finditer(self.text, 0, index):
+            line, start = line + 1, match.end()
+        return Place(file=self.file, line=line, column=index - start + 1)
+
+
+@dataclass(slots=True, kw_only=True)
+class Mark:
+    """A value, where it stands, and the marks of what it holds.
+
+    ``size``, ``weight`` and ``depth`` count nodes, characters and levels with
+    every alias expanded. An alias shares the mark of what it names.
+    """
+
+    value: Json
+    source: Source
+    line: int
+    column: int
+    start: int
+    end: int
+    style: str = ""
+    size: int = 1
+    weight: int = 0
+    depth: int = 0
+    keys: dict[str, Mark] = field(default_factory=dict)
+    children: dict[str | int, Mark] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        """Where the value starts."""
+        return Place(file=self.source.file, line=self.line, column=self.column)
+
+    def place_of(self, offset: int) -> Place:
+        """Find where a character of a text value was written.
+
+        Exact for a character that is not blank, in every style; a blank one
+        gives the place of the next that is not.
+        """
+        if self.style == "include":
+            return self.source.place_at(offset)
+        if not isinstance(self.value, str):
+            return self.place
+        wanted = sum(1 for char in self.value[:offset] if char not in _BLANK)
+        for number, index in enumerate(self._written()):
+            if number == wanted:
+                return self.source.place_at(index)
+        return self.place
+
+    def _written(self) -> Iterator[int]:
+        """Give where each character that is not blank was written, in order."""
+        text = self.source.text
+        start = self._content_start(text)
+        if self.style == '"':
+            return _written_double(text, start, self.end)
+        step = "''" if self.style == "'" else None
+        return _written_plain(text, start, self.end, pair=step)
+
+    def _content_start(self, text: str) -> int:
+        start = self.start
+        # A tag or an anchor may stand before the text itself.
+        while start < self.end and text[start] in "!&":
+            while start < self.end and text[start] not in _BLANK:
+                start += 1
+            while start < self.end and text[start] in _BLANK:
+                start += 1
+        if self.style in ("|", ">"):
+            header = _BREAK.search(text, start)
+            return header.end() if header else self.end
+        return start + 1 if self.style in ("'", '"') else start
+
+
+def _written_plain(
+    text: str, start: int, end: int, *, pair: str | None
+) -> Iterator[int]:
+    index = start
+    while index < end:
+        if text[index] not in _BLANK:
+            yield index
+            if pair and text.startswith(pair, index):
+                index += 1
+        index += 1
+
+
+def _written_double(text: str, start: int, end: int) -> Iterator[int]:
+    index = start
+    while index < end:
+        escape = _ESCAPE.match(text, index) if text[index] == "\\" else None
+        if escape is None:
+            if text[index] not in _BLANK:
+                yield index
+            index += 1
+            continue
+        if not _is_blank_escape(escape):
+            yield index
+        index = escape.end()
+
+
+def _is_blank_escape(escape: re.Match[str]) -> bool:
+    code = escape[1] or escape[2] or escape[3]
+    return chr(int(code, 16)) in _BLANK if code else escape[4] in _BLANK_ESCAPES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A value read from a file, with the place of every key and value in it.
+
+    ``includes`` tells whether another file was read into it; ``broken`` holds
+    places whose value could not be read and stands as ``None``.
+    """
+
+    mark: Mark
+    includes: bool = False
+    broken: frozenset[Place] = frozenset()
+
+    @property
+    def value(self) -> Json:
+        """The value; parts that an alias named are shared, so never change it."""
+        return self.mark.value
+
+    def place(self, path: Path, *, key: bool = False) -> Place:
+        """Give the place of the value at a path, or of its key.
+
+        A path that leads nowhere gives its nearest known ancestor: the key
+        that holds it, where there is one.
+        """
+        mark, holder = self.mark, None
+        for depth, part in enumerate(path):
+            child = mark.children.get(part)
+            if child is None:
+                return (holder or mark).place
+            last = depth == len(path) - 1
+            holder = mark.keys.get(part) if isinstance(part, str) else None
+            if last and key and holder is not None:
+                return holder.place
+            mark = child
+        return mark.place
+
+    def place_of(self, path: Path, offset: int) -> Place:
+        """Give the place of a character of the text at a path."""
+        mark = self.find(path)
+        return self.place(path) if mark is None else mark.place_of(offset)
+
+    def find(self, path: Path) -> Mark | None:
+        """Find the mark of the value at a path."""
+        mark: Mark | None = self.mark
+        for part in path:
+            mark = mark.children.get(part) if mark is not None else None
+        return mark

@@ -1,0 +1,95 @@
+"""Commit messages of events: subject, quoted body, trailers (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
+
+from uwfgit.constants import (
+    FORMAT_VERSION,
+    QUOTE_CHARS,
+    QUOTE_LINES,
+    SUBJECT_CHARS,
+)
+
+EventName = Literal[
+    "start", "step", "resume", "poke", "attempt", "fork", "cancel", "resolve"
+]
+Trailers: TypeAlias = Mapping[str, str]
+
+NONE: Final = "-"
+_TRAILER = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>[\x20-\x7e]*)")
+# Controls, line and paragraph separators, bidirectional marks and overrides:
+# none may reach a terminal or a review page through a subject or a quote.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+def has_unsafe(text: str) -> bool:
+    """Tell whether a text holds control or bidirectional characters."""
+    return _UNSAFE.search(text) is not None
+
+
+def format_subject(text: str) -> str:
+    """Make a one-line subject of any text, at most ``SUBJECT_CHARS`` long."""
+    line = " ".join(_UNSAFE.sub(" ", text).split())
+    if len(line) <= SUBJECT_CHARS:
+        return line
+    return line[: SUBJECT_CHARS - 1].rstrip() + "…"
+
+
+def format_message(subject: str, body: str, trailers: Iterable[tuple[str, str]]) -> str:
+    """Write a message whose last paragraph holds the trailers and nothing else.
+
+    Every quoted line starts with ``> ``, so no agent's text can be a trailer.
+    """
+    paragraphs = [format_subject(subject)]
+    quote = [
+        f"> {_UNSAFE.sub('', line)[:QUOTE_CHARS]}".rstrip()
+        for line in body.strip().splitlines()[:QUOTE_LINES]
+    ]
+    if quote:
+        paragraphs.append("\n".join(quote))
+    paragraphs.append("\n".join(f"{key}: {value}" for key, value in trailers))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def event_trailers(
+    event: EventName, thread: str, more: Iterable[tuple[str, str]] = ()
+) -> list[tuple[str, str]]:
+    """Give the trailers of an event, those that every event has first."""
+    return [
+        ("Uwf-Format", str(FORMAT_VERSION)),
+        ("Uwf-Event", event),
+        ("Uwf-Thread", thread),
+        *more,
+    ]
+
+
+def parse_trailers(message: str) -> dict[str, str]:
+    """Read the trailers of a message's last paragraph; empty when it is none."""
+    paragraph = message.rstrip("\n").rpartition("\n\n")[2]
+    found: dict[str, str] = {}
+    for line in paragraph.split("\n"):
+        match = _TRAILER.fullmatch(line)
+        if match is None or match["key"] in found:
+            return {}
+        found[match["key"]] = match["value"]
+    return found
+
+
+def format_status(status: str | None) -> str:
+    """Write a ``$status`` as a trailer's value: JSON unless it is plain ASCII."""
+    if status is None:
+        return NONE
+    if (
+        status.isascii()
+        and status.isprintable()
+        and status != NONE
+        and status[:1] != '"'
+    ):
+        return status
+    return json.dumps(status)

@@ -1,0 +1,113 @@
+"""Nodes: immutable typed values, and the built-in types (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from uwfgit.ids import Hash
+from uwfgit.store.canonical import (
+    META_TYPE,
+    TEXT_TYPE,
+    Json,
+    encode_payload,
+    node_hash,
+    normalise,
+)
+
+__all__ = [
+    "BUILTIN_NAMES",
+    "DETAIL_TYPE",
+    "ERROR_TYPE",
+    "FORMAT_TYPES",
+    "JSON_TYPES",
+    "META_TYPE",
+    "START_TYPE",
+    "STEP_TYPE",
+    "SUSPEND_TYPE",
+    "TEXT_TYPE",
+    "WORKFLOW_TYPE",
+    "Node",
+    "make_node",
+    "make_schema",
+    "make_text",
+    "node_file_name",
+]
+
+WORKFLOW_TYPE: Final = Hash("BRE05MZJZQ3FG")
+START_TYPE: Final = Hash("F3PQMVR38S5WZ")
+STEP_TYPE: Final = Hash("EMJAFM1R0P47T")
+DETAIL_TYPE: Final = Hash("0XE930N4QZB8T")
+ERROR_TYPE: Final = Hash("ETQDDVT42CR20")
+SUSPEND_TYPE: Final = Hash("89CG2387DJBDT")
+
+FORMAT_TYPES: Final = {
+    "schema": META_TYPE,
+    "text": TEXT_TYPE,
+    "workflow": WORKFLOW_TYPE,
+    "start": START_TYPE,
+    "step": STEP_TYPE,
+    "detail": DETAIL_TYPE,
+    "error": ERROR_TYPE,
+    "suspend": SUSPEND_TYPE,
+}
+"""The types every thread carries in ``nodes/start/``; the name is the file's."""
+
+JSON_TYPES: Final = {
+    "string": TEXT_TYPE,
+    "number": Hash("BEAZQGKVXMZT8"),
+    "integer": Hash("B26JM4PBHPAFK"),
+    "boolean": Hash("1AVHCXEJVDCPP"),
+    "bool": Hash("1AVHCXEJVDCPP"),
+    "null": Hash("8E33KAS0HMAZ7"),
+    "object": Hash("944RT37WX1PQ5"),
+    "array": Hash("D45CW047XS17Y"),
+}
+"""``{type: name}``, under the names of the public ``ocas`` store."""
+
+BUILTIN_NAMES: Final = {**JSON_TYPES, **FORMAT_TYPES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An immutable typed value; ``payload`` is normalised."""
+
+    hash: Hash
+    type: Hash
+    payload: Json
+
+    @property
+    def name(self) -> str:
+        """The file name the node has in every tree."""
+        return node_file_name(self.hash, self.type)
+
+    @property
+    def data(self) -> bytes:
+        """The only bytes allowed for the node's blob."""
+        return encode_payload(self.type, self.payload)
+
+
+def make_node(node_type: Hash, payload: Json) -> Node:
+    """Normalise and name a payload; its schema is not checked here.
+
+    Raises:
+        InvalidError: The payload is no JSON value uwf can store.
+    """
+    value = normalise(payload)
+    return Node(hash=node_hash(node_type, value), type=node_type, payload=value)
+
+
+def make_text(text: str) -> Node:
+    """Make a text node."""
+    return make_node(TEXT_TYPE, text)
+
+
+def make_schema(schema: Json) -> Node:
+    """Make a schema node; whether it is a valid schema is not checked here."""
+    return make_node(META_TYPE, schema)
+
+
+def node_file_name(node: Hash, node_type: Hash) -> str:
+    """Name a node's file: ``<HASH>.<TYPE>.json``, or ``.md`` for text."""
+    suffix = "md" if node_type == TEXT_TYPE else "json"
+    return f"{node}.{node_type}.{suffix}"

@@ -1,0 +1,391 @@
+"""One thread as recorded: its tip, its nodes and its chain, read from one tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from uwfgit.constants import MAX_STATE_BYTES
+from uwfgit.errors import CorruptError, NotFoundError
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.node import START_TYPE, STEP_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.state import ThreadState, decode_state
+from uwfgit.model.usage import Usage, usage_from_payload
+from uwfgit.model.workflow import Workflow, workflow_from_nodes
+from uwfgit.store.canonical import Json, decode_payload, node_hash
+from uwfgit.store.layout import (
+    HISTORY,
+    NODES,
+    OUTPUT_FILE,
+    STATE_FILE,
+    find_node_name,
+    find_step_name,
+    thread_folder,
+    thread_ref,
+)
+from uwfgit.store.objects import (
+    find_entry,
+    list_tree,
+    read_blob,
+    read_commit,
+    walk_files,
+)
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tip:
+    """The newest commit of a thread's branch and the state it stores."""
+
+    thread: ThreadId
+    commit: Oid
+    tree: Oid
+    committed_at: int
+    state: ThreadState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A StartNode, typed."""
+
+    hash: Hash
+    workflow: Hash
+    rules: int
+    prompt: str
+    cwd: str
+    cwd_in_repo: str | None
+    root_commit: str | None
+    depth: int
+    parent: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A StepNode with its output, typed; ``number`` is its place in the chain."""
+
+    number: int
+    hash: Hash
+    start: Hash
+    prev: Hash | None
+    role: str
+    output_hash: Hash
+    output: Mapping[str, Json]
+    body: str
+    detail_hash: Hash
+    agent: str
+    edge_prompt: str
+    note: str | None
+    cwd: str
+    started_at_ms: int
+    completed_at_ms: int
+    usage: Usage | None
+    previous_attempts: tuple[Hash, ...]
+    code_before: str | None
+    code_after: str | None
+    extracted_by: str | None
+    warnings: tuple[str, ...]
+
+    @property
+    def status(self) -> str | None:
+        """The ``$status`` the role reported."""
+        value = self.output.get("$status")
+        return value if isinstance(value, str) else None
+
+
+def load_tip(store: Store, thread: ThreadId) -> Tip:
+    """Read a thread's newest commit and state.
+
+    Raises:
+        NotFoundError: There is no such branch.
+        CorruptError: Something on the way is missing or malformed.
+    """
+    commit = find_ref(store, thread_ref(thread))
+    if commit is None:
+        raise NotFoundError("thread", thread)
+    return read_tip(store, thread, commit)
+
+
+def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
+    """Read the state a commit of a thread stores.
+
+    Raises:
+        CorruptError: The commit or its ``thread.json`` is missing or malformed.
+    """
+    commit = read_commit(store, oid)
+    entry = find_entry(store, commit.tree, f"{thread_folder(thread)}/{STATE_FILE}")
+    if entry is None:
+        raise CorruptError(f"commit {oid} has no {STATE_FILE} of thread {thread}")
+    state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
+    if state.thread != thread:
+        raise CorruptError(f"{STATE_FILE} in {oid} is of thread {state.thread}")
+    return Tip(
+        thread=thread,
+        commit=oid,
+        tree=commit.tree,
+        committed_at=commit.committer.time,
+        state=state,
+    )
+
+
+def read_node(store: Store, node: Hash, node_type: Hash, oid: Oid) -> Node:
+    """Read a node's blob and check that it is what its name says.
+
+    Raises:
+        CorruptError: Missing, not canonical, or of another hash.
+    """
+    payload = decode_payload(node_type, read_blob(store, oid))
+    if node_hash(node_type, payload) != node:
+        raise CorruptError(f"blob {oid} is not node {node}")
+    return Node(hash=node, type=node_type, payload=payload)
+
+
+NodePlaces = dict[Hash, tuple[Hash, Oid]]
+"""Where a thread's nodes stand: hash → type and blob."""
+
+
+def list_nodes(store: Store, tree: Oid) -> NodePlaces:
+    """Find every node of a thread, those of the threads it was forked from too.
+
+    Raises:
+        CorruptError: Two contents stand under one hash, or a tree is missing.
+    """
+    places: NodePlaces = {}
+    threads = find_entry(store, tree, "threads")
+    if threads is None:
+        return places
+    for thread in list_tree(store, threads.oid).values():
+        folder = find_entry(store, thread.oid, NODES)
+        if folder is None:
+            continue
+        for path, file in walk_files(store, folder.oid):
+            name = find_node_name(path.rpartition("/")[2])
+            if name is None:
+                raise CorruptError(f"'{path}' is no node's file name")
+            add_place(places, name[0], name[1], file.oid)
+    return places
+
+
+def add_place(places: NodePlaces, node: Hash, node_type: Hash, oid: Oid) -> None:
+    """Note where a node stands.
+
+    Raises:
+        CorruptError: The hash already names another content.
+    """
+    known = places.setdefault(node, (node_type, oid))
+    if known != (node_type, oid):
+        raise CorruptError(
+            f"hash {node} names two contents: {known[1]} and {oid}",
+            hint="one of the two was made to collide; do not use it",
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """A thread opened for reading many of its nodes, and kept up to date by appends.
+
+    ``places`` is loaded once from the newest tree: history is never needed to
+    find a node, and hashes are resolved in the thread's own folders only.
+    ``replies`` are the roles of the replies so far, once somebody counted them.
+    """
+
+    store: Store
+    tip: Tip
+    places: NodePlaces
+    replies: list[str] | None = None
+    _roles: dict[int, str] | None = None
+    _steps: dict[Hash, Step] = field(default_factory=dict)
+    _start: Start | None = None
+    _workflow: Workflow | None = None
+
+    def node(self, node: Hash, expected: Hash | None = None) -> Node:
+        """Read a node of this thread.
+
+        Raises:
+            CorruptError: It is not there, damaged, or of another type.
+        """
+        place = self.places.get(node)
+        if place is None:
+            raise CorruptError(f"thread {self.tip.thread} lacks node {node}")
+        if expected is not None and place[0] != expected:
+            raise CorruptError(f"node {node} has type {place[0]}, not {expected}")
+        return read_node(self.store, node, *place)
+
+    @property
+    def start(self) -> Start:
+        """The thread's StartNode."""
+        if self._start is None:
+            node = self.node(self.tip.state.start, START_TYPE)
+            self._start = _typed(node, _read_start)
+        return self._start
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow the thread pins."""
+        if self._workflow is None:
+            node = self.node(self.start.workflow, WORKFLOW_TYPE)
+            self._workflow = _typed(node, self._read_workflow)
+        return self._workflow
+
+    def _read_workflow(self, node: Node) -> Workflow:
+        roles = node.payload["roles"].values()
+        schemas = {
+            role["frontmatter"]: self.node(role["frontmatter"]) for role in roles
+        }
+        return workflow_from_nodes(node, schemas)
+
+    def step(self, step: Hash, number: int) -> Step:
+        """Read a StepNode; ``number`` is what the caller knows it to be."""
+        known = self._steps.get(step)
+        if known is None:
+            node = self.node(step, STEP_TYPE)
+            known = _typed(node, lambda n: self._read_step(n, number))
+            self._steps[step] = known
+        return known
+
+    def _read_step(self, node: Node, number: int) -> Step:
+        output = self.node(node.payload["output"]).payload
+        if not isinstance(output, dict):
+            raise CorruptError(f"output of step {node.hash} is no mapping")
+        return step_from_payload(node.hash, number, node.payload, output)
+
+    def iter_steps(self) -> Iterator[Step]:
+        """Give the logical chain, newest first, reading as it goes."""
+        number = self.tip.state.steps
+        step: Hash | None = self.tip.state.head if number else None
+        while step is not None:
+            if number < 1:
+                raise CorruptError(f"chain of thread {self.tip.thread} is too long")
+            found = self.step(step, number)
+            yield found
+            step, number = found.prev, number - 1
+        if number:
+            raise CorruptError(f"chain of thread {self.tip.thread} is too short")
+
+    def steps(self) -> tuple[Step, ...]:
+        """Read the logical chain, oldest first."""
+        return tuple(self.iter_steps())[::-1]
+
+    def roles(self) -> dict[int, str]:
+        """Give the role of each step of the chain, from folder names alone."""
+        if self._roles is None:
+            self._roles = dict(sorted(_chain_roles(self.store, self.tip).items()))
+        return self._roles
+
+    def advance(self, tip: Tip, nodes: NodePlaces) -> None:
+        """Follow an event that was just written.
+
+        Raises:
+            CorruptError: A node of it has another content under its hash here.
+        """
+        for node, (node_type, oid) in nodes.items():
+            add_place(self.places, node, node_type, oid)
+        self.tip = tip
+
+    def note_step(self, number: int, role: str) -> None:
+        """Follow a step that was just recorded."""
+        if self._roles is not None:
+            self._roles[number] = role
+
+
+def _chain_roles(store: Store, tip: Tip) -> dict[int, str]:
+    """Read each step's role in the nearest thread, own first, that holds its output."""
+    found: dict[int, str] = {}
+    state, last = tip.state, tip.state.steps
+    while True:
+        folder = f"{thread_folder(state.thread)}/{HISTORY}"
+        for number, role in _own_roles(store, tip.tree, folder):
+            if number <= last:
+                found.setdefault(number, role)
+        origin = state.forked_from
+        if origin is None:
+            return found
+        last = min(last, origin.number)
+        state = _ancestor_state(store, tip.tree, origin.thread)
+
+
+def _own_roles(store: Store, tree: Oid, folder: str) -> Iterator[tuple[int, str]]:
+    history = find_entry(store, tree, folder)
+    if history is None:
+        return
+    for bucket in list_tree(store, history.oid).values():
+        for name, entry in list_tree(store, bucket.oid).items():
+            step = find_step_name(name)
+            if step is not None and OUTPUT_FILE in list_tree(store, entry.oid):
+                yield step
+
+
+def _ancestor_state(store: Store, tree: Oid, thread: ThreadId) -> ThreadState:
+    path = f"{thread_folder(thread)}/{STATE_FILE}"
+    entry = find_entry(store, tree, path)
+    if entry is None:
+        raise CorruptError(f"'{path}' is missing, a thread was forked from it")
+    return decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
+
+
+def open_record(store: Store, tip: Tip) -> Record:
+    """Open a thread at a tip for reading its nodes.
+
+    Raises:
+        CorruptError: A tree is missing or holds what no rule gives.
+    """
+    return Record(store=store, tip=tip, places=list_nodes(store, tip.tree))
+
+
+def _typed(node: Node, read: Callable[[Node], T]) -> T:
+    try:
+        return read(node)
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise CorruptError(f"node {node.hash} lacks what its type requires") from exc
+
+
+def _read_start(node: Node) -> Start:
+    payload: dict[str, Any] = node.payload
+    parent = payload.get("parent")
+    return Start(
+        hash=node.hash,
+        workflow=Hash(payload["workflow"]),
+        rules=payload["rules"],
+        prompt=payload["prompt"],
+        cwd=payload["cwd"],
+        cwd_in_repo=payload["cwdInRepo"],
+        root_commit=payload["rootCommit"],
+        depth=payload.get("depth", 0),
+        parent=(parent["thread"], parent["step"]) if parent else None,
+    )
+
+
+def step_from_payload(
+    step: Hash, number: int, payload: dict[str, Any], output: Mapping[str, Json]
+) -> Step:
+    """Read a StepNode's payload.
+
+    Raises:
+        KeyError, TypeError: The payload is not that of a step.
+    """
+    return Step(
+        number=number,
+        hash=step,
+        start=Hash(payload["start"]),
+        prev=payload["prev"],
+        role=payload["role"],
+        output_hash=Hash(payload["output"]),
+        output=output,
+        body=payload["body"],
+        detail_hash=Hash(payload["detail"]),
+        agent=payload["agent"],
+        edge_prompt=payload["edgePrompt"],
+        note=payload["note"],
+        cwd=payload["cwd"],
+        started_at_ms=payload["startedAtMs"],
+        completed_at_ms=payload["completedAtMs"],
+        usage=usage_from_payload(payload["usage"]),
+        previous_attempts=tuple(payload["previousAttempts"] or ()),
+        code_before=payload["code"]["before"],
+        code_after=payload["code"]["after"],
+        extracted_by=payload["extractedBy"],
+        warnings=tuple(payload["warnings"]),
+    )

@@ -1,0 +1,320 @@
+"""The registry: one branch a workflow, one commit a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import CorruptError, NotFoundError, StateError
+from uwfgit.ids import Hash, Oid, is_hash
+from uwfgit.model.builtin import format_nodes
+from uwfgit.model.commit import committer
+from uwfgit.model.ledger import Ledger
+from uwfgit.model.message import format_message, parse_trailers
+from uwfgit.model.node import WORKFLOW_TYPE, Node
+from uwfgit.model.record import add_place, read_node
+from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import (
+    NODES,
+    TRASH_PREFIX,
+    WORKFLOW_FILE,
+    WORKFLOW_PREFIX,
+    find_node_name,
+    is_workflow_name,
+    workflow_ref,
+)
+from uwfgit.store.locks import Lock, lock
+from uwfgit.store.objects import (
+    Commit,
+    Entry,
+    edit_tree,
+    find_entry,
+    list_tree,
+    read_blob,
+    read_commit,
+    write_blob,
+    write_commit,
+)
+from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a registered workflow."""
+
+    name: str
+    hash: Hash
+    oid: Oid
+    timestamp_ms: int
+    current: bool
+    commit: Oid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What registering did; ``changed`` is false for the version it had."""
+
+    name: str
+    hash: Hash
+    oid: Oid
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """A registered workflow, read."""
+
+    version: Version
+    workflow: Workflow
+    data: bytes
+
+
+def add_workflow(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
+    """Register a workflow, or a new version of it.
+
+    Args:
+        ledger: Where to.
+        workflow: A valid workflow.
+        data: The bytes of its ``workflow.yaml``.
+
+    Raises:
+        RefConflictError, LockedError: Another writer; nothing changed.
+    """
+    *schemas, pinned = workflow_nodes(workflow)
+    name = workflow.name
+    with _hold(ledger, name, "workflow add"):
+        old = find_ref(ledger.store, workflow_ref(name))
+        folder = f"workflows/{name}"
+        changes: dict[str, Entry | None] = {
+            f"{folder}/{NODES}": None,
+            f"{folder}/{WORKFLOW_FILE}": _blob(ledger, data),
+        }
+        base = read_commit(ledger.store, old or GENESIS_OID).tree
+        base = edit_tree(ledger.store, base, changes)
+        nodes = [*format_nodes(), *schemas, pinned]
+        tree = edit_tree(
+            ledger.store,
+            base,
+            {
+                f"{folder}/{NODES}/{node.name}": _blob(ledger, node.data)
+                for node in nodes
+            },
+        )
+        oid = _blob(ledger, pinned.data).oid
+        if old is not None and read_commit(ledger.store, old).tree == tree:
+            return Registered(name=name, hash=pinned.hash, oid=oid, changed=False)
+        _write(ledger, name, "add", tree=tree, old=old, pinned=(pinned.hash, oid))
+    return Registered(name=name, hash=pinned.hash, oid=oid, changed=True)
+
+
+def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
+    """Give the versions of a registered workflow, newest first.
+
+    Raises:
+        NotFoundError: It is not registered.
+        CorruptError: Its branch is damaged.
+    """
+    tip = _find_branch(ledger, name)
+    if tip is None:
+        raise NotFoundError(
+            "workflow", name, hint="see what there is: uwf workflow list"
+        )
+    return tuple(
+        _version(name, commit, current=commit.oid == tip)
+        for commit in _iter_commits(ledger, tip)
+    )
+
+
+def list_workflows(ledger: Ledger) -> tuple[Entered, ...]:
+    """Give the newest version of every registered workflow, by name."""
+    names = [
+        ref.removeprefix(WORKFLOW_PREFIX)
+        for ref in list_refs(ledger.store, WORKFLOW_PREFIX)
+    ]
+    return tuple(
+        load_registered(ledger, name) for name in names if is_workflow_name(name)
+    )
+
+
+def load_registered(ledger: Ledger, name: str, version: Hash | None = None) -> Entered:
+    """Read a registered workflow, by default its newest version.
+
+    Raises:
+        NotFoundError: It, or that version, is not registered.
+        CorruptError: Its branch is damaged.
+    """
+    for found in workflow_history(ledger, name):
+        if version in {None, found.hash}:
+            return _read(ledger, found)
+    raise NotFoundError(
+        "version",
+        f"{name}@{version}",
+        hint=f"see its versions: uwf workflow history {name}",
+    )
+
+
+def rollback_workflow(
+    ledger: Ledger, name: str, version: Hash | None = None
+) -> Registered:
+    """Make an older version current again, as a new commit.
+
+    Args:
+        ledger: Where to.
+        name: The workflow.
+        version: By default the one before the current.
+
+    Raises:
+        NotFoundError: It, or that version, is not registered.
+        StateError: There is no other version.
+    """
+    with _hold(ledger, name, "workflow rollback"):
+        versions = workflow_history(ledger, name)
+        wanted = _choose(versions, version)
+        tree = read_commit(ledger.store, wanted.commit).tree
+        if wanted.hash != versions[0].hash:
+            _write(
+                ledger,
+                name,
+                "rollback",
+                tree=tree,
+                old=versions[0].commit,
+                pinned=(wanted.hash, wanted.oid),
+            )
+    return Registered(
+        name=name,
+        hash=wanted.hash,
+        oid=wanted.oid,
+        changed=wanted.hash != versions[0].hash,
+    )
+
+
+def _choose(versions: tuple[Version, ...], wanted: Hash | None) -> Version:
+    name = versions[0].name
+    for found in versions:
+        if wanted is None and found.hash != versions[0].hash:
+            return found
+        if found.hash == wanted:
+            return found
+    if wanted is None:
+        raise StateError(f"workflow '{name}' has no version before this one")
+    raise NotFoundError(
+        "version",
+        f"{name}@{wanted}",
+        hint=f"see its versions: uwf workflow history {name}",
+    )
+
+
+def remove_workflow(ledger: Ledger, name: str) -> Oid:
+    """Move a workflow's branch to the trash and give its tip.
+
+    Raises:
+        NotFoundError: It is not registered.
+    """
+    with _hold(ledger, name, "workflow rm"):
+        tip = _find_branch(ledger, name)
+        if tip is None:
+            raise NotFoundError("workflow", name)
+        trash = f"{TRASH_PREFIX}workflow-{name}"
+        moves = {
+            trash: (find_ref(ledger.store, trash), tip),
+            workflow_ref(name): (tip, None),
+        }
+        move_refs(ledger.store, moves, reason="rm")
+    return tip
+
+
+def _find_branch(ledger: Ledger, name: str) -> Oid | None:
+    return (
+        find_ref(ledger.store, workflow_ref(name)) if is_workflow_name(name) else None
+    )
+
+
+def _hold(ledger: Ledger, name: str, command: str) -> AbstractContextManager[Lock]:
+    path = ledger.store.state_dir / "locks" / f"workflow-{name}"
+    return lock(path, command=command, wait=5, what=f"workflow '{name}'")
+
+
+def _blob(ledger: Ledger, data: bytes) -> Entry:
+    return Entry(oid=write_blob(ledger.store, data))
+
+
+def _write(
+    ledger: Ledger,
+    name: str,
+    event: str,
+    *,
+    tree: Oid,
+    old: Oid | None,
+    pinned: tuple[Hash, Oid],
+) -> None:
+    person = committer(ledger)
+    trailers = [
+        ("Uwf-Format", str(FORMAT_VERSION)),
+        ("Uwf-Event", event),
+        ("Uwf-Workflow", f"{pinned[0]} {pinned[1]}"),
+    ]
+    commit = write_commit(
+        ledger.store,
+        tree=tree,
+        parents=(old or GENESIS_OID,),
+        author=person,
+        committer=person,
+        message=format_message(f"{event} {name}", "", trailers),
+    )
+    move_ref(ledger.store, workflow_ref(name), old=old, new=commit, reason=event)
+    ledger.local.record_commit(commit)
+
+
+def _iter_commits(ledger: Ledger, tip: Oid) -> Iterator[Commit]:
+    oid = tip
+    while oid != GENESIS_OID:
+        commit = read_commit(ledger.store, oid)
+        yield commit
+        if not commit.parents:
+            raise CorruptError(
+                f"commit {oid} has no parent; a registry starts at genesis"
+            )
+        oid = commit.parents[0]
+
+
+def _version(name: str, commit: Commit, *, current: bool) -> Version:
+    pinned, _, oid = (
+        parse_trailers(commit.message).get("Uwf-Workflow", "").partition(" ")
+    )
+    if not is_hash(pinned):
+        raise CorruptError(f"commit {commit.oid} is no version of workflow '{name}'")
+    return Version(
+        name=name,
+        hash=Hash(pinned),
+        oid=Oid(oid),
+        timestamp_ms=commit.committer.time * 1000,
+        current=current,
+        commit=commit.oid,
+    )
+
+
+def _read(ledger: Ledger, version: Version) -> Entered:
+    tree = read_commit(ledger.store, version.commit).tree
+    folder = find_entry(ledger.store, tree, f"workflows/{version.name}/{NODES}")
+    file = find_entry(ledger.store, tree, f"workflows/{version.name}/{WORKFLOW_FILE}")
+    if folder is None or file is None:
+        raise CorruptError(f"commit {version.commit} lacks workflow '{version.name}'")
+    places: dict[Hash, tuple[Hash, Oid]] = {}
+    for name, entry in list_tree(ledger.store, folder.oid).items():
+        parsed = find_node_name(name)
+        if parsed is not None:
+            add_place(places, parsed[0], parsed[1], entry.oid)
+    nodes: dict[Hash, Node] = {
+        node: read_node(ledger.store, node, *place) for node, place in places.items()
+    }
+    pinned = nodes.get(version.hash)
+    if pinned is None or pinned.type != WORKFLOW_TYPE:
+        raise CorruptError(f"commit {version.commit} lacks node {version.hash}")
+    return Entered(
+        version=version,
+        workflow=workflow_from_nodes(pinned, nodes),
+        data=read_blob(ledger.store, file.oid),
+    )

@@ -1,0 +1,251 @@
+"""Workflow files: the only place that reads and finds them on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uwfgit.constants import YAML_MAX_BYTES
+from uwfgit.errors import NotFoundError, Problem, WorkflowError
+from uwfgit.model.include import open_includes
+from uwfgit.model.rules import check_document, workflow_from_document
+from uwfgit.model.workflow import Workflow
+from uwfgit.model.yamlcore import (
+    Located,
+    dump_yaml,
+    read_yaml,
+    sort_problems,
+)
+
+_SUFFIXES: Final = (".yaml", ".yml")
+_INDEX: Final = "index"
+_DROPPED: Final = ".workflow"
+_FOLDERS: Final = (".workflows", ".workflow")
+_REPOSITORY: Final = ".git"
+
+LOCAL: Final = "local"
+CONFIGURED: Final = "path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSource:
+    """A workflow, its file, and the bytes a thread keeps of it."""
+
+    workflow: Workflow
+    file: Path
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    content: bytes
+    located: Located | None
+    problems: tuple[Problem, ...]
+
+
+def read_workflow(path: Path) -> WorkflowSource:
+    """Read a workflow file that has no errors; warnings do not matter.
+
+    Raises:
+        NotFoundError: There is no such file.
+        WorkflowError: With every error of the file.
+    """
+    reading = _read(path)
+    errors = [each for each in reading.problems if each.severity == "error"]
+    if errors or reading.located is None:
+        raise WorkflowError(errors)
+    return WorkflowSource(
+        workflow=workflow_from_document(reading.located),
+        file=path,
+        data=_data(path, reading.content, reading.located),
+    )
+
+
+def check_workflow_file(path: Path) -> tuple[Problem, ...]:
+    """Check a workflow file against every rule; warnings are included.
+
+    Raises:
+        NotFoundError: There is no such file.
+    """
+    return _read(path).problems
+
+
+def workflow_from_data(data: bytes) -> Workflow:
+    """Read what :func:`read_workflow` gave as the bytes to keep (pure).
+
+    Raises:
+        WorkflowError: They are not those of a valid workflow.
+    """
+    located, problems = read_yaml(data)
+    if located is not None:
+        problems = (*problems, *check_document(located, stem=None))
+    errors = [each for each in problems if each.severity == "error"]
+    if errors or located is None:
+        raise WorkflowError(errors)
+    return workflow_from_document(located)
+
+
+def _read(path: Path) -> _Reading:
+    content, problem = _read_bytes(path)
+    if problem is not None:
+        return _Reading(content=content, located=None, problems=(problem,))
+    located, problems = read_yaml(content, file=str(path), include=open_includes(path))
+    if located is not None:
+        found = check_document(located, stem=name_of(path))
+        problems = sort_problems((*problems, *found))
+        if located.includes and not any(p.severity == "error" for p in problems):
+            problems = (*problems, *_check_resolved(path, content, located))
+    return _Reading(content=content, located=located, problems=problems)
+
+
+def _read_bytes(path: Path) -> tuple[bytes, Problem | None]:
+    try:
+        if not path.is_file() and path.exists():
+            hint = "name a workflow file"
+            return b"", _file_problem(path, "Y15", "is no regular file", hint)
+        with path.open("rb") as stream:
+            # One byte more shows that the file is too large, however large.
+            return stream.read(YAML_MAX_BYTES + 1), None
+    except (FileNotFoundError, NotADirectoryError, ValueError) as exc:
+        raise NotFoundError("workflow file", str(path)) from exc
+    except OSError as exc:
+        message = f"cannot be read: {exc.strerror}"
+        return b"", _file_problem(path, "Y15", message, "check its permissions")
+
+
+def _file_problem(path: Path, code: str, message: str, hint: str) -> Problem:
+    return Problem(
+        code=code, message=message, hint=hint, file=str(path), line=1, column=1
+    )
+
+
+def _data(path: Path, content: bytes, located: Located) -> bytes:
+    if not located.includes:
+        return content
+    shown = "".join(c if c.isprintable() else "?" for c in path.name)
+    first = f"# Written by uwf: !include resolved from {shown}\n"
+    return (first + dump_yaml(located.value)).encode()
+
+
+def _check_resolved(
+    path: Path, content: bytes, located: Located
+) -> tuple[Problem, ...]:
+    if len(_data(path, content, located)) <= YAML_MAX_BYTES:
+        return ()
+    message = "with what it includes, the workflow is larger than 1 MiB"
+    return (_file_problem(path, "Y3", message, "include less"),)
+
+
+def name_of(path: Path) -> str:
+    """Give the name a workflow must have to be in this file."""
+    if path.stem == _INDEX:
+        return path.absolute().parent.name
+    return path.stem.removesuffix(_DROPPED)
+
+
+def is_path(name: str) -> bool:
+    """Tell whether a workflow argument is a path, not a name."""
+    return "/" in name or name.endswith(_SUFFIXES)
+
+
+def resolve_workflow(
+    name: str, *, cwd: Path, workflow_paths: Sequence[Path]
+) -> Path | None:
+    """Find the file a workflow argument means; ``None`` when it means none.
+
+    A path is taken from ``cwd``; a name is looked for in the workflow folders
+    from ``cwd`` up to the repository's root, then in ``workflow_paths``.
+
+    Raises:
+        NotFoundError: The argument is a path and there is no file.
+    """
+    if is_path(name):
+        return _resolve_path(name, cwd)
+    if not name or name.startswith(".") or "\0" in name:
+        return None
+    for folder in (*_iter_folders(cwd), *workflow_paths):
+        for candidate in _candidates(folder, name):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def list_workflow_files(
+    *, cwd: Path, workflow_paths: Sequence[Path]
+) -> list[tuple[str, Path, str]]:
+    """List the workflows a name can mean: name, file, and ``local`` or ``path``.
+
+    Each name once, with the file :func:`resolve_workflow` finds for it.
+    """
+    folders = [(folder, LOCAL) for folder in _iter_folders(cwd)]
+    folders += [(folder, CONFIGURED) for folder in workflow_paths]
+    found: dict[str, tuple[str, Path, str]] = {}
+    for folder, label in folders:
+        for name in sorted(_iter_names(folder)):
+            for candidate in _candidates(folder, name):
+                if name not in found and candidate.is_file():
+                    found[name] = (name, candidate, label)
+    return [found[name] for name in sorted(found)]
+
+
+def _resolve_path(name: str, cwd: Path) -> Path:
+    path = cwd / name
+    try:
+        if path.is_dir():
+            for suffix in _SUFFIXES:
+                if (path / f"{_INDEX}{suffix}").is_file():
+                    return path / f"{_INDEX}{suffix}"
+        if path.exists():
+            return path
+    except (OSError, ValueError) as exc:
+        raise NotFoundError("workflow file", name) from exc
+    raise NotFoundError("workflow file", name, hint="check the path")
+
+
+def _iter_folders(cwd: Path) -> Iterator[Path]:
+    """Give the workflow folders, nearest first, not above the repository's root.
+
+    Outside a repository a folder that is another user's is none of ours: any
+    directory above might be one that all may write to.
+    """
+    parents = (cwd, *cwd.parents)
+    root = next((each for each in parents if (each / _REPOSITORY).exists()), None)
+    for directory in parents:
+        for name in _FOLDERS:
+            folder = directory / name
+            if folder.is_dir() and (root is not None or _is_own(folder)):
+                yield folder
+        if directory == root:
+            return
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def _candidates(folder: Path, name: str) -> Iterator[Path]:
+    for stem in (name, f"{name}{_DROPPED}"):
+        for suffix in _SUFFIXES:
+            yield folder / f"{stem}{suffix}"
+    for suffix in _SUFFIXES:
+        yield folder / name / f"{_INDEX}{suffix}"
+
+
+def _iter_names(folder: Path) -> Iterator[str]:
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.suffix in _SUFFIXES:
+            yield name_of(entry)
+        elif any((entry / f"{_INDEX}{suffix}").is_file() for suffix in _SUFFIXES):
+            yield entry.name

@@ -1,0 +1,78 @@
+"""Where a JSON Schema holds further schemas; the only list of such keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+from uwfgit.store.canonical import Json
+
+Path: TypeAlias = tuple[str | int, ...]
+"""A place in a value: keys and list indices, outermost first."""
+
+MAX_SCHEMA_DEPTH: Final = 40
+"""Schemas inside schemas; checking one takes a dozen Python frames a level."""
+
+_ALTERNATIVES: Final = ("allOf", "anyOf", "oneOf")
+_IN_PLACE: Final = ("if", "then", "else", "not")
+_SINGLE: Final = (
+    *_IN_PLACE,
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+    "propertyNames",
+    "contentSchema",
+)
+_LISTS: Final = (*_ALTERNATIVES, "prefixItems", "items")
+_MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+
+
+def iter_children(schema: Json) -> Iterator[tuple[Path, Json]]:
+    """Give the schemas directly inside one, with their places in it."""
+    if not isinstance(schema, Mapping):
+        return
+    for key in _SINGLE:
+        if isinstance(schema.get(key), Mapping):
+            yield (key,), schema[key]
+    for key in _LISTS:
+        if isinstance(schema.get(key), list):
+            yield from (((key, index), item) for index, item in enumerate(schema[key]))
+    for key in _MAPS:
+        if isinstance(schema.get(key), Mapping):
+            yield from (((key, name), item) for name, item in schema[key].items())
+
+
+def iter_in_place(schema: Json) -> Iterator[tuple[Path, Json]]:
+    """Give the schemas inside one that see the same value as it does."""
+    for path, child in iter_children(schema):
+        if path[0] in (*_ALTERNATIVES, *_IN_PLACE, "dependentSchemas"):
+            yield path, child
+
+
+def iter_subschemas(schema: Json) -> Iterator[tuple[Path, Mapping[str, Json]]]:
+    """Give a schema and all schemas inside it that are mappings.
+
+    Those nested deeper than one level beyond ``MAX_SCHEMA_DEPTH`` are left out.
+    """
+    waiting: list[tuple[Path, Json, int]] = [((), schema, 1)]
+    while waiting:
+        path, current, depth = waiting.pop()
+        if not isinstance(current, Mapping):
+            continue
+        yield path, current
+        if depth <= MAX_SCHEMA_DEPTH:
+            waiting += reversed(
+                [((*path, *p), c, depth + 1) for p, c in iter_children(current)]
+            )
+
+
+def measure_depth(schema: Json) -> int:
+    """Count the schemas inside each other, up to ``MAX_SCHEMA_DEPTH`` + 1."""
+    level, depth = [schema], 0
+    while level and depth <= MAX_SCHEMA_DEPTH:
+        depth += 1
+        level = [child for item in level for _, child in iter_children(item)]
+    return depth
