@@ -1,0 +1,1 @@
+"""Who does the work: one module per kind of agent."""

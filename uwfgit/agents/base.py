@@ -1,0 +1,130 @@
+"""What the engine and an agent say to each other; the only place for that contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.usage import Usage, add_usage
+from uwfgit.store.canonical import Json
+
+__all__ = [
+    "Agent",
+    "AgentReply",
+    "AgentRequest",
+    "Failure",
+    "Phase",
+    "ReplyCount",
+    "ToolCall",
+    "Turn",
+    "Usage",
+    "add_usage",
+]
+
+Phase = Literal["agent", "timeout", "interrupted", "extract", "script"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool an agent used in a turn; ``result`` is ``None`` when none was seen."""
+
+    name: str
+    arguments: Json
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message inside an agent's own session."""
+
+    index: int
+    role: str
+    content: str
+    tool_calls: tuple[ToolCall, ...] | None = None
+    reasoning: str | None = None
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyCount:
+    """Replies a thread's record already holds: of the asked role, and of all."""
+
+    of_role: int
+    of_all: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRequest:
+    """One call of an agent.
+
+    ``environment`` is the child's whole environment. ``correction`` is 0 for the
+    first call of a step and counts up with each correction of its reply.
+    ``count_replies`` is asked only by kinds that need it, since it reads the thread.
+    """
+
+    thread: ThreadId
+    role: str
+    number: int
+    prompt: str
+    edge_prompt: str
+    cwd: Path
+    environment: Mapping[str, str]
+    correction: int = 0
+    session_id: str | None = None
+    count_replies: Callable[[], ReplyCount]
+    idle_seconds: float
+    wall_seconds: float | None = None
+    now_ms: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a run gave no usable reply, in one line."""
+
+    phase: Phase
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReply:
+    """What an agent said, and how it ended.
+
+    With a ``failure`` the text is all that was said until then. ``node`` is the
+    hash an adapter printed; other kinds leave it ``None``.
+    """
+
+    text: str
+    turns: tuple[Turn, ...] = ()
+    usage: Usage | None = None
+    agent_version: str | None = None
+    session_id: str | None = None
+    model: str | None = None
+    exit_code: int | None = None
+    warnings: tuple[str, ...] = ()
+    failure: Failure | None = None
+    node: Hash | None = None
+
+
+class Agent(Protocol):
+    """Who does the work of a role.
+
+    ``label`` names the agent in the record: the alias, else the kind.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The kind's name in the registry."""
+
+    @property
+    def label(self) -> str:
+        """The name in commits and steps: ``[A-Za-z0-9._-]`` only."""
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether a correction can go on in the session of the call before."""
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        """Do one call and give what came of it; a failure is a value, not raised."""

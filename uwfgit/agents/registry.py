@@ -1,0 +1,250 @@
+"""Which agent a word means; the only place that knows all kinds."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NoReturn
+
+from uwfgit.agents.base import Agent
+from uwfgit.config import AgentChoice, AgentSettings, Settings
+from uwfgit.errors import ConfigError
+
+Factory = Callable[[AgentSettings], Agent]
+
+
+def _make_scripted(agent: AgentSettings) -> Agent:
+    from uwfgit.agents.scripted import ScriptedAgent, read_script  # noqa: PLC0415 - only when used
+
+    if agent.script is None:
+        raise _lacks(agent, "a script", "scripted:FILE")
+    return ScriptedAgent(label=agent.name, script=read_script(agent.script))
+
+
+def _make_stdio(agent: AgentSettings) -> Agent:
+    from uwfgit.agents.stdio import StdioAgent  # noqa: PLC0415 - only when used
+
+    return StdioAgent(
+        label=agent.name,
+        argv=_read_argv(agent, "stdio:COMMAND LINE"),
+        env=agent.env,
+        timeout_seconds=agent.timeout_seconds,
+    )
+
+
+def _make_adapter(agent: AgentSettings) -> Agent:
+    from uwfgit.agents.adapter import AdapterAgent  # noqa: PLC0415 - only when used
+
+    return AdapterAgent(
+        label=agent.name,
+        argv=_read_argv(agent, "adapter:COMMAND LINE"),
+        env=agent.env,
+        timeout_seconds=agent.timeout_seconds,
+    )
+
+
+def _not_available(agent: AgentSettings) -> NoReturn:
+    known = [kind for kind, make in KINDS.items() if make is not _not_available]
+    raise ConfigError(
+        f"kind '{agent.kind}' is not available in this version",
+        hint=f"kinds: {', '.join(known)}",
+    )
+
+
+KINDS: Final[Mapping[str, Factory]] = {
+    "scripted": _make_scripted,
+    "stdio": _make_stdio,
+    "adapter": _make_adapter,
+    "builtin": _not_available,
+    "claude-code": _not_available,
+    "codex": _not_available,
+    "hermes": _not_available,
+    "gemini": _not_available,
+    "opencode": _not_available,
+    "cursor": _not_available,
+    "acp": _not_available,
+    "gateway": _not_available,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What words are read against: relative files' folder, and PATH's variables."""
+
+    base_dir: Path
+    environment: Mapping[str, str]
+
+
+def choose_agent(
+    flag: str | None,
+    *,
+    settings: Settings,
+    workflow: str,
+    role: str,
+    base_dir: Path,
+    environment: Mapping[str, str],
+) -> Agent:
+    """Give the agent for a role: the flag's, else the override's, else the default.
+
+    Raises:
+        ConfigError: None is configured, or it cannot be made.
+        InvalidError: Its script is not YAML.
+    """
+    if flag is not None:
+        return make_agent(
+            flag, settings=settings, base_dir=base_dir, environment=environment
+        )
+    choice = settings.agent_overrides.get((workflow, role)) or settings.default_agent
+    if choice is None:
+        raise ConfigError(
+            f"no agent is configured for role '{role}'",
+            hint="set one with `uwf config set defaultAgent NAME`, or use --agent",
+        )
+    if choice.alias_only and choice.spec not in settings.agents:
+        raise _not_mine(choice)
+    return make_agent(
+        choice.spec, settings=settings, base_dir=base_dir, environment=environment
+    )
+
+
+def _not_mine(choice: AgentChoice) -> ConfigError:
+    return ConfigError(
+        f"agent '{choice.spec}' is not defined in your configuration",
+        source=choice.source,
+        key=choice.key,
+        hint=f"`uwf config set agents.{choice.spec}.kind KIND`, or use --agent",
+    )
+
+
+def make_agent(
+    spec: str, *, settings: Settings, base_dir: Path, environment: Mapping[str, str]
+) -> Agent:
+    """Make the agent a word means.
+
+    In this order: an alias; ``KIND[:ARG]``; ``uwf-KIND``; a URL and a gateway's
+    name; an adapter's command line.
+
+    Args:
+        spec: What ``--agent`` or the configuration says.
+        settings: Where aliases are looked up.
+        base_dir: Where relative files and commands of the word start from.
+        environment: Its ``PATH`` finds an adapter's command.
+
+    Raises:
+        ConfigError: It means nothing, or lacks something.
+        InvalidError: Its script is not YAML.
+    """
+    around = Surroundings(base_dir=base_dir, environment=environment)
+    agent = settings.agents.get(spec)
+    if agent is None:
+        agent = _read_spec(spec.strip(), settings, around)
+    kind = agent.kind or _guess_kind(agent)
+    make = KINDS.get(kind)
+    if make is None:
+        raise ConfigError(
+            f"unknown kind '{kind}'{_suggest(kind, KINDS)}",
+            key=f"agents.{agent.name}.kind",
+            hint=f"kinds: {', '.join(KINDS)}",
+        )
+    return make(replace(agent, kind=kind))
+
+
+def _guess_kind(agent: AgentSettings) -> str:
+    if agent.gateway is not None and agent.url is not None:
+        return "gateway"
+    if agent.command is not None:
+        return "adapter"
+    if agent.script is not None:
+        return "scripted"
+    raise ConfigError(
+        "the agent has no kind",
+        key=f"agents.{agent.name}",
+        hint=f"`uwf config set agents.{agent.name}.kind KIND`: {', '.join(KINDS)}",
+    )
+
+
+def _read_spec(spec: str, settings: Settings, around: Surroundings) -> AgentSettings:
+    head, _, argument = spec.partition(":")
+    kind = head if head in KINDS else head.removeprefix("uwf-")
+    if kind in KINDS:
+        return _read_kind(kind, argument.strip(), around)
+    words = _split_words(spec)
+    if len(words) == 2 and "://" in words[0]:  # noqa: PLR2004 - URL and name
+        return AgentSettings(name="gateway", url=words[0], gateway=words[1])
+    if words and _is_executable(words[0], around):
+        return _read_command("adapter", words, around)
+    raise _unknown(spec, settings, around)
+
+
+def _read_kind(kind: str, argument: str, around: Surroundings) -> AgentSettings:
+    if not argument:
+        return AgentSettings(name=kind, kind=kind)
+    if kind == "scripted":
+        script = around.base_dir / argument
+        return AgentSettings(name=kind, kind=kind, script=script)
+    if kind in ("stdio", "adapter"):
+        return _read_command(kind, _split_words(argument), around)
+    return AgentSettings(name=kind, kind=kind, model=argument)
+
+
+def _read_command(kind: str, words: list[str], around: Surroundings) -> AgentSettings:
+    command, *args = words
+    if "/" in command:
+        # The agent runs in the step's folder, the word was written in this one.
+        command = str(around.base_dir / command)
+    return AgentSettings(name=kind, kind=kind, command=command, args=tuple(args))
+
+
+def _split_words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as exc:
+        raise ConfigError(
+            f"cannot read the agent's command line: {str(exc).lower()}",
+            hint="quote it as for a shell",
+        ) from exc
+
+
+def _is_executable(word: str, around: Surroundings) -> bool:
+    if "/" not in word:
+        path = around.environment.get("PATH", os.defpath)
+        return shutil.which(word, path=path) is not None
+    file = around.base_dir / word
+    return file.is_file() and os.access(file, os.X_OK)
+
+
+def _unknown(spec: str, settings: Settings, around: Surroundings) -> ConfigError:
+    words = _split_words(spec)
+    if words and "/" in words[0] and (around.base_dir / words[0]).is_file():
+        return ConfigError(
+            f"agent '{words[0]}' is not executable", hint=f"chmod +x {words[0]}"
+        )
+    names = [*settings.agents, *KINDS]
+    return ConfigError(
+        f"no agent '{spec}'{_suggest(spec.partition(':')[0], names)}",
+        hint="an alias of your configuration, KIND[:ARG], or a command on PATH; "
+        f"known: {', '.join(names)}",
+    )
+
+
+def _suggest(word: str, names: Mapping[str, object] | list[str]) -> str:
+    close = difflib.get_close_matches(word, list(names), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _read_argv(agent: AgentSettings, form: str) -> tuple[str, ...]:
+    if agent.command is None:
+        raise _lacks(agent, "a command", form)
+    return (agent.command, *agent.args)
+
+
+def _lacks(agent: AgentSettings, what: str, form: str) -> ConfigError:
+    return ConfigError(
+        f"agent '{agent.name}' needs {what}",
+        hint=f"--agent '{form}', or agents.{agent.name} in your configuration",
+    )

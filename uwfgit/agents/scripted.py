@@ -1,0 +1,149 @@
+"""Kind ``scripted``: replies from a YAML file, for the demo, tests and dry runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn, Usage
+from uwfgit.errors import ConfigError
+from uwfgit.model.yamlcore import parse_yaml
+from uwfgit.store.canonical import Json
+
+Entry = tuple[str, ...]
+"""A reply, then the answers to its corrections; the last one repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A script's content: replies by role, or steps in the order they come."""
+
+    file: Path
+    replies: Mapping[str, tuple[Entry, ...]]
+    steps: tuple[tuple[str, Entry], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedAgent:
+    """Says what the script holds for the place the thread's record is at."""
+
+    label: str
+    script: Script
+    kind: str = field(default="scripted", init=False)
+    has_sessions: bool = field(default=False, init=False)
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        """Give the scripted reply; a script that does not fit is a failure."""
+        found = _find_entry(self.script, request)
+        if isinstance(found, Failure):
+            return AgentReply(text="", failure=found)
+        text = found[min(request.correction, len(found) - 1)]
+        turn = Turn(index=0, role="assistant", content=text, at_ms=request.now_ms())
+        usage = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0)
+        return AgentReply(text=text, turns=(turn,), usage=usage)
+
+
+def _find_entry(script: Script, request: AgentRequest) -> Entry | Failure:
+    count = request.count_replies()
+    if script.steps is not None:
+        return _find_step(script, script.steps, role=request.role, index=count.of_all)
+    entries = script.replies.get(request.role)
+    if entries is None:
+        roles = ", ".join(script.replies) or "none"
+        return _failure(script, f"has no replies of role '{request.role}' ({roles})")
+    if count.of_role >= len(entries):
+        total = f"{len(entries)} replies of role '{request.role}'"
+        return _failure(script, f"has {total}, asked for number {count.of_role + 1}")
+    return entries[count.of_role]
+
+
+def _find_step(
+    script: Script, steps: Sequence[tuple[str, Entry]], *, role: str, index: int
+) -> Entry | Failure:
+    asked = f"asked for number {index + 1}, of role '{role}'"
+    if index >= len(steps):
+        return _failure(script, f"has {len(steps)} steps, {asked}")
+    scripted_role, entry = steps[index]
+    if scripted_role != role:
+        return _failure(script, f"has role '{scripted_role}' there, {asked}")
+    return entry
+
+
+def _failure(script: Script, message: str) -> Failure:
+    return Failure(phase="script", message=f"script '{script.file.name}' {message}")
+
+
+def read_script(path: Path) -> Script:
+    """Read a script file.
+
+    Raises:
+        ConfigError: It cannot be read, or does not have a script's shape.
+        InvalidError: It is not YAML; carries file, line and column.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as exc:
+        raise ConfigError(
+            f"cannot read the script: {exc.strerror}", source=path
+        ) from exc
+    value = parse_yaml(data, file=str(path)).value
+    if not isinstance(value, dict):
+        raise _misshapen(path, None, "must be a mapping with `replies` or `steps`")
+    return _read_content(path, value)
+
+
+def _read_content(path: Path, content: Mapping[str, Json]) -> Script:
+    names = [name for name in content if not name.startswith("x-")]
+    if names == ["steps"]:
+        steps = tuple(
+            _read_step(path, f"steps[{index}]", step)
+            for index, step in enumerate(_read_list(path, "steps", content["steps"]))
+        )
+        return Script(file=path, replies={}, steps=steps)
+    replies = content.get("replies")
+    if names != ["replies"] or not isinstance(replies, dict):
+        raise _misshapen(path, None, "must hold either `replies` by role, or `steps`")
+    return Script(
+        file=path,
+        replies={
+            role: _read_entries(path, f"replies.{role}", entries)
+            for role, entries in replies.items()
+        },
+    )
+
+
+def _read_step(path: Path, key: str, step: Json) -> tuple[str, Entry]:
+    if not isinstance(step, dict) or set(step) != {"role", "output"}:
+        raise _misshapen(path, key, "must hold `role` and `output`")
+    role = step["role"]
+    if not isinstance(role, str):
+        raise _misshapen(path, f"{key}.role", "must be text")
+    return role, _read_entry(path, f"{key}.output", step["output"])
+
+
+def _read_entries(path: Path, key: str, entries: Json) -> tuple[Entry, ...]:
+    return tuple(
+        _read_entry(path, f"{key}[{index}]", entry)
+        for index, entry in enumerate(_read_list(path, key, entries))
+    )
+
+
+def _read_entry(path: Path, key: str, entry: Json) -> Entry:
+    texts = [entry] if isinstance(entry, str) else _read_list(path, key, entry)
+    if not texts:
+        raise _misshapen(path, key, "must hold at least one text")
+    found = [text for text in texts if isinstance(text, str)]
+    if len(found) != len(texts):
+        raise _misshapen(path, key, "must be text, or a list of texts")
+    return tuple(found)
+
+
+def _read_list(path: Path, key: str, value: Json) -> list[Json]:
+    if not isinstance(value, list):
+        raise _misshapen(path, key, "must be a list")
+    return value
+
+
+def _misshapen(path: Path, key: str | None, message: str) -> ConfigError:
+    return ConfigError(message, source=path, key=key)

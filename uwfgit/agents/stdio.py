@@ -1,0 +1,84 @@
+"""Kind ``stdio``: any command with the prompt on stdin and markdown on stdout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn
+from uwfgit.agents.complaints import one_line
+from uwfgit.agents.process import STDERR_SHOWN_CHARS, ProcessResult, run_process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdioAgent:
+    """A command that reads a prompt and prints its reply.
+
+    ``timeout_seconds`` is how long one run may take, silent or not.
+    """
+
+    label: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout_seconds: float | None = None
+    kind: str = field(default="stdio", init=False)
+    has_sessions: bool = field(default=False, init=False)
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        """Run the command once; all it printed is the reply."""
+        result = run_command(
+            self.argv, request, env=self.env, timeout_seconds=self.timeout_seconds
+        )
+        return AgentReply(
+            text=result.stdout,
+            turns=_turns(result.stdout, request.now_ms()),
+            exit_code=result.exit_code,
+            warnings=result.warnings,
+            failure=result.failure or _refuse_silence(result),
+        )
+
+
+def run_command(
+    argv: tuple[str, ...],
+    request: AgentRequest,
+    *,
+    env: Mapping[str, str],
+    timeout_seconds: float | None,
+) -> ProcessResult:
+    """Run a configured command for a request, under the nearer of the limits.
+
+    The agent's own variables win over the request's, but never over ``UWF_*`` ones,
+    and its ``PATH`` stands behind the first folder of the request's.
+    """
+    limits = (request.wall_seconds, timeout_seconds)
+    return run_process(
+        argv,
+        prompt=request.prompt,
+        cwd=request.cwd,
+        environment=_merge(env, request.environment),
+        idle_seconds=timeout_seconds or request.idle_seconds,
+        wall_seconds=min((x for x in limits if x is not None), default=None),
+    )
+
+
+def _merge(env: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in env.items() if not name.startswith("UWF_")}
+    first = given.get("PATH", "").partition(os.pathsep)[0]
+    if first and "PATH" in own:
+        own["PATH"] = f"{first}{os.pathsep}{own['PATH']}"
+    return {**env, **given, **own}
+
+
+def _turns(text: str, at_ms: int) -> tuple[Turn, ...]:
+    if not text:
+        return ()
+    return (Turn(index=0, role="assistant", content=text, at_ms=at_ms),)
+
+
+def _refuse_silence(result: ProcessResult) -> Failure | None:
+    if result.stdout.strip():
+        return None
+    tail = one_line(result.stderr_tail, STDERR_SHOWN_CHARS)
+    message = f"the agent said nothing: {tail}" if tail else "the agent said nothing"
+    return Failure(phase="agent", message=message)

@@ -1,0 +1,32 @@
+"""Configuration: the closed table of keys, and settings made of it (pure)."""
+
+from __future__ import annotations
+
+from uwfgit.config.keys import KEYS, Key, get_key, set_key
+from uwfgit.config.mask import masked
+from uwfgit.config.settings import (
+    AgentChoice,
+    AgentSettings,
+    Entry,
+    Limits,
+    Model,
+    Provider,
+    Settings,
+    settings_from,
+)
+
+__all__ = [
+    "KEYS",
+    "AgentChoice",
+    "AgentSettings",
+    "Entry",
+    "Key",
+    "Limits",
+    "Model",
+    "Provider",
+    "Settings",
+    "get_key",
+    "masked",
+    "set_key",
+    "settings_from",
+]

@@ -1,0 +1,369 @@
+"""The closed table of configuration keys; the only place that knows their types.
+
+Pure: works on plain mappings as YAML gives them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uwfgit.errors import ConfigError, NotFoundError
+
+KeyPath = tuple[str, ...]
+ValueType = Literal["text", "integer", "number", "words", "tools", "model", "remote"]
+Layer = Literal["user", "repository"]
+USER: Final[tuple[Layer, ...]] = ("user",)
+REPOSITORY: Final[tuple[Layer, ...]] = ("repository",)
+BOTH: Final[tuple[Layer, ...]] = ("user", "repository")
+
+ALIAS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What an agent may be called, since its name becomes an author's."""
+_REMOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key; ``*`` in the path stands for a name the user chooses."""
+
+    path: KeyPath
+    type: ValueType
+    layers: tuple[Layer, ...] = USER
+    minimum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join("<name>" if part == "*" else part for part in self.path)
+
+
+def _key(
+    dotted: str,
+    type_: ValueType = "text",
+    *,
+    layers: tuple[Layer, ...] = USER,
+    minimum: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Key:
+    path = tuple(dotted.split("."))
+    return Key(path=path, type=type_, layers=layers, minimum=minimum, choices=choices)
+
+
+_ABOVE_ZERO: Final = 0.001
+
+KEYS: Final = (
+    _key("agents.*.kind"),
+    _key("agents.*.command"),
+    _key("agents.*.args", "words"),
+    _key("agents.*.env.*"),
+    _key("agents.*.model"),
+    _key("agents.*.tools", "tools"),
+    _key("agents.*.maxTurns", "integer", minimum=1),
+    _key("agents.*.timeoutSeconds", "number", minimum=_ABOVE_ZERO),
+    _key("agents.*.script"),
+    _key("agents.*.url"),
+    _key("agents.*.host"),
+    _key("agents.*.gateway"),
+    _key("defaultAgent", layers=BOTH),
+    _key("agentOverrides.*.*", layers=BOTH),
+    _key("providers.*.baseUrl"),
+    _key("providers.*.apiKeyEnv"),
+    _key("providers.*.apiKey"),
+    _key("models.*", "model"),
+    _key("models.*.provider"),
+    _key("models.*.name"),
+    _key("defaultModel"),
+    _key("modelOverrides.*"),
+    _key("concurrency.maxRunning", "integer", minimum=1),
+    _key("limits.maxSteps", "integer", layers=BOTH, minimum=1),
+    _key("limits.idleSeconds", "number", layers=BOTH, minimum=_ABOVE_ZERO),
+    _key("limits.wallSeconds", "number", layers=BOTH, minimum=_ABOVE_ZERO),
+    _key("limits.corrections", "integer", layers=BOTH, minimum=0),
+    _key("limits.contextChars", "integer", layers=BOTH, minimum=0),
+    _key("workflowPaths", "words", layers=BOTH),
+    _key("record.toolResults", choices=("full", "head", "none")),
+    _key("trust", "words"),
+    _key("trustedRoots", "words"),
+    _key("identity.name"),
+    _key("identity.email"),
+    _key("share", "remote", layers=REPOSITORY),
+)
+"""Every key there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerValues:
+    """One file's checked values by path, and what to tell the user about it."""
+
+    source: str
+    values: Mapping[KeyPath, object]
+    warnings: tuple[str, ...]
+
+
+def read_layer(mapping: object, *, source: str, layer: Layer) -> LayerValues:
+    """Check one file's content; ``None`` is an empty file, null an absent value.
+
+    A key that is unknown, or that this layer may not set, is a warning and has
+    no effect.
+
+    Raises:
+        ConfigError: A value of the wrong type; names source and key.
+    """
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise ConfigError("the file must hold a mapping", source=source)
+    values: dict[KeyPath, object] = {}
+    warnings = []
+    for path, value in _iter_leaves(mapping):
+        complaint = _complain(path, source=source, layer=layer)
+        if complaint is not None:
+            warnings.append(f"{source}: {complaint}")
+        else:
+            values[path] = check_value(path, value, source=source)
+    return LayerValues(source=source, values=values, warnings=tuple(warnings))
+
+
+def _iter_leaves(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
+    if isinstance(value, Mapping) and (not path or _is_group(path)):
+        for name, child in value.items():
+            yield from _iter_leaves(child, (*path, str(name)))
+    elif value is not None:
+        yield path, value
+
+
+def _complain(path: KeyPath, *, source: str, layer: Layer) -> str | None:
+    key = find_key(path)
+    dotted = ".".join(path)
+    if key is None and _is_group(path):
+        raise ConfigError("must be a mapping", source=source, key=dotted)
+    if key is None:
+        return f"unknown key '{dotted}'{_suggest(path)}"
+    if layer not in key.layers:
+        owner = "the user's own configuration" if layer == "repository" else ".uwf.yaml"
+        return f"'{dotted}' has no effect here; it belongs in {owner}"
+    return None
+
+
+def find_key(path: KeyPath) -> Key | None:
+    """Give the table's row for a path."""
+    for key in KEYS:
+        if len(key.path) == len(path) and _starts(key.path, path):
+            return key
+    return None
+
+
+def _is_group(path: KeyPath) -> bool:
+    return any(len(key.path) > len(path) and _starts(key.path, path) for key in KEYS)
+
+
+def _starts(pattern: KeyPath, path: KeyPath) -> bool:
+    return all(want in ("*", part) for want, part in zip(pattern, path, strict=False))
+
+
+def _suggest(path: KeyPath) -> str:
+    """Say what an unknown path may have meant: `` ; did you mean …?`` or nothing."""
+    for depth, part in enumerate(path):
+        head = path[:depth]
+        names = {
+            key.path[depth]
+            for key in KEYS
+            if len(key.path) > depth and _starts(key.path, head)
+        }
+        if part in names or "*" in names:
+            continue
+        close = difflib.get_close_matches(part, sorted(names), n=1)
+        return f"; did you mean '{'.'.join((*head, close[0]))}'?" if close else ""
+    return ""
+
+
+def check_value(path: KeyPath, value: object, *, source: str | None) -> object:
+    """Give the value back when its type fits the key of this path.
+
+    Raises:
+        ConfigError: It does not fit, or an agent's alias has a bad name.
+    """
+    key = find_key(path)
+    if key is None:
+        raise ConfigError("unknown key", source=source, key=".".join(path))
+    complaint = _CHECKS[key.type](key, value)
+    if path[0] == "agents" and not ALIAS.fullmatch(path[1]):
+        complaint = "an alias is made of letters, digits, '.', '_' and '-'"
+    if complaint is not None:
+        raise ConfigError(complaint, source=source, key=".".join(path))
+    return value
+
+
+def _check_text(key: Key, value: object) -> str | None:
+    if not isinstance(value, str):
+        return "must be text (put it in quotes)"
+    if not value.strip() and "env" not in key.path:
+        return "must not be empty"
+    if key.choices and value not in key.choices:
+        return f"must be one of {', '.join(key.choices)}"
+    return None
+
+
+def _check_number(key: Key, value: object) -> str | None:
+    wanted = "a whole number" if key.type == "integer" else "a number"
+    kinds = (int,) if key.type == "integer" else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        return f"must be {wanted}"
+    if not math.isfinite(value) or (key.minimum is not None and value < key.minimum):
+        least = (
+            "more than 0" if key.minimum == _ABOVE_ZERO else f"{key.minimum} or more"
+        )
+        return f"must be {least}"
+    return None
+
+
+def _check_words(key: Key, value: object) -> str | None:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return "must be a list of texts"
+    if not all(isinstance(word, str) for word in value):
+        return "must be a list of texts (put numbers in quotes)"
+    if key.path[-1] != "args" and not all(word.strip() for word in value):
+        return "must not hold an empty text"
+    return None
+
+
+def _check_tools(key: Key, value: object) -> str | None:
+    return None if value == "none" else _check_words(key, value)
+
+
+def _check_model(_key: Key, value: object) -> str | None:
+    provider, _, name = value.partition("/") if isinstance(value, str) else ("", "", "")
+    return None if provider and name else "must be PROVIDER/NAME"
+
+
+def _check_remote(_key: Key, value: object) -> str | None:
+    fits = isinstance(value, str) and _REMOTE.fullmatch(value)
+    return None if fits else "must be the name of a remote"
+
+
+_CHECKS: Final[Mapping[ValueType, Callable[[Key, object], str | None]]] = {
+    "text": _check_text,
+    "integer": _check_number,
+    "number": _check_number,
+    "words": _check_words,
+    "tools": _check_tools,
+    "model": _check_model,
+    "remote": _check_remote,
+}
+
+
+def get_key(mapping: Mapping[str, object], dotted: str) -> object:
+    """Give the value, or the whole group, that a dotted name says; not masked.
+
+    Names may hold dots themselves (``models.gpt-4.1.name``).
+
+    Raises:
+        NotFoundError: Nothing is set there.
+    """
+    found = [value for value in _descend(mapping, dotted) if value is not None]
+    if not found:
+        raise NotFoundError("config key", dotted)
+    return found[0]
+
+
+def _descend(value: object, dotted: str) -> Iterator[object]:
+    if not isinstance(value, Mapping):
+        return
+    for name, child in value.items():
+        if dotted == name:
+            yield child
+        elif dotted.startswith(f"{name}."):
+            yield from _descend(child, dotted[len(str(name)) + 1 :])
+
+
+def set_key(
+    mapping: Mapping[str, object],
+    dotted: str,
+    text: str,
+    *,
+    source: str | None = None,
+    layer: Layer = "user",
+) -> dict[str, object]:
+    """Give a copy of the mapping in which the key has the value a text says.
+
+    Lists are JSON arrays; any other text is a list of that one item.
+
+    Raises:
+        ConfigError: Unknown key (all of that group are named), a value that does
+            not fit, or a parent that is no mapping.
+    """
+    path = parse_dotted(dotted)
+    key = find_key(path) if path is not None else None
+    if path is None or key is None or layer not in key.layers:
+        raise _unknown_key(dotted, source=source, layer=layer)
+    value = check_value(path, _read_text(key, text), source=source)
+    return _put(mapping, path, value, source=source)
+
+
+def parse_dotted(dotted: str) -> KeyPath | None:
+    """Split a dotted name by the table, so that names may hold dots themselves."""
+    for key in sorted(KEYS, key=lambda key: -len(key.path)):
+        parts = ("(.+)" if part == "*" else f"({re.escape(part)})" for part in key.path)
+        match = re.fullmatch(r"\.".join(parts), dotted)
+        if match is not None:
+            return match.groups()
+    return None
+
+
+def _unknown_key(dotted: str, *, source: str | None, layer: Layer) -> ConfigError:
+    path = tuple(dotted.split("."))
+    allowed = [key for key in KEYS if layer in key.layers]
+    return ConfigError(
+        f"unknown key '{dotted}'{_suggest(path)}",
+        source=source,
+        hint=f"keys: {', '.join(_list_near(allowed, path))}",
+    )
+
+
+def _list_near(keys: Sequence[Key], path: KeyPath) -> list[str]:
+    """List the keys below the longest beginning of the path that has any."""
+    for depth in range(len(path), 0, -1):
+        near = [str(key) for key in keys if _starts(key.path, path[:depth])]
+        if near:
+            return near
+    return sorted({key.path[0] for key in keys})
+
+
+def _read_text(key: Key, text: str) -> object:
+    """Read a command line's text as the key's type; misfits are left for the check."""
+    if key.type in ("integer", "number"):
+        return _read_number(text)
+    if key.type == "words" or (key.type == "tools" and text != "none"):
+        return _read_list(text)
+    return text
+
+
+def _read_number(text: str) -> object:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read_list(text: str) -> object:
+    if not text.lstrip().startswith("["):
+        return [text]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _put(
+    mapping: object, path: KeyPath, value: object, *, source: str | None
+) -> dict[str, object]:
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise ConfigError(f"what holds '{path[0]}' is not a mapping", source=source)
+    copy: dict[str, object] = dict(mapping or {})
+    head, rest = path[0], path[1:]
+    copy[head] = _put(copy.get(head), rest, value, source=source) if rest else value
+    return copy

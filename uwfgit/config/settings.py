@@ -1,0 +1,365 @@
+"""Settings: the configuration's layers merged into frozen values.
+
+Pure: home and root come in; paths are made absolute by their names alone.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from uwfgit.config.keys import ALIAS, KeyPath, LayerValues, read_layer
+from uwfgit.errors import ConfigError
+
+Item = TypeVar("Item")
+DEFAULT: Final = "default"
+"""The origin of a value that nobody set."""
+
+DEFAULTS: Final[Mapping[KeyPath, object]] = {
+    ("concurrency", "maxRunning"): 4,
+    ("limits", "maxSteps"): 100,
+    ("limits", "idleSeconds"): 900,
+    ("limits", "corrections"): 2,
+    ("limits", "contextChars"): 32_000,
+    ("record", "toolResults"): "full",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """An agent's alias, or what ``--agent KIND:ARG`` says of one.
+
+    ``timeout_seconds`` is how long one run may take, silent or not; it stands in
+    for both general limits. ``tools`` is empty for ``none``.
+    """
+
+    name: str
+    kind: str | None = None
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    max_turns: int | None = None
+    timeout_seconds: float | None = None
+    script: Path | None = None
+    url: str | None = None
+    gateway: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentChoice:
+    """An agent as a configuration names it; a repository may name aliases only."""
+
+    spec: str
+    source: str
+    key: str
+    alias_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A model provider; the key itself is never shown."""
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model of a provider."""
+
+    provider: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of a run; a repository can lower them only."""
+
+    max_steps: int = 100
+    idle_seconds: float = 900
+    wall_seconds: float | None = None
+    corrections: int = 2
+    context_chars: int = 32_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One value in force and where it comes from; ``value`` is not masked."""
+
+    path: KeyPath
+    value: object = field(repr=False)
+    origin: str
+
+    @property
+    def key(self) -> str:
+        """The dotted name."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything configured: layers merged, paths absolute.
+
+    ``agent_overrides`` is keyed by workflow and role; ``entries`` lists every
+    value with its origin.
+    """
+
+    agents: Mapping[str, AgentSettings] = field(default_factory=dict)
+    default_agent: AgentChoice | None = None
+    agent_overrides: Mapping[tuple[str, str], AgentChoice] = field(default_factory=dict)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    models: Mapping[str, Model] = field(default_factory=dict)
+    default_model: str | None = None
+    model_overrides: Mapping[str, str] = field(default_factory=dict)
+    max_running: int = 4
+    limits: Limits = field(default_factory=Limits)
+    workflow_paths: tuple[Path, ...] = ()
+    tool_results: str = "full"
+    trust: tuple[str, ...] = ()
+    trusted_roots: tuple[Path, ...] = ()
+    identity_name: str | None = None
+    identity_email: str | None = None
+    share: str | None = None
+    entries: tuple[Entry, ...] = ()
+
+
+def settings_from(
+    user: object,
+    repository: object,
+    *,
+    user_source: Path | str,
+    repository_source: Path | str,
+    home: Path,
+    root: Path | None,
+) -> tuple[Settings, tuple[str, ...]]:
+    """Merge the user's configuration and the repository's over the defaults.
+
+    Args:
+        user: The content of the user's file; ``None`` when there is none.
+        repository: The content of ``.uwf.yaml``; ``None`` when there is none.
+        user_source: The user's file; its folder is where its ``script`` starts from.
+        repository_source: How messages name the repository's file.
+        home: What ``~/`` and the user's relative paths stand for.
+        root: The repository's root, which its paths may not leave.
+
+    Returns:
+        The settings, and one line for everything that has no effect.
+
+    Raises:
+        ConfigError: A value of the wrong type, or one a repository may not give.
+    """
+    own = read_layer(user, source=str(user_source), layer="user")
+    theirs = read_layer(repository, source=str(repository_source), layer="repository")
+    entries = {path: _entry(path, DEFAULTS[path], DEFAULT) for path in DEFAULTS}
+    entries |= {path: _entry(path, own.values[path], own.source) for path in own.values}
+    allowed = {path: _allow(path, theirs, entries) for path in theirs.values}
+    entries |= {path: entry for path, entry in allowed.items() if entry is not None}
+    without_effect = [path for path, entry in allowed.items() if entry is None]
+    settings = _build(entries, own=own, theirs=theirs, home=home, root=root)
+    warnings = (*own.warnings, *theirs.warnings, *_remarks(own, theirs, without_effect))
+    return settings, warnings
+
+
+def _entry(path: KeyPath, value: object, origin: str) -> Entry:
+    return Entry(path=path, value=value, origin=origin)
+
+
+def _allow(
+    path: KeyPath, theirs: LayerValues, entries: Mapping[KeyPath, Entry]
+) -> Entry | None:
+    """Give what a repository's value comes to; ``None`` when it has no effect."""
+    value: Any = theirs.values[path]
+    if path[0] == "limits":
+        mine: Any = entries[path].value if path in entries else float("inf")
+        return _entry(path, value, theirs.source) if value < mine else None
+    if path[0] in ("defaultAgent", "agentOverrides") and not ALIAS.fullmatch(value):
+        raise ConfigError(
+            "a repository may name an agent's alias only",
+            source=theirs.source,
+            key=".".join(path),
+            hint="define the agent in your own configuration and name it here",
+        )
+    return _entry(path, value, theirs.source)
+
+
+def _remarks(
+    own: LayerValues, theirs: LayerValues, without_effect: Iterable[KeyPath]
+) -> list[str]:
+    remarks = [
+        f"{theirs.source}: '{'.'.join(path)}' is not below yours and has no effect"
+        for path in without_effect
+        if theirs.values[path] != own.values.get(path, DEFAULTS.get(path))
+    ]
+    keys = [path for path in own.values if path[-1] == "apiKey"]
+    remarks += [
+        f"{own.source}: '{'.'.join(path)}' is a secret in a plain file; "
+        "`uwf config secure` moves it"
+        for path in keys
+    ]
+    return remarks
+
+
+def _build(
+    entries: Mapping[KeyPath, Entry],
+    *,
+    own: LayerValues,
+    theirs: LayerValues,
+    home: Path,
+    root: Path | None,
+) -> Settings:
+    def get(dotted: str) -> Any:  # noqa: ANN401 - the border of configuration
+        entry = entries.get(tuple(dotted.split(".")))
+        return None if entry is None else entry.value
+
+    folder = home / Path(own.source).parent
+    return Settings(
+        agents=_group(
+            entries,
+            "agents",
+            lambda name, of: _agent(name, of, folder=folder, home=home),
+        ),
+        default_agent=_choice(entries.get(("defaultAgent",)), theirs),
+        agent_overrides=_overrides(entries, theirs),
+        providers=_group(entries, "providers", _provider),
+        models=_group(
+            entries, "models", lambda name, of: _model(name, of, source=own.source)
+        ),
+        default_model=get("defaultModel"),
+        model_overrides=_group(entries, "modelOverrides", lambda _, of: of[()]),
+        max_running=get("concurrency.maxRunning"),
+        limits=Limits(
+            max_steps=get("limits.maxSteps"),
+            idle_seconds=get("limits.idleSeconds"),
+            wall_seconds=get("limits.wallSeconds"),
+            corrections=get("limits.corrections"),
+            context_chars=get("limits.contextChars"),
+        ),
+        workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
+        tool_results=get("record.toolResults"),
+        trust=tuple(get("trust") or ()),
+        trusted_roots=tuple(
+            _absolute(p, home, home) for p in get("trustedRoots") or ()
+        ),
+        identity_name=get("identity.name"),
+        identity_email=get("identity.email"),
+        share=get("share"),
+        entries=(*(entries[path] for path in sorted(entries)), *_beside(own, theirs)),
+    )
+
+
+def _group(
+    entries: Mapping[KeyPath, Entry],
+    head: str,
+    make: Callable[[str, dict[KeyPath, Any]], Item],
+) -> dict[str, Item]:
+    """Make one item of each name below a head, from its values by remaining path."""
+    found: dict[str, dict[KeyPath, Any]] = {}
+    for path, entry in entries.items():
+        if path[0] == head:
+            found.setdefault(path[1], {})[path[2:]] = entry.value
+    return {name: make(name, values) for name, values in found.items()}
+
+
+def _agent(
+    name: str, values: Mapping[KeyPath, Any], *, folder: Path, home: Path
+) -> AgentSettings:
+    def get(key: str) -> Any:  # noqa: ANN401 - the border of configuration
+        return values.get((key,))
+
+    tools, script, command = get("tools"), get("script"), get("command")
+    if command is not None and "/" in command:
+        command = str(_absolute(command, folder, home))
+    return AgentSettings(
+        name=name,
+        kind=get("kind"),
+        command=command,
+        args=tuple(get("args") or ()),
+        env={path[1]: value for path, value in values.items() if path[0] == "env"},
+        model=get("model"),
+        tools=None if tools is None else () if tools == "none" else tuple(tools),
+        max_turns=get("maxTurns"),
+        timeout_seconds=get("timeoutSeconds"),
+        script=None if script is None else _absolute(script, folder, home),
+        url=get("url") or get("host"),
+        gateway=get("gateway"),
+    )
+
+
+def _provider(name: str, values: Mapping[KeyPath, Any]) -> Provider:  # noqa: ARG001 - as _group calls it
+    return Provider(
+        base_url=values.get(("baseUrl",)),
+        api_key_env=values.get(("apiKeyEnv",)),
+        api_key=values.get(("apiKey",)),
+    )
+
+
+def _model(name: str, values: Mapping[KeyPath, Any], *, source: str) -> Model:
+    if () in values:
+        provider, _, model = values[()].partition("/")
+        return Model(provider=provider, name=model)
+    for key in ("provider", "name"):
+        if (key,) not in values:
+            raise ConfigError("is missing", source=source, key=f"models.{name}.{key}")
+    return Model(provider=values["provider",], name=values["name",])
+
+
+def _choice(entry: Entry | None, theirs: LayerValues) -> AgentChoice | None:
+    if entry is None:
+        return None
+    return AgentChoice(
+        spec=str(entry.value),
+        source=entry.origin,
+        key=entry.key,
+        alias_only=entry.path in theirs.values,
+    )
+
+
+def _overrides(
+    entries: Mapping[KeyPath, Entry], theirs: LayerValues
+) -> dict[tuple[str, str], AgentChoice]:
+    found = {}
+    for path, entry in entries.items():
+        choice = _choice(entry, theirs)
+        if path[0] == "agentOverrides" and choice is not None:
+            found[path[1], path[2]] = choice
+    return found
+
+
+def _workflow_paths(
+    own: LayerValues, theirs: LayerValues, *, home: Path, root: Path | None
+) -> tuple[Path, ...]:
+    """Give the repository's paths, then the user's: both are searched."""
+    mine: Any = own.values.get(("workflowPaths",), ())
+    added: Any = theirs.values.get(("workflowPaths",), ())
+    inside = [_inside(path, root, source=theirs.source) for path in added if root]
+    return (*inside, *(_absolute(path, home, home) for path in mine))
+
+
+def _beside(own: LayerValues, theirs: LayerValues) -> list[Entry]:
+    """Give the user's values that count although the repository has its own."""
+    path = ("workflowPaths",)
+    both = path in own.values and path in theirs.values
+    return [_entry(path, own.values[path], own.source)] if both else []
+
+
+def _absolute(path: str, base: Path, home: Path) -> Path:
+    if path == "~" or path.startswith("~/"):
+        return Path(os.path.normpath(home / path[2:]))
+    return Path(os.path.normpath(base / path))
+
+
+def _inside(path: str, root: Path, *, source: str) -> Path:
+    found = Path(os.path.normpath(root / path))
+    if path.startswith("~") or not found.is_relative_to(os.path.normpath(root)):
+        raise ConfigError(
+            f"'{path}' must stay inside the repository",
+            source=source,
+            key="workflowPaths",
+        )
+    return found

@@ -1,0 +1,1 @@
+"""What happens next: moderator, prompt, extract, executor, threads."""
