@@ -15,7 +15,9 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	@$(BIN)/uwf demo
 
+# Thousands of small repositories: in memory, where there is a place for it.
 test: $(STAMP)
+	@if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi; \
 	$(BIN)/python -m pytest -q -n 2
 
 check: $(STAMP)
