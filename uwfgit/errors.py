@@ -18,6 +18,9 @@ UwfError
 ├─ AgentError
 │  ├─ AgentTimeoutError
 │  └─ OutputError
+├─ RemoteError
+│  ├─ RejectedError
+│  └─ AuthError
 └─ ConfigError
 
 Expected outcomes are values; an exception means "cannot go on". Constructors
@@ -26,7 +29,7 @@ take the facts and build one line; ``hint`` says what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -242,6 +245,41 @@ class OutputError(AgentError):
         self.problems = tuple(problems)
         text = "; ".join(str(problem) for problem in self.problems)
         super().__init__(text, role=role, agent=agent)
+
+
+class RemoteError(UwfError):
+    """A remote cannot be reached, or is not one that uwf can use."""
+
+    code = "remote"
+
+    def __init__(self, message: str, *, remote: str, hint: str | None = None) -> None:
+        super().__init__(f"remote '{remote}': {message}", hint=hint)
+        self.remote = remote
+
+
+class RejectedError(RemoteError):
+    """A remote took none of what was pushed; ``refs`` says why, ref by ref."""
+
+    code = "rejected"
+
+    def __init__(
+        self, refs: Mapping[str, str], *, remote: str, hint: str | None = None
+    ) -> None:
+        self.refs = dict(refs)
+        name, reason = next(iter(self.refs.items()))
+        more = len(self.refs) - 1
+        tail = f" (and {more} more)" if more else ""
+        super().__init__(
+            f"'{name}' was rejected: {reason}{tail}",
+            remote=remote,
+            hint=hint or "bring what it has with: uwf pull",
+        )
+
+
+class AuthError(RemoteError):
+    """A remote does not let this user in."""
+
+    code = "auth"
 
 
 class ConfigError(UwfError):

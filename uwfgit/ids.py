@@ -15,6 +15,7 @@ ThreadId = NewType("ThreadId", str)
 """An upper-case canonical ULID."""
 
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS: Final = tuple(first + second for first in ALPHABET for second in ALPHABET)
 HASH_SHAPE: Final = r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}"
 _HASH = re.compile(HASH_SHAPE, re.ASCII)
 _THREAD = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
@@ -50,8 +51,8 @@ def is_oid(text: str) -> bool:
 
 def format_hash(value: int) -> Hash:
     """Write a 64-bit value as 13 base-32 characters, most significant first."""
-    digits = [ALPHABET[(value >> shift) & 31] for shift in range(60, -1, -5)]
-    return Hash("".join(digits))
+    pairs = [_PAIRS[(value >> shift) & 1023] for shift in range(50, -1, -10)]
+    return Hash(ALPHABET[value >> 60] + "".join(pairs))
 
 
 def mint_thread_id(now_ms: int, randomness: bytes) -> ThreadId:

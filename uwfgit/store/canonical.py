@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
 import cbor2
@@ -38,42 +39,49 @@ def normalise(value: Json) -> Json:
             surrogate, a key that is no string, nesting beyond ``MAX_DEPTH``,
             or a value JSON does not have; the problem's path says where.
     """
-    return _normalise(value, (), 0)
+    return _normalise(value, None, 0)
 
 
-def _normalise(value: Json, path: tuple[str | int, ...], depth: int) -> Json:  # noqa: C901, PLR0911 - one case a JSON type
-    if value is None or value is True or value is False:
-        return value
+_Trail: TypeAlias = "tuple[_Trail, str | int] | None"
+"""A path as keys linked inside out: most are made and never read."""
+
+
+def _normalise(value: Json, trail: _Trail, depth: int) -> Json:  # noqa: C901, PLR0911, PLR0912 - one case a JSON type
     if isinstance(value, str):
-        _check_text(value, path)
+        if not value.isascii():
+            _check_text(value, trail)
+        return value
+    if value is None or value is True or value is False:
         return value
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            raise _refusal(path, "integer beyond 2^53-1")
+            raise _refusal(trail, "integer beyond 2^53-1")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise _refusal(path, "number that is not finite")
+            raise _refusal(trail, "number that is not finite")
         if value.is_integer() and abs(value) <= MAX_SAFE_INTEGER:
             return int(value)
         return value
     if depth >= MAX_DEPTH:
-        raise _refusal(path, f"nested deeper than {MAX_DEPTH} levels")
-    if isinstance(value, Mapping):
+        raise _refusal(trail, f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, (dict, Mapping)):
         pairs = []
         for key, item in value.items():
             if not isinstance(key, str):
-                raise _refusal(path, f"key {key!r} is not a string")
-            _check_text(key, (*path, key))
-            pairs.append((key, _normalise(item, (*path, key), depth + 1)))
+                raise _refusal(trail, f"key {key!r} is not a string")
+            below = (trail, key)
+            if not key.isascii():
+                _check_text(key, below)
+            pairs.append((key, _normalise(item, below, depth + 1)))
         pairs.sort(key=_key_order)
         return dict(pairs)
     if isinstance(value, (list, tuple)):
         return [
-            _normalise(item, (*path, index), depth + 1)
+            _normalise(item, (trail, index), depth + 1)
             for index, item in enumerate(value)
         ]
-    raise _refusal(path, f"a {type(value).__name__} is not a JSON value")
+    raise _refusal(trail, f"a {type(value).__name__} is not a JSON value")
 
 
 def _key_order(pair: tuple[str, Json]) -> tuple[int, bytes]:
@@ -82,19 +90,20 @@ def _key_order(pair: tuple[str, Json]) -> tuple[int, bytes]:
     return len(encoded), encoded
 
 
-def _check_text(text: str, path: tuple[str | int, ...]) -> None:
-    if text.isascii():
-        return
+def _check_text(text: str, trail: _Trail) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise _refusal(path, "lone surrogate in a string") from exc
+        raise _refusal(trail, "lone surrogate in a string") from exc
 
 
-def _refusal(path: tuple[str | int, ...], message: str) -> InvalidError:
-    return InvalidError(
-        [Problem(code="value", message=message, path=format_path(path) or "(root)")]
-    )
+def _refusal(trail: _Trail, message: str) -> InvalidError:
+    path: list[str | int] = []
+    while trail is not None:
+        trail, key = trail
+        path.insert(0, key)
+    place = format_path(tuple(path)) or "(root)"
+    return InvalidError([Problem(code="value", message=message, path=place)])
 
 
 def format_path(path: tuple[str | int, ...]) -> str:
@@ -118,15 +127,46 @@ def hash_node(node_type: Hash | None, payload: Json) -> Hash:
         payload: A value that :func:`normalise` gave.
     """
     # Not cbor2's canonical mode: that shortens floats, the format never does.
-    digest = xxhash.xxh64(b"" if node_type is None else node_type.encode("ascii"))
-    digest.update(cbor2.dumps(payload))
-    return format_hash(digest.intdigest())
+    prefix = b"" if node_type is None else node_type.encode("ascii")
+    return format_hash(xxhash.xxh64_intdigest(prefix + cbor2.dumps(payload)))
 
 
 def encode_json(payload: Json) -> bytes:
     """Write a normalised payload as the only bytes allowed for it."""
-    text = json.dumps(payload, sort_keys=True, indent=2, ensure_ascii=False)
-    return text.encode() + b"\n"
+    return f"{_format_json(payload, _MARGIN)}\n".encode()
+
+
+_MARGIN: Final = "\n"
+_STEP: Final = "  "
+
+
+def _format_json(value: Json, margin: str) -> str:
+    # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives; that
+    # leaves its C encoder with an indent, and takes several times as long.
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if isinstance(value, (dict, list)):
+        return _format_container(value, margin)
+    if isinstance(value, (bool, type(None))):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value)
+    raise TypeError(f"a {type(value).__name__} is not a normalised value")
+
+
+def _format_container(value: dict[str, Json] | list[Json], margin: str) -> str:
+    if len(margin) > MAX_DEPTH * len(_STEP):
+        raise _refusal(None, f"nested deeper than {MAX_DEPTH} levels")
+    inner = margin + _STEP
+    if isinstance(value, list):
+        items = [_format_json(item, inner) for item in value]
+        return f"[{inner}{f',{inner}'.join(items)}{margin}]" if items else "[]"
+    items = [
+        f"{encode_basestring(key)}: "
+        + (encode_basestring(item) if type(item) is str else _format_json(item, inner))
+        for key, item in sorted(value.items())
+    ]
+    return f"{{{inner}{f',{inner}'.join(items)}{margin}}}" if items else "{}"
 
 
 def decode_json(data: bytes) -> Json:
@@ -136,12 +176,39 @@ def decode_json(data: bytes) -> Json:
         CorruptError: The bytes are not exactly those of a payload.
     """
     try:
-        value = normalise(json.loads(data.decode()))
+        value, _ = _DECODER.raw_decode(data.decode())
+        is_canonical = encode_json(value) == data
     except (ValueError, RecursionError, InvalidError) as exc:
         raise CorruptError(f"not a payload: {exc}") from exc
-    if encode_json(value) != data:
+    if not is_canonical:
         raise CorruptError("payload is not in canonical form")
     return value
+
+
+def _read_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    pairs.sort(key=_key_order)
+    return dict(pairs)
+
+
+def _read_integer(text: str) -> Json:
+    return normalise(int(text))
+
+
+def _read_float(text: str) -> Json:
+    return normalise(float(text))
+
+
+def _refuse_constant(text: str) -> Json:
+    raise _refusal(None, f"{text} is not finite")
+
+
+# Normalises as it reads; that the bytes are canonical shows when written again.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_read_object,
+    parse_int=_read_integer,
+    parse_float=_read_float,
+    parse_constant=_refuse_constant,
+)
 
 
 def encode_payload(node_type: Hash, payload: Json) -> bytes:
@@ -165,6 +232,19 @@ def decode_payload(node_type: Hash, data: bytes) -> Json:
         except UnicodeDecodeError as exc:
             raise CorruptError("text node is not UTF-8") from exc
     return decode_json(data)
+
+
+def parse_payload(node_type: Hash, data: bytes) -> Json:
+    """Read a node's blob without a look at whether its bytes are canonical.
+
+    Raises:
+        CorruptError: It is no payload at all.
+    """
+    try:
+        text = data.decode()
+        return text if node_type == TEXT_TYPE else json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise CorruptError(f"not a payload: {exc}") from exc
 
 
 def node_hash(node_type: Hash, payload: Json) -> Hash:

@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +21,11 @@ from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.store import genesis
 from uwfgit.store.configfile import ConfigEntry, find_value, read_config
+from uwfgit.store.hooks import install_hook
 
 SCRATCH: Final = ".uwf-init-"
 """How the name of a folder starts in which a store is being built."""
+_PRE_PUSH: Final = "pre-push"
 _MAIN: Final = "refs/heads/main"
 _BARE: Final = """\
 [core]
@@ -46,6 +49,10 @@ _SETTINGS: Final = (
     ("transfer", "fsckObjects", "true"),
     ("uwf", "format", str(FORMAT_VERSION)),
 )
+_FREE: Final = frozenset(
+    {("gc", "pruneExpire"), ("gc", "reflogExpire"), ("gc", "reflogExpireUnreachable")}
+)
+_ALIASES: Final = {"no": "false", "off": "false", "yes": "true", "on": "true"}
 _FOLDERS: Final = (
     "objects/info",
     "objects/pack",
@@ -125,9 +132,9 @@ def complete_store(path: Path, config: Sequence[ConfigEntry]) -> None:
     for name in _FOLDERS:
         (path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     _add_attributes(path / "info" / "attributes")
+    install_hook(path, _PRE_PUSH)
     _add_main(path)
-    if _missing_settings(config):
-        _add_settings(path / "config")
+    mend_settings(path, config)
 
 
 def _build(scratch: Path, *, fsync: bool) -> None:
@@ -137,12 +144,14 @@ def _build(scratch: Path, *, fsync: bool) -> None:
     (scratch / "config").write_text(_BARE + _format_settings(_SETTINGS))
     (scratch / "description").write_text(_DESCRIPTION)
     (scratch / "info" / "attributes").write_bytes(genesis.ATTRIBUTES)
+    install_hook(scratch, _PRE_PUSH)
     oid = genesis.write_genesis(_open(scratch))
     (scratch / _MAIN).write_text(f"{oid}\n")
     for folder, _, names in os.walk(scratch, topdown=False):
         is_objects = Path(folder).is_relative_to(scratch / "objects")
         for name in names:
-            _settle(Path(folder) / name, 0o400 if is_objects else 0o600, fsync=fsync)
+            mode = 0o400 if is_objects else 0o700 if name == _PRE_PUSH else 0o600
+            _settle(Path(folder) / name, mode, fsync=fsync)
         _settle(Path(folder), 0o700, fsync=fsync)
 
 
@@ -211,6 +220,44 @@ def _add_main(path: Path) -> None:
 
 def _key(section: str, name: str) -> str:
     return f"{section}.{name}".lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting that is not as uwf writes it; ``found`` is ``None`` when missing."""
+
+    key: str
+    wanted: str
+    found: str | None
+
+
+def check_settings(config: Sequence[ConfigEntry]) -> tuple[Setting, ...]:
+    """Give the settings of a store that are missing, or differ where none may.
+
+    How long unreachable objects and reflogs stay is the user's own affair.
+    """
+    found = []
+    for section, name, wanted in _SETTINGS:
+        value = find_value(config, _key(section, name))
+        is_free = (section, name) in _FREE
+        if value is None or not (is_free or _is_same(value, wanted)):
+            found.append(Setting(key=f"{section}.{name}", wanted=wanted, found=value))
+    return tuple(found)
+
+
+def _is_same(value: str, wanted: str) -> bool:
+    return _ALIASES.get(value.lower(), value.lower()) == wanted.lower()
+
+
+def mend_settings(path: Path, config: Sequence[ConfigEntry]) -> None:
+    """Add the settings that a store's config lacks; costs nothing without any.
+
+    Raises:
+        LockedError: Another process keeps the config locked.
+        OSError: It cannot be written.
+    """
+    if _missing_settings(config):
+        _add_settings(path / "config")
 
 
 def _missing_settings(config: Sequence[ConfigEntry]) -> list[tuple[str, str, str]]:

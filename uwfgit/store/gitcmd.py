@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from uwfgit.errors import StoreError, UsageError
+from uwfgit.store.locks import Lock
 
 _OPTIONS: Final = (
     "-c",
@@ -64,6 +66,8 @@ _QUARANTINE: Final = frozenset(
     }
 )
 _SIGNAL_BASE: Final = 128
+_CHUNK: Final = 65_536
+_KEPT_LINES: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +103,7 @@ def find_git(environment: Mapping[str, str]) -> Path | None:
     return Path(found) if found else None
 
 
-def run_git(
+def run_git(  # noqa: PLR0913 - one argument a fact
     args: Sequence[str],
     *,
     git_dir: Path | None,
@@ -108,6 +112,8 @@ def run_git(
     input: bytes | None = None,  # noqa: A002 - subprocess's own word
     capture: bool = True,
     keep_quarantine: bool = False,
+    index: Path | None = None,
+    held: Lock | None = None,
     timeout: float | None = None,
 ) -> GitResult:
     """Run git on one repository and wait for it.
@@ -121,21 +127,28 @@ def run_git(
         capture: Without it, git writes to this process's own streams.
         keep_quarantine: Let a receiving git's object folders through; only
             for the pre-receive hook.
+        index: Stands in for the repository's own index: what a commit that is
+            being made will hold.
+        held: A lock that git holds on to until it ends, should we be killed.
         timeout: Seconds, after which git is killed.
 
     Raises:
         StoreError: There is no git binary, or it took too long.
     """
     stream = subprocess.PIPE if capture else None
+    cleaned = clean_environment(environment, keep_quarantine=keep_quarantine)
+    if index is not None:
+        cleaned["GIT_INDEX_FILE"] = str(index)
     try:
         done = subprocess.run(  # noqa: S603 - the one door
             _command(args, git_dir=git_dir, environment=environment),
-            env=clean_environment(environment, keep_quarantine=keep_quarantine),
+            env=cleaned,
             cwd=cwd,
             stdin=subprocess.DEVNULL if input is None else None,
             input=input,
             stdout=stream,
             stderr=stream,
+            pass_fds=() if held is None else (held.descriptor,),
             timeout=timeout,
             check=False,
         )
@@ -148,6 +161,91 @@ def run_git(
         stdout=done.stdout or b"",
         stderr=done.stderr or b"",
     )
+
+
+def stream_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path,
+    environment: Mapping[str, str],
+    on_line: Callable[[str], None],
+    input: bytes = b"",  # noqa: A002 - subprocess's own word
+) -> GitResult:
+    """Run git and hear what it says on standard error while it runs.
+
+    Args:
+        args: As in ``run_git``.
+        git_dir: The repository.
+        environment: As in ``run_git``.
+        on_line: Told each line as it comes, progress too. It is text of git,
+            and of whoever git talks to.
+        input: What git reads from standard input.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    command = _command(args, git_dir=git_dir, environment=environment)
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the one door
+            command,
+            env=clean_environment(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+    said: list[bytes] = []
+    with child:
+        try:
+            listener = threading.Thread(
+                target=_listen, args=(child.stderr, said, on_line), daemon=True
+            )
+            # Not communicate(): it would take standard error for itself.
+            feeder = threading.Thread(
+                target=_feed, args=(child.stdin, input), daemon=True
+            )
+            listener.start()
+            feeder.start()
+            stdout = child.stdout.read() if child.stdout else b""
+            listener.join()
+            feeder.join()
+            code = child.wait()
+        except BaseException:
+            child.kill()
+            raise
+    return GitResult(code=_exit_code(code), stdout=stdout, stderr=b"\n".join(said))
+
+
+def _feed(pipe: IO[bytes] | None, data: bytes) -> None:
+    if pipe is None:
+        return
+    try:
+        with pipe:
+            pipe.write(data)
+    except OSError:
+        # It did not want to read it all.
+        return
+
+
+def _listen(
+    pipe: IO[bytes] | None, said: list[bytes], on_line: Callable[[str], None]
+) -> None:
+    for line in _iter_lines(pipe) if pipe else ():
+        said.append(line)
+        del said[:-_KEPT_LINES]
+        on_line(line.decode("utf-8", "replace"))
+
+
+def _iter_lines(pipe: IO[bytes]) -> Iterator[bytes]:
+    """Give lines that end in a line feed or, as progress does, in a return."""
+    rest = b""
+    while data := os.read(pipe.fileno(), _CHUNK):
+        *lines, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
+        yield from (line for line in lines if line.strip())
+        rest = rest[-_CHUNK:]
+    if rest.strip():
+        yield rest
 
 
 def pass_to_git(

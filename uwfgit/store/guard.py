@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import os
+from contextlib import suppress
 
 from uwfgit.store.repository import Store
 
@@ -14,16 +15,20 @@ def fingerprint(store: Store) -> dict[str, str]:
     A file that cannot be read has an empty digest, so its coming and going
     shows as well.
     """
-    files = [store.path / "config", store.path / "info" / "attributes"]
-    hooks = store.path / "hooks"
-    if hooks.is_dir():
-        files += sorted(hooks.iterdir())
-    return {str(path.relative_to(store.path)): _digest(path) for path in files}
+    return {name: _digest(f"{store.path}/{name}") for name in _list_files(store)}
 
 
-def _digest(path: Path) -> str:
+def _list_files(store: Store) -> list[str]:
+    files = ["config", "info/attributes"]
+    with suppress(OSError):
+        files += sorted(f"hooks/{name}" for name in os.listdir(store.path / "hooks"))  # noqa: PTH208 - twice a step
+    return files
+
+
+def _digest(path: str) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with open(path, "rb") as file:  # noqa: PTH123 - twice a step
+            return hashlib.sha256(file.read()).hexdigest()
     except OSError:
         return ""
 

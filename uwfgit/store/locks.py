@@ -2,7 +2,8 @@
 
 The kernel frees a lock when its holder dies, so there are no stale markers and
 no recycled pids. The file stays; while an exclusive holder lives its record
-stands inside. Child processes do not inherit a lock.
+stands inside. A child process holds a lock on only when it is handed the
+descriptor.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import secrets
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,17 +27,21 @@ if sys.platform != "win32":
     import fcntl
 
 _PAUSE: Final = 0.01
-_RECORD_BYTES: Final = 4096
+_RECORD_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who holds a lock: process, machine, command, and since when (ms)."""
+    """Who holds a lock: process, machine, command, and since when (ms).
+
+    ``notes`` are for whoever takes the lock after this holder died.
+    """
 
     pid: int
     host: str
     command: str
     since: int
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"pid {self.pid} on {self.host} ({self.command})"
@@ -43,10 +49,17 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A lock that is held; ``previous`` is a holder that died holding it."""
+    """A lock that is held; ``previous`` is a holder that died holding it.
+
+    ``holder`` is ourselves, as others read it; a shared holder has no record,
+    and leaves the dead one's to the next. A child that is handed ``descriptor``
+    keeps the lock until it ends, should we die before.
+    """
 
     path: Path
+    descriptor: int
     previous: Holder | None = None
+    holder: Holder | None = None
 
     @property
     def previous_died(self) -> bool:
@@ -62,6 +75,7 @@ def lock(
     wait: float = 0.5,
     shared: bool = False,
     what: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Iterator[Lock]:
     """Hold the lock at ``path`` for the length of the block.
 
@@ -73,6 +87,7 @@ def lock(
         wait: Seconds to try for; 0 tries once. A reader that probes at that
             instant may make a single try fail.
         what: Name of the locked thing in the error; the file's by default.
+        notes: What the next taker should know if this process dies.
 
     Raises:
         LockedError: Someone else held it all the time; names the holder.
@@ -81,11 +96,12 @@ def lock(
     name = what or f"lock '{path.name}'"
     descriptor = _acquire(path, shared=shared, wait=wait, name=name)
     try:
-        previous = None if shared else _read_record(descriptor)
-        if not shared:
-            _write_record(descriptor, command)
+        previous = _read_record(descriptor)
         try:
-            yield Lock(path=path, previous=previous)
+            holder = None if shared else _write_record(descriptor, path, command, notes)
+            yield Lock(
+                path=path, descriptor=descriptor, previous=previous, holder=holder
+            )
         finally:
             # Emptied before it is let go: a record found by the next taker
             # means that its writer died.
@@ -117,6 +133,11 @@ def read_holder(path: Path) -> Holder | None:
         os.close(descriptor)
 
 
+def pause() -> None:
+    """Wait a moment, each time another, so that two who wait fall out of step."""
+    time.sleep(_PAUSE * (0.5 + secrets.randbelow(1000) / 1000))
+
+
 def _acquire(path: Path, *, shared: bool, wait: float, name: str) -> int:
     deadline = time.monotonic() + wait
     while True:
@@ -132,7 +153,7 @@ def _acquire(path: Path, *, shared: bool, wait: float, name: str) -> int:
         os.close(descriptor)
         if not taken and time.monotonic() >= deadline:
             raise LockedError(name, holder=str(holder) if holder else None)
-        time.sleep(_PAUSE)
+        pause()
 
 
 def _open(path: Path) -> int:
@@ -184,18 +205,29 @@ def _read_record(descriptor: int) -> Holder | None:
             host=str(record["host"]),
             command=str(record["command"]),
             since=int(record["since"]),
+            notes=tuple(str(note) for note in record.get("notes", ())),
         )
     except (ValueError, TypeError, KeyError):
         # A holder killed while it wrote still counts as one.
         return Holder(pid=0, host="unknown", command="unknown", since=0)
 
 
-def _write_record(descriptor: int, command: str) -> None:
-    record = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "command": command[:500],
-        "since": time.time_ns() // 1_000_000,
-    }
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(record).encode("ascii", "replace"), 0)
+def _write_record(
+    descriptor: int, path: Path, command: str, notes: Sequence[str]
+) -> Holder:
+    holder = Holder(
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        command=command[:500],
+        since=time.time_ns() // 1_000_000,
+        notes=tuple(notes),
+    )
+    record = {name: value for name, value in asdict(holder).items() if value != ()}
+    data = json.dumps(record).encode("ascii", "replace")
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, data, 0)
+    except OSError as exc:
+        reason = exc.strerror
+        raise StoreError(f"cannot write lock file '{path}': {reason}") from exc
+    return holder

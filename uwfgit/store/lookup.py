@@ -8,7 +8,7 @@ file, the answers are the same: it is made anew, or bypassed by one in memory.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
@@ -16,13 +16,16 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 import pygit2
 
 from uwfgit.errors import UwfError
-from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId, is_oid
 from uwfgit.store import lookup_db, lookup_fill, lookup_sync, lookup_whole, refscan
+from uwfgit.store.database import is_refusal
 from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store
 
 _FILE: Final = "lookup.sqlite3"
+_MANY: Final = 500
+"""Names in one question; SQLite allows 999 in its oldest versions."""
 
 _T = TypeVar("_T")
 _Row: TypeAlias = tuple[Any, ...]
@@ -88,6 +91,7 @@ class Lookup:
         self._inode: int | None = None
         self._in_memory = False
         self._is_synced = False
+        self._is_filled = False
         self._looked_again = False
 
     def __enter__(self) -> Self:
@@ -106,11 +110,11 @@ class Lookup:
         if self._db is not None:
             self._db.close()
         self._db = None
-        self._is_synced = False
+        self._is_synced = self._is_filled = False
 
     def refresh(self) -> None:
         """Notice refs that others moved since the last look."""
-        self._is_synced = False
+        self._is_synced = self._is_filled = False
         self._run(_do_nothing)
 
     def refresh_ref(self, name: str) -> None:
@@ -118,15 +122,20 @@ class Lookup:
 
         Other refs are not looked at; the next process does.
         """
-        try:
-            oid = find_ref(self._store, name)
-        except UwfError:
-            target: bytes | None = refscan.BROKEN
-        else:
-            target = None if oid is None else bytes.fromhex(oid)
+        target = self._read_target(name)
+        self._is_filled = False
         self._run(
             lambda db: lookup_sync.sync_ref(db, self._source, name, target), sync=False
         )
+
+    def _read_target(self, name: str) -> bytes | None:
+        try:
+            oid = find_ref(self._store, name)
+        except UwfError:
+            return refscan.BROKEN
+        if oid is None:
+            return None
+        return bytes.fromhex(oid) if is_oid(oid) else refscan.BROKEN
 
     def rebuild(self) -> RebuildReport:
         """Forget everything and fill all tables from git."""
@@ -139,12 +148,33 @@ class Lookup:
         )
         return tuple(map(_make_node, rows))
 
+    def find_many(self, nodes: Sequence[Hash]) -> dict[Hash, tuple[NodeRow, ...]]:
+        """Give the same for many hashes; one without a content is left out."""
+        found: dict[Hash, tuple[NodeRow, ...]] = {}
+        for start in range(0, len(nodes), _MANY):
+            names = nodes[start : start + _MANY]
+            marks = ",".join("?" * len(names))
+            query = f"SELECT hash, oid, type FROM node WHERE hash IN ({marks})"  # noqa: S608 - question marks
+            for row in map(_make_node, self._find_live(query, *names)):
+                found[row.hash] = (*found.get(row.hash, ()), row)
+        return found
+
     def list_nodes(self, node_type: Hash | None = None) -> tuple[NodeRow, ...]:
         """Give all nodes, or those of a type, by hash; rows are not checked."""
         query = "SELECT hash, oid, type FROM node"
         where = "" if node_type is None else " WHERE type = ?"
         values = () if node_type is None else (node_type,)
         rows = self._ask(f"{query}{where} ORDER BY hash, oid", values)
+        return tuple(map(_make_node, rows))
+
+    def list_collisions(self) -> tuple[NodeRow, ...]:
+        """Give all contents of each hash that names more than one, by hash."""
+        rows = self._ask(
+            "SELECT hash, oid, type FROM node WHERE hash IN"
+            " (SELECT hash FROM node GROUP BY hash HAVING COUNT(*) > 1)"
+            " ORDER BY hash, oid",
+            (),
+        )
         return tuple(map(_make_node, rows))
 
     def find_steps(self, step: Hash) -> tuple[StepRow, ...]:
@@ -193,21 +223,24 @@ class Lookup:
             if lookup_fill.holds_node(self._source.reader, commit, wanted)
         )
 
-    def _find_live(self, query: str, name: str) -> list[_Row]:
+    def _find_live(self, query: str, *names: str) -> list[_Row]:
         """Give the rows whose second column, an oid, is in the store."""
-        rows = self._ask(query, (name,))
-        if not self._looked_again and not all(map(self._is_there, rows)):
-            self._looked_again = True
-            self._run(self._rebuild, sync=False)
-            rows = self._ask(query, (name,))
-        return [row for row in rows if self._is_there(row)]
+        rows = self._ask(query, names)
+        live = list(filter(self._is_there, rows))
+        if len(live) == len(rows) or self._looked_again:
+            return live
+        self._looked_again = True
+        self._run(self._rebuild, sync=False)
+        return list(filter(self._is_there, self._ask(query, names)))
 
     def _is_there(self, row: _Row) -> bool:
         return bool(self._store.repo.odb.exists(pygit2.Oid(raw=row[1])))
 
     def _ask(self, query: str, values: tuple[str, ...]) -> list[_Row]:
         def ask(db: sqlite3.Connection) -> list[_Row]:
-            lookup_whole.fill(db, self._source)
+            if not self._is_filled:
+                lookup_whole.fill(db, self._source)
+                self._is_filled = True
             return db.execute(query, values).fetchall()
 
         return self._run(ask)
@@ -254,7 +287,7 @@ class Lookup:
         return db
 
     def _mend(self, error: Exception) -> None:
-        if self._read_only or lookup_db.is_refusal(error):
+        if self._read_only or is_refusal(error):
             self._in_memory = True
             return
         try:

@@ -6,35 +6,20 @@ a new one, or none (a database in memory).
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash
+from uwfgit.store.database import connect, open_private, write
 from uwfgit.store.locks import lock
-from uwfgit.store.lookup_fill import NodeKey, StepKey
+from uwfgit.store.lookup_fill import Found
 
 VERSION: Final = 1
 
-_BUSY_SECONDS: Final = 5.0
-_PAUSE: Final = 0.02
-_PRIMARY_CODE: Final = 0xFF
-_REFUSALS: Final = frozenset(
-    {
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-    }
-)
-"""The file may be whole, this process just cannot use it."""
-
+_LOCK_SECONDS: Final = 5.0
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE ref (name TEXT PRIMARY KEY, oid BLOB, loose INTEGER) WITHOUT ROWID;
@@ -45,8 +30,8 @@ CREATE TABLE node (hash TEXT, oid BLOB, type TEXT, PRIMARY KEY (hash, oid))
 CREATE TABLE step (hash TEXT, thread TEXT, commit_oid BLOB, number INTEGER,
   PRIMARY KEY (hash, thread)) WITHOUT ROWID;
 CREATE INDEX ref_loose ON ref (name) WHERE loose;
-CREATE INDEX step_commit ON step (commit_oid);
 """
+_STEP_INDEX: Final = "CREATE INDEX step_commit ON step (commit_oid)"
 
 
 def open_file(path: Path, *, step_type: Hash) -> sqlite3.Connection:
@@ -56,12 +41,8 @@ def open_file(path: Path, *, step_type: Hash) -> sqlite3.Connection:
         OSError: The folder or file cannot be made.
         sqlite3.Error: It cannot be opened, or is no database.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite would make it readable for others; its -wal and -shm copy the mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    db = _connect(str(path))
+    db = open_private(path)
     try:
-        _use_wal(db)
         if not _is_current(db, step_type):
             with write(db):
                 if not _is_current(db, step_type):
@@ -80,7 +61,7 @@ def open_existing(path: Path, *, step_type: Hash) -> sqlite3.Connection | None:
     """
     if not path.is_file():
         return None
-    db = _connect(f"{path.absolute().as_uri()}?mode=ro")
+    db = connect(f"{path.absolute().as_uri()}?mode=ro")
     try:
         if _is_current(db, step_type):
             return db
@@ -93,32 +74,9 @@ def open_existing(path: Path, *, step_type: Hash) -> sqlite3.Connection | None:
 
 def open_memory(*, step_type: Hash) -> sqlite3.Connection:
     """Give an empty lookup that ends with this process."""
-    db = _connect(":memory:")
+    db = connect(":memory:")
     _make_tables(db, step_type)
     return db
-
-
-def _connect(place: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        place,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-        uri=place.startswith("file:"),
-    )
-
-
-def _use_wal(db: sqlite3.Connection) -> None:
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as exc:
-            # The first switch to WAL does not wait for another's switch.
-            if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(_PAUSE)
-    db.execute("PRAGMA synchronous = NORMAL")
 
 
 def _is_current(db: sqlite3.Connection, step_type: Hash) -> bool:
@@ -135,7 +93,7 @@ def _make_tables(db: sqlite3.Connection, step_type: Hash) -> None:
         quoted = str(name).replace('"', '""')
         db.execute(f'DROP {kind} "{quoted}"')
     # Not executescript(): that would commit the transaction first.
-    for statement in _TABLES.split(";"):
+    for statement in (*_TABLES.split(";"), _STEP_INDEX):
         db.execute(statement)
     write_meta(db, {"step_type": step_type, "stale": "1"})
     db.execute(f"PRAGMA user_version = {VERSION}")
@@ -151,57 +109,34 @@ def write_meta(db: sqlite3.Connection, values: dict[str, str]) -> None:
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-@contextmanager
-def write(db: sqlite3.Connection) -> Iterator[None]:
-    """Hold the one write transaction: all of the block's changes, or none."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
+def insert_found(db: sqlite3.Connection, found: Found) -> None:
+    """Write the rows gathered from commits, and forget them.
 
-
-def insert_nodes(db: sqlite3.Connection, nodes: Iterable[NodeKey]) -> None:
-    """Add nodes; known ones are left as they are."""
+    A step's row of its own branch outweighs whatever another claims.
+    """
+    # Sorted as the tables are: every page is written once.
     db.executemany(
         "INSERT OR IGNORE INTO node VALUES (CAST(?1 AS TEXT), ?3, CAST(?2 AS TEXT))",
-        # In the table's own order: every page is written once.
-        sorted(nodes),
+        sorted(found.nodes),
     )
-
-
-def insert_steps(
-    db: sqlite3.Connection,
-    steps: Mapping[StepKey, tuple[bytes, int]],
-    *,
-    owner: ThreadId | None,
-) -> None:
-    """Add what one branch holds; a thread's own outweighs any other's claim."""
-    rows = [
-        (step, thread, commit, number)
-        for (step, thread), (commit, number) in steps.items()
-    ]
     db.executemany(
         "INSERT OR IGNORE INTO step VALUES (?, ?, ?, ?)",
-        (row for row in rows if row[1] != owner),
+        sorted((*key, *place) for key, place in found.other_steps.items()),
     )
     db.executemany(
         "INSERT OR REPLACE INTO step VALUES (?, ?, ?, ?)",
-        (row for row in rows if row[1] == owner),
+        sorted((*key, *place) for key, place in found.own_steps.items()),
     )
+    for rows in (found.nodes, found.other_steps, found.own_steps):
+        rows.clear()
 
 
-def is_refusal(error: Exception) -> bool:
-    """Tell whether the file is locked, read-only or the like, not damaged."""
-    return isinstance(error, OSError) or _code(error) in _REFUSALS
-
-
-def _code(error: Exception) -> int:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return int(code) & _PRIMARY_CODE
+@contextmanager
+def without_index(db: sqlite3.Connection) -> Iterator[None]:
+    """Leave the index on steps for after the block, where it is made in one go."""
+    db.execute("DROP INDEX step_commit")
+    yield
+    db.execute(_STEP_INDEX)
 
 
 def discard(path: Path, *, inode: int | None) -> None:
@@ -215,7 +150,7 @@ def discard(path: Path, *, inode: int | None) -> None:
         OSError: It cannot be removed.
     """
     guard = path.parent / "locks" / "lookup"
-    with lock(guard, command="discard the lookup", wait=_BUSY_SECONDS):
+    with lock(guard, command="discard the lookup", wait=_LOCK_SECONDS):
         if inode is not None and inode != read_inode(path):
             return
         # A -wal that outlives its database would be replayed into the next.

@@ -112,7 +112,17 @@ class Found:
     """Rows gathered from commits, until they are written."""
 
     nodes: set[NodeKey] = field(default_factory=set)
-    steps: dict[StepKey, tuple[bytes, int]] = field(default_factory=dict)
+    own_steps: dict[StepKey, tuple[bytes, int]] = field(default_factory=dict)
+    """Found on the thread's own branch."""
+    other_steps: dict[StepKey, tuple[bytes, int]] = field(default_factory=dict)
+    """Found on another's: inherited by a fork, or claimed."""
+
+    def add_step(
+        self, key: StepKey, commit: bytes, number: int, *, branch: ThreadId | None
+    ) -> None:
+        """Keep where a step was added; the first commit of a branch counts."""
+        steps = self.own_steps if key[1] == branch else self.other_steps
+        steps.setdefault(key, (commit, number))
 
 
 def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
@@ -162,16 +172,22 @@ def read_chain(reader: Reader, tip: bytes, stop: Callable[[bytes], bool]) -> Cha
 
 
 def collect_chain(
-    reader: Reader, chain: Chain, found: Found, *, step_type: Hash
+    reader: Reader,
+    chain: Chain,
+    found: Found,
+    *,
+    branch: ThreadId | None,
+    step_type: Hash,
 ) -> None:
-    """Add what each commit of a chain adds, as far as it can be read."""
+    """Add what each commit of a branch's chain adds, as far as it can be read."""
     before = _find_tree(reader, chain.base) if chain.commits else None
     for commit in chain.commits:
         for path, rows in find_added(reader, before, commit.tree):
             found.nodes.update(rows)
             # What an unreadable base held already cannot be told apart.
             if before is not None or commit.parent is None:
-                _collect_steps(found, path, rows, commit.oid, step_type)
+                for key, number in find_steps(path, rows, step_type):
+                    found.add_step(key, commit.oid, number, branch=branch)
         before = commit.tree
 
 
@@ -182,27 +198,16 @@ def _find_tree(reader: Reader, commit: bytes | None) -> bytes | None:
         return None
 
 
-def _collect_steps(
-    found: Found,
-    path: tuple[bytes, ...],
-    rows: list[NodeKey],
-    commit: bytes,
-    step_type: Hash,
-) -> None:
-    for step, thread, number in find_steps(path, rows, step_type):
-        found.steps.setdefault((step, thread), (commit, number))
-
-
 def find_steps(
     path: tuple[bytes, ...], rows: list[NodeKey], step_type: Hash
-) -> list[tuple[str, str, int]]:
-    """Give hash, thread and number of the steps in one folder of nodes."""
+) -> list[tuple[StepKey, int]]:
+    """Give the steps in one folder of nodes, and their number."""
     wanted = step_type.encode()
     steps = [row[0].decode() for row in rows if row[1] == wanted]
     number = _find_number(path) if steps else None
     if number is None:
         return []
-    return [(step, path[1].decode(), number) for step in steps]
+    return [((step, path[1].decode()), number) for step in steps]
 
 
 def _find_number(path: tuple[bytes, ...]) -> int | None:
@@ -223,7 +228,7 @@ def find_added(
     root (keep), at most two levels deep. A folder that cannot be read is empty.
 
     Args:
-        seen: Trees not to enter again; those entered are added.
+        seen: Folders of which threads not to enter again; those entered are added.
     """
     skipped = set() if seen is None else seen
     stack: list[tuple[tuple[bytes, ...], bytes | None, bytes]] = [((), old, new)]
@@ -237,9 +242,17 @@ def find_added(
         stack.extend(
             ((*path, name), below, oid)
             for name, below, oid in folders
-            if oid not in skipped and _leads_to_nodes(path, name)
+            if _leads_to_nodes(path, name) and _add_new(skipped, path, oid)
         )
-        skipped.add(new)
+
+
+def _add_new(seen: set[bytes], path: tuple[bytes, ...], tree: bytes) -> bool:
+    # With the thread: a replayed thread's folders are those of its origin.
+    key = b"".join((*path[1:2], tree))
+    if key in seen:
+        return False
+    seen.add(key)
+    return True
 
 
 def holds_node(reader: Reader, tip: bytes, wanted: tuple[bytes, bytes]) -> bool:

@@ -11,15 +11,15 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
 from uwfgit.store import layout, refscan
+from uwfgit.store.database import write
 from uwfgit.store.lookup_db import (
-    insert_nodes,
-    insert_steps,
+    insert_found,
     read_meta,
-    write,
     write_meta,
 )
 from uwfgit.store.lookup_fill import (
@@ -30,6 +30,8 @@ from uwfgit.store.lookup_fill import (
     read_chain,
     read_state,
 )
+
+_FEW_LOOSE: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,8 @@ class _Changes:
     repacked: Mapping[str, _Target] = field(default_factory=dict)
     """Refs that are only stored in another way."""
     gone: frozenset[str] = frozenset()
+    was_cheap: bool = False
+    """Whether finding out again costs less than writing that it was done."""
 
     def __bool__(self) -> bool:
         return bool(self.moved or self.repacked or self.gone)
@@ -68,15 +72,26 @@ def sync(db: sqlite3.Connection, source: Source) -> None:
     clock needs to show it.
     """
     fingerprint = refscan.read_fingerprint(source.path)
-    if _is_unchanged(read_meta(db), fingerprint):
+    meta = read_meta(db)
+    if _is_unchanged(meta, fingerprint):
+        return
+    version = _read_data_version(db)
+    changes = _find_changes(db, source, meta, fingerprint)
+    if not changes and changes.was_cheap:
         return
     with write(db):
-        changes = _find_changes(db, source, read_meta(db), fingerprint)
+        if _read_data_version(db) != version:
+            # Another process was faster, maybe with the very same changes.
+            changes = _find_changes(db, source, read_meta(db), fingerprint)
         _apply(db, source, changes)
         write_meta(
             db,
             {"loose": fingerprint.loose or "", "packed": fingerprint.packed or ""},
         )
+
+
+def _read_data_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 def is_synced(db: sqlite3.Connection, source: Source) -> bool:
@@ -131,15 +146,18 @@ def _find_changes(
         if names <= loose.keys():
             # The packed refs are those of the snapshot, and none of them has
             # come to light behind a loose one that went.
-            return _compare(_read_snapshot(db, loose), loose)
+            moved, repacked = _compare(_read_snapshot(db, loose), loose)
+            return _Changes(
+                moved=moved, repacked=repacked, was_cheap=len(loose) <= _FEW_LOOSE
+            )
     packed = {
         name: _Target(oid=oid, loose=False)
         for name, oid in refscan.read_packed(source.path).items()
     }
     snapshot = _read_snapshot(db, None)
     gone = frozenset(snapshot.keys() - packed.keys() - loose.keys())
-    changes = _compare(snapshot, packed | loose)
-    return _Changes(moved=changes.moved, repacked=changes.repacked, gone=gone)
+    moved, repacked = _compare(snapshot, packed | loose)
+    return _Changes(moved=moved, repacked=repacked, gone=gone)
 
 
 def _read_snapshot(
@@ -158,7 +176,7 @@ def _read_snapshot(
 
 def _compare(
     snapshot: Mapping[str, tuple[bytes, int]], refs: Mapping[str, _Target]
-) -> _Changes:
+) -> tuple[dict[str, tuple[bytes | None, _Target]], dict[str, _Target]]:
     moved: dict[str, tuple[bytes | None, _Target]] = {}
     repacked = {}
     for name, target in refs.items():
@@ -167,7 +185,7 @@ def _compare(
             moved[name] = (old, target)
         elif loose != target.loose:
             repacked[name] = target
-    return _Changes(moved=moved, repacked=repacked)
+    return moved, repacked
 
 
 def _apply(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
@@ -217,15 +235,19 @@ def _add_rows(db: sqlite3.Connection, source: Source, changes: _Changes) -> bool
         if name == layout.KEEP_REF:
             if not _collect_keep(source, found, old=before, new=target.oid):
                 return False
-        elif target.oid != refscan.BROKEN:
-            chain = read_chain(source.reader, target.oid, _stop_at(db, before))
-            # A tip that does not stand on the old one was rewound or rewritten.
-            if before is not None and chain.base != before:
-                return False
-            collect_chain(source.reader, chain, found, step_type=source.step_type)
-            insert_steps(db, found.steps, owner=layout.find_ref_thread(name))
-            found.steps.clear()
-    insert_nodes(db, found.nodes)
+            continue
+        chain = read_chain(source.reader, target.oid, _stop_at(db, before))
+        # A tip that does not stand on the old one was rewound or rewritten.
+        if before is not None and chain.base != before:
+            return False
+        collect_chain(
+            source.reader,
+            chain,
+            found,
+            branch=layout.find_ref_thread(name),
+            step_type=source.step_type,
+        )
+    insert_found(db, found)
     return True
 
 

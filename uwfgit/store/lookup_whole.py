@@ -11,17 +11,18 @@ import sqlite3
 from typing import Final
 
 from uwfgit.errors import CorruptError
-from uwfgit.store import layout, refscan
+from uwfgit.ids import ThreadId
+from uwfgit.store import layout
+from uwfgit.store.database import write
 from uwfgit.store.lookup_db import (
-    insert_nodes,
-    insert_steps,
+    insert_found,
     read_meta,
-    write,
+    without_index,
     write_meta,
 )
 from uwfgit.store.lookup_fill import (
+    Chain,
     Found,
-    RawCommit,
     collect_chain,
     find_added,
     find_steps,
@@ -62,7 +63,8 @@ def fill(db: sqlite3.Connection, source: Source) -> None:
         if read_meta(db).get("stale") != "0":
             db.execute("DELETE FROM node")
             db.execute("DELETE FROM step")
-            _fill_rows(db, source)
+            with without_index(db):
+                _fill_rows(db, source)
             write_meta(db, {"stale": "0"})
 
 
@@ -77,40 +79,47 @@ def _fill_rows(db: sqlite3.Connection, source: Source) -> None:
         commits.update(commit.oid for commit in chain.commits)
         thread = layout.find_ref_thread(name)
         if thread is None:
-            collect_chain(source.reader, chain, found, step_type=source.step_type)
-        elif oid != refscan.BROKEN:
-            _collect_tip(source, found, oid, chain.commits, trees)
-        insert_steps(db, found.steps, owner=thread)
-        found.steps.clear()
+            _collect(source, found, chain, branch=None)
+        else:
+            _collect_tip(source, found, oid, chain, branch=thread, trees=trees)
         if len(found.nodes) >= _BATCH:
-            insert_nodes(db, found.nodes)
-            found.nodes.clear()
-    insert_nodes(db, found.nodes)
+            insert_found(db, found)
+    insert_found(db, found)
+
+
+def _collect(
+    source: Source, found: Found, chain: Chain, *, branch: ThreadId | None
+) -> None:
+    collect_chain(
+        source.reader, chain, found, branch=branch, step_type=source.step_type
+    )
 
 
 def _collect_tip(
     source: Source,
     found: Found,
     tip: bytes,
-    commits: tuple[RawCommit, ...],
+    chain: Chain,
+    *,
+    branch: ThreadId,
     trees: set[bytes],
 ) -> None:
     try:
         tree = source.reader.read_commit(tip).tree
     except CorruptError:
         return
-    named = {commit.node: commit.oid for commit in reversed(commits)}
+    named = {commit.node: commit.oid for commit in reversed(chain.commits)}
     is_whole = True
     for path, rows in find_added(source.reader, None, tree, seen=trees):
         found.nodes.update(rows)
-        for step, thread, number in find_steps(path, rows, source.step_type):
-            if step in named:
-                found.steps[step, thread] = (named[step], number)
+        for key, number in find_steps(path, rows, source.step_type):
+            if key[0] in named:
+                found.add_step(key, named[key[0]], number, branch=branch)
             else:
                 is_whole = False
     if not is_whole:
-        chain = read_chain(source.reader, tip, _never)
-        collect_chain(source.reader, chain, found, step_type=source.step_type)
+        whole = read_chain(source.reader, tip, _never)
+        _collect(source, found, whole, branch=branch)
 
 
 def _never(_: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ from uwfgit.store.repository import Store, git_errors
 
 FILE_MODE: Final = 0o100644
 TREE_MODE: Final = 0o040000
+_ENTRY: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_FOLDER: Final = b"40000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,11 @@ def write_blob(store: Store, data: bytes) -> Oid:
     """Write a blob; a known one only has its age refreshed."""
     with git_errors("write an object"):
         return Oid(str(store.repo.create_blob(data)))
+
+
+def blob_oid(data: bytes) -> Oid:
+    """Give the oid that a blob of these bytes has in any store."""
+    return Oid(str(pygit2.hash(data)))
 
 
 def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
@@ -139,6 +147,36 @@ def walk_files(
                 yield f"{name}/{path}", file
 
 
+def iter_names(store: Store, tree: Oid, *, depth: int = 8) -> Iterator[tuple[str, Oid]]:
+    """Give own name and blob of every file below a tree, wherever it stands.
+
+    Several times as fast as :func:`walk_files`, for trees of thousands.
+
+    Raises:
+        CorruptError: As there.
+    """
+    entries = _ENTRY.findall(_read_tree(store, tree))
+    if len(entries) > MAX_TREE_ENTRIES:
+        raise CorruptError(f"tree {tree} has more than {MAX_TREE_ENTRIES} entries")
+    for mode, name, raw in entries:
+        if mode != _FOLDER:
+            yield name.decode(errors="replace"), Oid(raw.hex())
+        elif depth == 0:
+            raise CorruptError(f"tree {tree} is nested too deep")
+        else:
+            yield from iter_names(store, Oid(raw.hex()), depth=depth - 1)
+
+
+def _read_tree(store: Store, oid: Oid) -> bytes:
+    try:
+        kind, data = store.repo.odb.read(pygit2.Oid(hex=oid))
+    except (KeyError, pygit2.GitError) as exc:
+        raise CorruptError(f"object {oid} is missing or damaged") from exc
+    if kind != pygit2.enums.ObjectType.TREE:
+        raise CorruptError(f"object {oid} is no tree")
+    return data
+
+
 def edit_tree(
     store: Store, base: Oid | None, changes: Mapping[str, Entry | None]
 ) -> Oid:
@@ -172,9 +210,10 @@ def _nest(changes: Mapping[str, Entry | None]) -> _Nested:
 def _edit(store: Store, base: Oid | None, changes: _Nested) -> Oid | None:
     builder = _open_builder(store, base)
     for name, change in changes.items():
-        old = builder.get(name)
+        # None for a name that is not there, whatever pygit2's stub says.
+        old: object = builder.get(name)
         if isinstance(change, dict):
-            below = Oid(str(old.id)) if old is not None else None
+            below = Oid(str(old.id)) if isinstance(old, pygit2.Object) else None
             written = _edit(store, below, change)
             change = Entry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
         if change is not None:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from uwfgit.store.repository import Store, git_errors
 Kind = Literal["commit", "tree", "blob"]
 
 _CODES: Final = {"commit": 1, "tree": 2, "blob": 3}
-_TYPES: Final = {
+TYPES: Final = {
     "commit": pygit2.enums.ObjectType.COMMIT,
     "tree": pygit2.enums.ObjectType.TREE,
     "blob": pygit2.enums.ObjectType.BLOB,
@@ -84,22 +84,35 @@ def write_pack(
     Raises:
         StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
     """
-    named = [(_name_object(kind, data), kind, data) for kind, data in objects]
+    named = [(name_object(kind, data), kind, data) for kind, data in objects]
     unique = {oid: (kind, data) for oid, kind, data in named}
-    with git_errors("write a pack"):
-        for oid in find_known(Path(store.repo.path) / "objects", unique):
-            kind, data = unique.pop(oid)
-            store.repo.odb.write(_TYPES[kind], data)
-        path = _write_files(store, unique, fsync=fsync) if unique else None
+    path = write_named(store, unique, fsync=fsync)
     return WrittenPack(oids=tuple(Oid(oid.hex()) for oid, _, _ in named), path=path)
 
 
-def _name_object(kind: Kind, data: bytes) -> bytes:
-    digest = hashlib.sha1(
-        b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False
-    )
-    digest.update(data)
-    return digest.digest()
+def write_named(
+    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
+) -> Path | None:
+    """Write objects as :func:`write_pack` does, under names that it would give.
+
+    Returns:
+        The pack; ``None`` when the store had every object.
+
+    Raises:
+        StoreError: As there.
+    """
+    wanted = dict(objects)
+    with git_errors("write a pack"):
+        for oid in find_known(Path(store.repo.path) / "objects", wanted):
+            kind, data = wanted.pop(oid)
+            store.repo.odb.write(TYPES[kind], data)
+        return _write_files(store, wanted, fsync=fsync) if wanted else None
+
+
+def name_object(kind: Kind, data: bytes) -> bytes:
+    """Give the raw oid of an object."""
+    head = f"{kind} {len(data)}\0".encode()
+    return hashlib.sha1(head + data, usedforsecurity=False).digest()
 
 
 def _write_files(

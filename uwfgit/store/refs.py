@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
 
 import pygit2
 
-from uwfgit.errors import RefConflictError
+from uwfgit.errors import LockedError, RefConflictError
 from uwfgit.ids import Oid
+from uwfgit.store.holding import announce
+from uwfgit.store.locks import pause
 from uwfgit.store.repository import Store, git_errors
+
+_LOCK_WAIT: Final = 2.0
+_FAILURE_WAIT: Final = 0.1
+_PACKED: Final = "packed-refs"
+
+Moves: TypeAlias = Mapping[str, tuple[Oid | None, Oid | None]]
 
 
 def find_ref(store: Store, name: str) -> Oid | None:
@@ -45,34 +55,99 @@ def move_ref(
 
     Raises:
         RefConflictError: Another writer moved the ref first. Nothing changed.
+        LockedError: git's own lock of the ref stayed held. Nothing changed.
     """
     move_refs(store, {name: (old, new)}, reason=reason)
 
 
-def move_refs(
-    store: Store, moves: Mapping[str, tuple[Oid | None, Oid | None]], *, reason: str
-) -> None:
+def move_refs(store: Store, moves: Moves, *, reason: str) -> None:
     """Move several refs under their locks: all expectations hold, or none moves.
 
-    A crash between the renames may leave some moved; put the ref that keeps
-    something alive first.
+    A crash between the renames may leave some moved; those that go, go last.
+
+    Args:
+        moves: Ref → what it must point at, and what it shall; as in `move_ref`.
+        reason: One line for the reflogs.
 
     Raises:
         RefConflictError: One did not point at what was expected.
+        LockedError: git's own lock of one stayed held; names the file.
     """
-    with git_errors("move a ref"), store.repo.transaction() as transaction:
-        for name in moves:
-            transaction.lock_ref(name)
-        for name, (old, new) in moves.items():
-            # Compare under the lock: libgit2 reports a lost race as a plain
-            # GitError, told apart from a full disk only by its message text.
-            actual = _read_target(store, name)
-            if actual != old:
-                raise RefConflictError(name, expected=old, actual=actual)
-            if new is None:
-                transaction.remove(name)
+    names = [*moves]
+    if any(new is None for _, new in moves.values()):
+        names.append(_PACKED)
+    with git_errors("move a ref"), announce(store, names, command=reason):
+        began, is_first = time.monotonic(), True
+        while True:
+            try:
+                _move_once(store, moves, reason=reason, is_first=is_first)
+            except (pygit2.GitError, ValueError, OSError) as exc:
+                _forget_refs(store)
+                _require_patience(store, names, time.monotonic() - began, exc)
+                is_first = False
+                pause()
             else:
-                transaction.set_target(name, pygit2.Oid(hex=new), message=reason)
+                return
+
+
+def _move_once(store: Store, moves: Moves, *, reason: str, is_first: bool) -> None:
+    set_, removed = _split(moves)
+    # Two transactions, because one commits its refs in no order of ours: what
+    # keeps something alive has to be there before another ref goes.
+    with store.repo.transaction() as removing:
+        for name in removed:
+            removing.lock_ref(name)
+        with store.repo.transaction() as setting:
+            for name in set_:
+                setting.lock_ref(name)
+            for name, (old, new) in moves.items():
+                _compare(store, name, old=old, new=new, is_first=is_first)
+            for name, new in set_.items():
+                setting.set_target(name, pygit2.Oid(hex=new), message=reason)
+        for name in removed:
+            if _read_target(store, name) is not None:
+                removing.remove(name)
+
+
+def _split(moves: Moves) -> tuple[dict[str, Oid], list[str]]:
+    set_ = {name: new for name, (_, new) in moves.items() if new is not None}
+    return set_, [name for name, (_, new) in moves.items() if new is None]
+
+
+def _compare(
+    store: Store, name: str, *, old: Oid | None, new: Oid | None, is_first: bool
+) -> None:
+    # Compare under the lock: libgit2 reports a lost race as a plain GitError,
+    # told apart from a full disk only by its message text.
+    actual = _read_target(store, name)
+    # A try before this one may have moved some and failed at another.
+    if actual != old and (is_first or actual != new):
+        raise RefConflictError(name, expected=old, actual=actual)
+
+
+def _require_patience(
+    store: Store, names: Iterable[str], waited: float, exc: Exception
+) -> None:
+    """Let a failed move be tried again for a while.
+
+    A lock that is held is told from other failures by its file: libgit2 says it
+    in the message only, and in several ways. The file may just have gone.
+
+    Raises:
+        LockedError: A lock file has been there for too long.
+    """
+    files = [store.path / f"{name}.lock" for name in names]
+    held = next((file for file in files if file.exists()), None)
+    if held is None and waited >= _FAILURE_WAIT:
+        raise exc
+    if held is not None and waited >= _LOCK_WAIT:
+        what = held.relative_to(store.path).as_posix().removesuffix(".lock")
+        raise LockedError(f"ref '{what}'", holder=f"'{held}'") from exc
+
+
+def _forget_refs(store: Store) -> None:
+    """Let libgit2 read refs anew: it drops a packed one before it fails to."""
+    store.repo.set_refdb(pygit2.Refdb.open(store.repo))
 
 
 def _read_target(store: Store, name: str) -> Oid | None:

@@ -21,6 +21,7 @@ BROKEN: Final = bytes(20)
 
 _PACKED: Final = "packed-refs"
 _FOLDERS: Final = (layout.THREAD_PREFIX, layout.WORKFLOW_PREFIX, "refs/uwf/")
+_SYMBOLIC: Final = b"ref: "
 _RACY_NS: Final = 2_000_000_000
 _TARGET = re.compile(rb"([0-9a-f]{40})\s*")
 _LINE = re.compile(
@@ -73,6 +74,32 @@ def read_loose(path: Path) -> dict[str, bytes]:
         for name in _list_files(path / folder)
         if _holds_nodes(folder + name)
     }
+
+
+def list_broken(path: Path, prefix: str) -> tuple[str, ...]:
+    """Name the loose refs right below a prefix whose files hold no target."""
+    return tuple(
+        prefix + name
+        for name in _list_files(path / prefix)
+        if not name.endswith(".lock") and _is_broken(path / prefix / name)
+    )
+
+
+def _is_broken(path: Path) -> bool:
+    if _read_target(path) != BROKEN:
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        return not os.read(descriptor, 4096).startswith(_SYMBOLIC)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
 
 
 def _list_files(folder: Path) -> Iterator[str]:

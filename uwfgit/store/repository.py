@@ -28,6 +28,7 @@ from uwfgit.errors import (
 )
 from uwfgit.store import create, trust
 from uwfgit.store.configfile import ConfigEntry, find_value
+from uwfgit.store.hooks import mend_hook
 from uwfgit.store.stores import list_stores, register_store
 
 STATE_DIR = "uwf"
@@ -36,10 +37,14 @@ _STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A store that passed every check, and the open handle on it."""
+    """A store that passed every check, and the open handle on it.
+
+    ``fsync`` says whether what is written here is to be on disk at once.
+    """
 
     path: Path
     repo: pygit2.Repository
+    fsync: bool = True
 
     @property
     def state_dir(self) -> Path:
@@ -102,8 +107,11 @@ def open_store(
     config = _require_safe(path)
     _require_format(path, config, missing=False)
     if write:
+        with git_errors(f"mending the settings of store '{path}'"):
+            create.mend_settings(path, config)
+        mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
-    return Store(path=path, repo=_open_repository(path))
+    return Store(path=path, repo=_open_repository(path), fsync=fsync)
 
 
 def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:

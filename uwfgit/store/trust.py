@@ -11,12 +11,14 @@ import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.store.configfile import ConfigEntry, find_value, read_config
+from uwfgit.store.hooks import is_own_hook
 
 SHAPE: Final = "store-shape"
 FORMAT: Final = "store-format"
@@ -117,6 +119,20 @@ def check_store(path: Path) -> tuple[Problem, ...]:
     return inspect_store(path).problems
 
 
+def check_history(path: Path) -> tuple[Problem, ...]:
+    """Give every reason why a repository may show another history than it has.
+
+    For one that is only read, and never treated as a store.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    found = _read_entries(path)
+    return tuple(
+        problem for problem in _check_history(path, found) if problem.code == HISTORY
+    )
+
+
 def inspect_store(path: Path) -> Inspection:
     """Check a store as ``check_store`` does, and hand on the config it read.
 
@@ -125,9 +141,7 @@ def inspect_store(path: Path) -> Inspection:
     Raises:
         OSError: The folder cannot be read.
     """
-    found = {
-        entry.name: entry.stat(follow_symlinks=False) for entry in os.scandir(path)
-    }
+    found = _read_entries(path)
     shape = tuple(_check_shape(path, found))
     if shape:
         return Inspection(problems=shape, config=())
@@ -143,6 +157,15 @@ def inspect_store(path: Path) -> Inspection:
         *_check_history(path, found),
     )
     return Inspection(problems=problems, config=config)
+
+
+def _read_entries(path: Path) -> dict[str, os.stat_result]:
+    found = {}
+    for entry in os.scandir(path):
+        # A lock file that a git at work makes is gone again in a moment.
+        with suppress(FileNotFoundError):
+            found[entry.name] = entry.stat(follow_symlinks=False)
+    return found
 
 
 def _check_shape(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Problem]:
@@ -284,14 +307,16 @@ def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
 def _check_hooks(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Problem]:
     if "hooks" not in found:
         return
-    for entry in os.scandir(path / "hooks"):
-        if entry.name.endswith(".sample"):
+    for name, status in _read_entries(path / "hooks").items():
+        file, mode = path / "hooks" / name, status.st_mode
+        if name.endswith(".sample"):
             continue
-        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISREG(mode) and is_own_hook(file):
+            continue
         if stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and mode & 0o111):
             yield _problem(
                 HOOK,
-                Path(entry.path),
+                file,
                 "is a hook that uwf did not write",
                 "remove it, or take away its x bit",
             )

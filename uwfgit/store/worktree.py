@@ -32,7 +32,7 @@ _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = {}
 # Brackets end a name for git; the others turn text around on a screen, and
 # verify refuses a commit whose author or committer holds one.
-_REFUSED: Final = frozenset("<>\u061c\u200e\u200f\u2028\u2029") | frozenset(
+_REFUSED: Final = frozenset("<>\u061c\u200e\u200f\u2028\u2029\ufeff") | frozenset(
     chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 )
 _CRUD: Final = " .,:;<>\"\\'"

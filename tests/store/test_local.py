@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.store.local import Local, open_local
+from uwfgit.store.repository import Store
+
+THREAD = ThreadId("01J00000000000000000000001")
+OTHER = ThreadId("01J00000000000000000000002")
+OID = Oid("1" * 40)
+
+
+@pytest.fixture
+def local(store: Store) -> Iterator[Local]:
+    with open_local(store) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(store: Store) -> Path:
+    return store.state_dir / "local.sqlite3"
+
+
+def reopened(store: Store, ask: Callable[[Local], object]) -> object:
+    with open_local(store) as local:
+        return ask(local)
+
+
+def test_reading_makes_no_file(local: Local, file: Path) -> None:
+    assert local.last() is None
+    assert local.puts_of("step") == ()
+    assert not local.is_made_here(OID)
+    assert local.find_session(THREAD, "planner", "claude") is None
+    assert local.find_folder(THREAD) is None
+    assert local.find_trusted(THREAD) is None
+    assert local.find_own(THREAD) is None
+
+    assert not file.exists()
+
+
+def test_the_file_and_its_folder_are_private(store: Store, local: Local) -> None:
+    store.state_dir.rmdir()
+
+    local.set_last(THREAD)
+
+    files = {
+        path.name: path.stat().st_mode & 0o777 for path in store.state_dir.iterdir()
+    }
+    assert set(files.values()) == {0o600}
+    assert "local.sqlite3" in files
+    assert store.state_dir.stat().st_mode & 0o777 == 0o700
+
+
+def test_commits_made_here_are_known_again(store: Store, local: Local) -> None:
+    assert local.record_commit(OID)
+    assert local.record_commit(OID)
+
+    assert reopened(store, lambda local: local.is_made_here(OID)) is True
+    assert not local.is_made_here(Oid("2" * 40))
+
+
+def test_a_verified_commit_is_not_one_made_here(store: Store, local: Local) -> None:
+    local.record_verified(OID)
+
+    assert reopened(store, lambda local: local.is_verified_here(OID)) is True
+    assert not local.is_made_here(OID)
+
+
+def test_nodes_put_by_another_process_are_seen(store: Store, local: Local) -> None:
+    one, two = Hash("A000000000001"), Hash("A000000000002")
+    assert local.puts_of("step-1") == ()
+    with open_local(store) as other:
+        assert other.record_put("step-1", [two, one])
+        assert other.record_put("step-1", [one])
+        assert other.record_put("step-2", [two])
+
+    assert local.puts_of("step-1") == (one, two)
+
+
+def test_the_last_thread_is_the_last_one_set(store: Store, local: Local) -> None:
+    local.set_last(OTHER)
+    local.set_last(THREAD)
+
+    assert reopened(store, Local.last) == THREAD
+
+
+def test_a_session_belongs_to_thread_role_and_agent(local: Local) -> None:
+    local.set_session(THREAD, "planner", "claude", "s-1")
+    local.set_session(THREAD, "planner", "codex", "s-2")
+    local.set_session(THREAD, "planner", "claude", "s-3")
+
+    assert local.find_session(THREAD, "planner", "claude") == "s-3"
+    assert local.find_session(THREAD, "planner", "codex") == "s-2"
+    assert local.find_session(THREAD, "coder", "claude") is None
+    assert local.find_session(OTHER, "planner", "claude") is None
+
+
+def test_a_session_can_be_forgotten(local: Local) -> None:
+    local.set_session(THREAD, "planner", "claude", "s-1")
+
+    local.set_session(THREAD, "planner", "claude", None)
+
+    assert local.find_session(THREAD, "planner", "claude") is None
+
+
+def test_folder_and_trust_of_a_thread_do_not_disturb_each_other(local: Local) -> None:
+    local.set_folder(THREAD, Path("/work/a"))
+    local.set_trusted(THREAD, OID)
+    local.set_folder(THREAD, Path("/work/b"))
+
+    assert local.find_folder(THREAD) == Path("/work/b")
+    assert local.find_trusted(THREAD) == OID
+
+
+def test_trust_can_be_taken_back(local: Local) -> None:
+    local.set_trusted(THREAD, OID)
+
+    local.set_trusted(THREAD, None)
+
+    assert local.find_trusted(THREAD) is None
+
+
+def test_a_thread_is_known_to_be_made_here_or_foreign(local: Local) -> None:
+    local.set_own(THREAD, OID)
+    own = local.find_own(THREAD)
+
+    local.set_own(THREAD, None)
+
+    assert (own, local.find_own(THREAD)) == (OID, "foreign")
+
+
+def _garbage(file: Path) -> None:
+    file.write_bytes(os.urandom(10_000))
+
+
+def _truncated(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+@pytest.mark.parametrize("damage", [_garbage, _truncated])
+def test_a_damaged_file_is_empty_and_put_aside_by_the_next_write(
+    store: Store, local: Local, file: Path, damage: Callable[[Path], None]
+) -> None:
+    local.record_commit(OID)
+    local.close()
+    damage(file)
+
+    assert not local.is_made_here(OID)
+    assert local.record_commit(OID)
+
+    assert reopened(store, lambda local: local.is_made_here(OID)) is True
+    assert file.with_name("local.sqlite3.damaged").exists()
+
+
+def _folder(file: Path) -> None:
+    file.mkdir(parents=True)
+
+
+def _no_folder(file: Path) -> None:
+    file.parent.rmdir()
+    file.parent.write_bytes(b"in the way")
+
+
+def _newer(file: Path) -> None:
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE made (oid BLOB, by TEXT)")
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+
+
+@pytest.mark.parametrize("obstacle", [_folder, _no_folder, _newer])
+def test_a_file_that_cannot_be_used_is_empty_and_says_so_on_writing(
+    local: Local, file: Path, obstacle: Callable[[Path], None]
+) -> None:
+    obstacle(file)
+
+    assert not local.record_commit(OID)
+    assert not local.is_made_here(OID)
+    assert local.puts_of("step") == ()
+
+
+def test_a_newer_programs_file_is_left_as_it_is(local: Local, file: Path) -> None:
+    _newer(file)
+
+    local.set_last(THREAD)
+    local.close()
+
+    with sqlite3.connect(file) as db:
+        tables = db.execute("SELECT name FROM sqlite_schema").fetchall()
+    db.close()
+    assert tables == [("made",)]
+
+
+_PUT = """
+import sys, pygit2
+from pathlib import Path
+from uwfgit.store.local import open_local
+from uwfgit.store.repository import Store
+path = Path(sys.argv[1])
+store = Store(path=path, repo=pygit2.Repository(str(path)))
+sys.stdin.readline()
+with open_local(store) as local:
+    for number in range(20):
+        assert local.record_put("step", [f"A{sys.argv[2]}{number:011d}"])
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_write_at_once_lose_nothing(store: Store, local: Local) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _PUT, str(store.path), str(number)],
+            stdin=subprocess.PIPE,
+        )
+        for number in range(4)
+    ]
+    for process in processes:
+        assert process.stdin
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate(timeout=60)
+
+    assert [process.returncode for process in processes] == [0, 0, 0, 0]
+    assert len(local.puts_of("step")) == 80

@@ -1,0 +1,44 @@
+"""How commits stand to one another; only commits are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pygit2
+
+from uwfgit.ids import Oid
+from uwfgit.store.objects import read_commit
+from uwfgit.store.repository import Store
+
+
+def has_object(store: Store, oid: Oid) -> bool:
+    """Tell whether the store, or what it borrows from, has an object."""
+    return bool(store.repo.odb.exists(pygit2.Oid(hex=oid)))
+
+
+def is_ancestor(store: Store, old: Oid, new: Oid) -> bool:
+    """Tell whether ``new`` is ``old`` or was made on top of it.
+
+    Commits that are not there are nobody's ancestors.
+    """
+    if old == new:
+        return True
+    if not has_object(store, old) or not has_object(store, new):
+        return False
+    try:
+        return bool(store.repo.descendant_of(new, old))
+    except (KeyError, ValueError, pygit2.GitError):
+        return False
+
+
+def iter_first_parents(store: Store, tip: Oid) -> Iterator[Oid]:
+    """Give a commit and its first parents, newest first.
+
+    Raises:
+        CorruptError: One is missing.
+    """
+    oid: Oid | None = tip
+    while oid is not None:
+        yield oid
+        parents = read_commit(store, oid).parents
+        oid = parents[0] if parents else None

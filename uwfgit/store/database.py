@@ -1,0 +1,98 @@
+"""Open SQLite files of this user's own; the only place that says how.
+
+They are in WAL mode, so that readers and one writer do not wait for each
+other, and private. A second writer waits for five seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+_BUSY_SECONDS: Final = 5.0
+_PAUSE: Final = 0.02
+_PRIMARY_CODE: Final = 0xFF
+_REFUSALS: Final = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERRUPT,
+    }
+)
+
+
+def connect(place: str) -> sqlite3.Connection:
+    """Open a file, a ``file:`` URI or ``:memory:``, without transactions of its own."""
+    return sqlite3.connect(
+        place,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        uri=place.startswith("file:"),
+    )
+
+
+def open_private(path: Path) -> sqlite3.Connection:
+    """Open the file at ``path``, made with its folder when missing.
+
+    Raises:
+        OSError: The folder or file cannot be made.
+        sqlite3.Error: It cannot be opened, or is no database.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # SQLite would make it readable for others; its -wal and -shm copy the mode.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    db = connect(str(path))
+    try:
+        _use_wal(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as exc:
+            # The first switch to WAL does not wait for another's switch.
+            if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
+    db.execute("PRAGMA synchronous = NORMAL")
+
+
+@contextmanager
+def write(db: sqlite3.Connection) -> Iterator[None]:
+    """Hold the one write transaction: all of the block's changes, or none."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
+
+
+def is_refusal(error: Exception) -> bool:
+    """Tell whether a file is locked, read-only or the like, and not damaged."""
+    return isinstance(error, OSError) or _code(error) in _REFUSALS
+
+
+def _code(error: Exception) -> int:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return int(code) & _PRIMARY_CODE

@@ -1,0 +1,280 @@
+"""What may be wrong with a store, what it holds, and the mend of each problem.
+
+The checks read; only a finding's own ``mend`` changes anything.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from uwfgit.errors import CorruptError
+from uwfgit.ids import Oid, ThreadId, is_thread_id
+from uwfgit.store import create
+from uwfgit.store.configfile import read_config
+from uwfgit.store.count import MANY_LOOSE, ObjectCount, count_objects
+from uwfgit.store.database import connect
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.holding import lock_path, tidy_up
+from uwfgit.store.layout import (
+    HEAD_REF,
+    KEEP_REF,
+    THREAD_PREFIX,
+    WORKFLOW_PREFIX,
+    find_ref_thread,
+    is_workflow_name,
+)
+from uwfgit.store.locks import Holder, read_holder
+from uwfgit.store.lookup import Lookup
+from uwfgit.store.objects import read_commit
+from uwfgit.store.refs import list_refs
+from uwfgit.store.repository import Store
+
+Level = Literal["ok", "note", "problem"]
+
+MANY_PACKS: Final = 50
+_SHOWN: Final = 3
+_STALE_SECONDS: Final = 3600
+_REMOTES: Final = "refs/remotes/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at.
+
+    ``hint`` says how to mend a problem; ``mend`` does it, where that is safe.
+    """
+
+    check: str
+    level: Level
+    message: str
+    hint: str | None = None
+    mend: Callable[[], object] | None = None
+
+
+def check_store_settings(store: Store) -> Iterator[Finding]:
+    """Compare the store's own git config with what uwf writes there."""
+    wrong = create.check_settings(read_config(store.path / "config"))
+    for each in wrong:
+        found = "missing" if each.found is None else f"'{each.found}'"
+        yield Finding(
+            check="settings",
+            level="problem",
+            message=f"{each.key} is {found}, not '{each.wanted}'",
+            hint=f"uwf git config {each.key} {each.wanted}",
+            mend=_setter(store, each),
+        )
+    if not wrong:
+        yield Finding(check="settings", level="ok", message="as uwf wrote them")
+
+
+def _setter(store: Store, setting: create.Setting) -> Callable[[], None]:
+    def change() -> None:
+        store.repo.config[setting.key] = setting.wanted
+
+    return change
+
+
+def check_refs(store: Store) -> Iterator[Finding]:
+    """Look for refs that no rule gives, and for ones that lead nowhere."""
+    refs = list_refs(store, "refs/")
+    problems = [
+        *_check_main(refs),
+        *(p for name, oid in refs.items() if (p := _check_ref(store, name, oid))),
+    ]
+    yield from problems
+    threads = sum(name.startswith(THREAD_PREFIX) for name in refs)
+    workflows = sum(name.startswith(WORKFLOW_PREFIX) for name in refs)
+    if not problems:
+        told = f"{len(refs)} refs: {threads} threads, {workflows} workflows"
+        yield Finding(check="refs", level="ok", message=told)
+
+
+def _check_main(refs: dict[str, Oid]) -> Iterator[Finding]:
+    if HEAD_REF not in refs:
+        yield Finding(
+            check="refs",
+            level="problem",
+            message=f"'{HEAD_REF}' is missing",
+            hint=f"uwf git update-ref {HEAD_REF} {GENESIS_OID}",
+        )
+
+
+def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
+    if not _is_known(name):
+        return Finding(
+            check="refs",
+            level="problem",
+            message=f"'{name}' is no name that uwf gives; it is not listed",
+            hint=f"if nobody needs it: uwf git update-ref -d {name}",
+        )
+    if name.startswith(_REMOTES):
+        return None
+    try:
+        read_commit(store, oid)
+    except CorruptError as exc:
+        return Finding(
+            check="refs",
+            level="problem",
+            message=f"'{name}' leads nowhere: {exc.message}",
+            hint=f"its last commits: uwf git reflog {name}",
+        )
+    return None
+
+
+def _is_known(name: str) -> bool:
+    if name.startswith(THREAD_PREFIX):
+        return find_ref_thread(name) is not None
+    if name.startswith(WORKFLOW_PREFIX):
+        return is_workflow_name(name.removeprefix(WORKFLOW_PREFIX))
+    if name.startswith("refs/uwf/"):
+        return name == KEEP_REF or name.startswith("refs/uwf/trash/")
+    return True
+
+
+def check_lookup(store: Store, lookup: Lookup) -> Iterator[Finding]:
+    """Look whether the lookup's file can be read; it is never the truth."""
+    path = store.state_dir / "lookup.sqlite3"
+    problem = _find_damage(path)
+    if problem is not None:
+        yield Finding(
+            check="lookup",
+            level="problem",
+            message=f"the lookup {problem}",
+            hint="uwf reindex",
+            mend=lookup.rebuild,
+        )
+        return
+    damaged = [row.thread for row in lookup.list_threads() if row.state_json is None]
+    for thread in damaged:
+        yield Finding(
+            check="threads",
+            level="problem",
+            message=f"thread {thread} cannot be read",
+            hint=f"uwf verify {thread} says why; uwf thread rm {thread} removes it",
+        )
+    made = "is up to date" if path.exists() else "is made when it is first needed"
+    yield Finding(check="lookup", level="ok", message=f"the lookup {made}")
+
+
+def _find_damage(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    try:
+        db = connect(f"{path.absolute().as_uri()}?mode=ro")
+        try:
+            (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        finally:
+            db.close()
+    except sqlite3.Error as exc:
+        return f"cannot be read: {exc}"
+    return None if said == "ok" else f"is damaged: {said}"
+
+
+def check_objects(store: Store) -> Iterator[Finding]:
+    """Count loose objects and packs."""
+    count = count_objects(store.path)
+    problems = list(_weigh(count))
+    yield from problems
+    yield Finding(
+        check="objects",
+        level="note" if problems else "ok",
+        message=f"{count.loose:,} loose, {count.packed:,} in {count.packs} packs, "
+        f"{count.size / 1024 / 1024:.1f} MiB",
+    )
+
+
+def _weigh(count: ObjectCount) -> Iterator[Finding]:
+    many = f"{count.loose:,} loose objects" if count.loose > MANY_LOOSE else ""
+    many = f"{count.packs} packs" if count.packs > MANY_PACKS else many
+    if many:
+        yield Finding(
+            check="objects",
+            level="problem",
+            message=f"{many} make every command slower",
+            hint="uwf gc",
+        )
+    if count.cruft_packs:
+        yield Finding(
+            check="objects",
+            level="problem",
+            message="a cruft pack: what is written again from it is lost later",
+            hint="uwf git config gc.cruftPacks false, then uwf gc --prune",
+        )
+
+
+def check_locks(store: Store) -> Iterator[Finding]:
+    """Tell who holds what, and find lock files that were left behind."""
+    held = list(_iter_held(store))
+    for name, holder in held:
+        what = f"thread {name}" if is_thread_id(name) else f"lock '{name}'"
+        yield Finding(check="locks", level="note", message=f"{what}: {holder}")
+    stale = find_stale_locks(store.path)
+    for path in stale:
+        yield Finding(
+            check="locks",
+            level="problem",
+            message=f"'{path}' was left by a git that is gone",
+            hint=f"when no git is at work here: rm {path}",
+            mend=lambda: tidy_up(store),
+        )
+    if not held and not stale:
+        yield Finding(check="locks", level="ok", message="nobody holds one")
+
+
+def _iter_held(store: Store) -> Iterator[tuple[str, Holder]]:
+    folder = lock_path(store, "x").parent
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    for path in paths:
+        holder = read_holder(path) if path.is_file() else None
+        if holder is not None:
+            yield path.name, holder
+
+
+def find_stale_locks(store: Path) -> tuple[Path, ...]:
+    """Find lock files of git's that nobody can still be working under."""
+    horizon = time.time() - _STALE_SECONDS
+    found = [*store.glob("*.lock"), *(store / "refs").rglob("*.lock")]
+    return tuple(sorted(path for path in found if _mtime(path) < horizon))
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return time.time()
+
+
+def find_unshared(store: Store) -> tuple[ThreadId, ...]:
+    """Give the threads that no remote has, as far as this store knows."""
+    refs = list_refs(store, "refs/")
+    shared = {name.rpartition("/")[2] for name in refs if name.startswith(_REMOTES)}
+    threads = (thread for name in refs if (thread := find_ref_thread(name)))
+    return tuple(thread for thread in threads if thread not in shared)
+
+
+def check_unshared(store: Store) -> Iterator[Finding]:
+    """Tell which threads exist only here."""
+    unshared = find_unshared(store)
+    has_remotes = any(store.repo.remotes.names())
+    if not unshared:
+        yield Finding(check="sharing", level="ok", message="no thread exists only here")
+        return
+    word = "thread exists" if len(unshared) == 1 else "threads exist"
+    yield Finding(
+        check="sharing",
+        level="note",
+        message=f"{len(unshared)} {word} only here: {shorten(unshared)}",
+        hint="uwf push" if has_remotes else "uwf remote add NAME URL, then uwf push",
+    )
+
+
+def shorten(names: Iterable[str]) -> str:
+    """Name the first few of many."""
+    known = list(names)
+    more = len(known) - _SHOWN
+    return ", ".join(known[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,75 @@
+"""Nodes put by hand, found by their hash in the tree of ``refs/uwf/keep``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from uwfgit.errors import CorruptError
+from uwfgit.ids import Hash, Oid
+from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
+from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+
+Content = tuple[Hash, Oid]
+"""A node's type, and its blob."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """Keep's tree as of the last refresh; each of its folders is read once."""
+
+    store: Store
+    commit: Oid | None = None
+    _roots: Mapping[str, Entry] = field(default_factory=dict)
+    _folders: dict[str, Mapping[Hash, tuple[Content, ...]]] = field(
+        default_factory=dict
+    )
+
+    def refresh(self) -> None:
+        """Notice that others changed what is kept; costs the look at one ref.
+
+        Raises:
+            CorruptError: Keep's commit or tree cannot be read.
+        """
+        commit = find_ref(self.store, KEEP_REF)
+        if commit == self.commit:
+            return
+        self._folders = {}
+        self._roots = {}
+        if commit is not None:
+            tree = read_commit(self.store, commit).tree
+            nodes = find_entry(self.store, tree, NODES)
+            self._roots = list_tree(self.store, nodes.oid) if nodes else {}
+        self.commit = commit
+
+    def find(self, node: Hash) -> Content | None:
+        """Find a node's type and blob.
+
+        Raises:
+            CorruptError: Two contents stand under the hash, or a tree is missing.
+        """
+        name = node[:2]
+        folder = self._folders.get(name)
+        if folder is None:
+            folder = self._folders[name] = self._read_folder(name)
+        found = folder.get(node, ())
+        if len(found) > 1:
+            raise CorruptError(
+                f"hash {node} names two contents: {found[0][1]} and {found[1][1]}",
+                hint="one of the two was made to collide; drop it with: uwf cas drop",
+            )
+        return found[0] if found else None
+
+    def _read_folder(self, name: str) -> Mapping[Hash, tuple[Content, ...]]:
+        entry = self._roots.get(name)
+        if entry is None:
+            return {}
+        found: dict[Hash, tuple[Content, ...]] = {}
+        for file, blob in list_tree(self.store, entry.oid).items():
+            parts = find_node_name(file)
+            if parts is not None:
+                known = found.get(parts[0], ())
+                found[parts[0]] = (*known, (parts[1], blob.oid))
+        return found

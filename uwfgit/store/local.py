@@ -1,0 +1,262 @@
+"""What this machine knows of a store and git does not; the only place for it.
+
+Not derived: when the file is lost, threads are foreign and unverified again.
+That is all the harm there is, so a file that cannot be read is empty, and one
+that cannot be written fails no step.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.store.database import connect, is_refusal, open_private, write
+from uwfgit.store.repository import Store
+
+_FILE: Final = "local.sqlite3"
+_VERSION: Final = 1
+_FOREIGN: Final = "foreign"
+_TABLES: Final = """
+CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE made (oid BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE verified (oid BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE put (step TEXT, hash TEXT, PRIMARY KEY (step, hash)) WITHOUT ROWID;
+CREATE TABLE session (thread TEXT, role TEXT, agent TEXT, session TEXT,
+  PRIMARY KEY (thread, role, agent)) WITHOUT ROWID;
+CREATE TABLE thread (ulid TEXT PRIMARY KEY, folder TEXT, trusted INTEGER)
+  WITHOUT ROWID;
+"""
+
+
+class Local:
+    """The open file. It is made by the first write; reading never makes it.
+
+    Every method that writes returns whether it could.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; the next question opens it again."""
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+
+    def record_commit(self, commit: Oid) -> bool:
+        """Keep that this machine made a commit."""
+        return self._write("INSERT OR IGNORE INTO made VALUES (?)", _raw(commit))
+
+    def is_made_here(self, commit: Oid) -> bool:
+        """Tell whether this machine made a commit."""
+        return bool(self._read("SELECT 1 FROM made WHERE oid = ?", _raw(commit)))
+
+    def record_verified(self, commit: Oid) -> bool:
+        """Keep that a commit, and all below it, was verified here."""
+        return self._write("INSERT OR IGNORE INTO verified VALUES (?)", _raw(commit))
+
+    def is_verified_here(self, commit: Oid) -> bool:
+        """Tell whether a commit was verified here."""
+        return bool(self._read("SELECT 1 FROM verified WHERE oid = ?", _raw(commit)))
+
+    def record_put(self, step: str, nodes: Iterable[Hash]) -> bool:
+        """Keep which nodes were put during a run, named as in ``UWF_STEP``."""
+        rows = [(step, node) for node in nodes]
+        return self._write("INSERT OR IGNORE INTO put VALUES (?, ?)", *rows)
+
+    def puts_of(self, step: str) -> tuple[Hash, ...]:
+        """Give the nodes that were put during a run, sorted."""
+        rows = self._read("SELECT hash FROM put WHERE step = ? ORDER BY hash", (step,))
+        return tuple(Hash(node) for (node,) in rows)
+
+    def set_last(self, thread: ThreadId) -> bool:
+        """Keep the thread this user worked on last: ``@last``."""
+        return self._write("INSERT OR REPLACE INTO fact VALUES ('last', ?)", (thread,))
+
+    def last(self) -> ThreadId | None:
+        """Give the thread this user worked on last."""
+        rows = self._read("SELECT value FROM fact WHERE name = 'last'")
+        return ThreadId(rows[0][0]) if rows else None
+
+    def set_session(
+        self, thread: ThreadId, role: str, agent: str, session: str | None
+    ) -> bool:
+        """Keep the id of an agent's own session, or forget it."""
+        key = (thread, role, agent)
+        if session is None:
+            return self._write(
+                "DELETE FROM session WHERE thread = ? AND role = ? AND agent = ?", key
+            )
+        return self._write(
+            "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", (*key, session)
+        )
+
+    def find_session(self, thread: ThreadId, role: str, agent: str) -> str | None:
+        """Give the id of an agent's own session."""
+        rows = self._read(
+            "SELECT session FROM session WHERE thread = ? AND role = ? AND agent = ?",
+            (thread, role, agent),
+        )
+        return str(rows[0][0]) if rows else None
+
+    def set_folder(self, thread: ThreadId, folder: Path) -> bool:
+        """Keep where a thread's agents work on this machine."""
+        return self._write(
+            "INSERT INTO thread (ulid, folder) VALUES (?, ?)"
+            " ON CONFLICT (ulid) DO UPDATE SET folder = excluded.folder",
+            (thread, str(folder)),
+        )
+
+    def find_folder(self, thread: ThreadId) -> Path | None:
+        """Give where a thread's agents work on this machine."""
+        rows = self._read("SELECT folder FROM thread WHERE ulid = ?", (thread,))
+        return Path(rows[0][0]) if rows and rows[0][0] is not None else None
+
+    def set_trusted(self, thread: ThreadId, workflow: Oid | None) -> bool:
+        """Keep that the user agreed to run a foreign thread with its workflow.
+
+        ``None`` takes it back.
+        """
+        return self._set_fact(f"trusted {thread}", workflow)
+
+    def find_trusted(self, thread: ThreadId) -> Oid | None:
+        """Give the workflow with which the user agreed to run a thread."""
+        value = self._find_fact(f"trusted {thread}")
+        return Oid(value) if value is not None else None
+
+    def set_own(self, thread: ThreadId, upto: Oid | None) -> bool:
+        """Keep that all of a thread up to a commit was made here.
+
+        ``None``: some of it was not, which no later event changes.
+        """
+        return self._set_fact(f"own {thread}", upto or _FOREIGN)
+
+    def find_own(self, thread: ThreadId) -> Oid | Literal["foreign"] | None:
+        """Give up to which commit a thread is known to be made here."""
+        value = self._find_fact(f"own {thread}")
+        if value == _FOREIGN:
+            return "foreign"
+        return Oid(value) if value is not None else None
+
+    def is_first(self, what: str) -> bool:
+        """Tell whether this is asked of a thing for the first time, and note it."""
+        name = f"first {what}"
+        return self._find_fact(name) is None and self._set_fact(name, "seen")
+
+    def _set_fact(self, name: str, value: str | None) -> bool:
+        if value is None:
+            return self._write("DELETE FROM fact WHERE name = ?", (name,))
+        return self._write("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, value))
+
+    def _find_fact(self, name: str) -> str | None:
+        rows = self._read("SELECT value FROM fact WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def _read(
+        self, query: str, values: tuple[str | bytes, ...] = ()
+    ) -> list[tuple[Any, ...]]:
+        try:
+            if self._db is None and not self._path.is_file():
+                return []
+            return self._open().execute(query, values).fetchall()
+        except (sqlite3.Error, OSError):
+            self.close()
+            return self._read_settled(query, values)
+
+    def _read_settled(
+        self, query: str, values: tuple[str | bytes, ...]
+    ) -> list[tuple[Any, ...]]:
+        """Read the file alone: on a full disk SQLite cannot make those beside it."""
+        place = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"
+        try:
+            with closing(connect(place)) as db:
+                _require_version(_read_version(db))
+                return db.execute(query, values).fetchall()
+        except (sqlite3.Error, OSError):
+            return []
+
+    def _write(self, statement: str, *rows: tuple[str | bytes | int, ...]) -> bool:
+        for _ in range(2):
+            try:
+                db = self._open()
+                with write(db):
+                    db.executemany(statement, rows)
+            except (sqlite3.Error, OSError) as exc:
+                self.close()
+                if is_refusal(exc) or not self._put_aside():
+                    return False
+            else:
+                return True
+        return False
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = _open_file(self._path)
+        return self._db
+
+    def _put_aside(self) -> bool:
+        """Move a damaged file out of the way; it may still be mended by hand."""
+        try:
+            for suffix in ("-wal", "-shm"):
+                self._path.with_name(f"{_FILE}{suffix}").unlink(missing_ok=True)
+            self._path.replace(self._path.with_name(f"{_FILE}.damaged"))
+        except OSError:
+            return False
+        return True
+
+
+def open_local(store: Store) -> Local:
+    """Give the local state of a store; costs nothing until it is asked."""
+    return Local(store.state_dir / _FILE)
+
+
+def _raw(oid: Oid) -> tuple[bytes]:
+    return (bytes.fromhex(oid),)
+
+
+def _open_file(path: Path) -> sqlite3.Connection:
+    db = open_private(path)
+    try:
+        if _read_version(db) == 0:
+            with write(db):
+                if _read_version(db) == 0:
+                    _make_tables(db)
+        _require_version(_read_version(db))
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    # Not executescript(): that would commit the transaction first.
+    for statement in _TABLES.split(";"):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _require_version(version: int) -> None:
+    if version != _VERSION:
+        # Made by a newer uwf, whose facts are not for this one to change.
+        raise PermissionError(f"format {version} is not {_VERSION}")
+
+
+def _read_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,194 @@
+"""Keeping a store small: hands the work to git; the only place that runs its gc."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import pygit2
+
+from uwfgit.errors import StoreError
+from uwfgit.ids import Oid
+from uwfgit.store.count import count_objects
+from uwfgit.store.gitcmd import run_git
+from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
+from uwfgit.store.locks import Lock
+from uwfgit.store.refs import find_ref, list_refs, move_refs
+from uwfgit.store.repository import Store
+from uwfgit.store.writing import alone
+
+Prune = Literal["never", "old", "now"]
+"""What happens to what nothing names any more: stay, go after two weeks, go."""
+
+GRACE: Final = "2.weeks.ago"
+_GRACE_SECONDS: Final = 14 * 24 * 3600
+GEOMETRIC: Final = (2, 32)
+"""The version of git that first repacks geometrically."""
+_ALONE_SECONDS: Final = 10.0
+_STALE_SECONDS: Final = 3600
+_KEEP: Final = re.compile(rb"uwf pid ([0-9]{1,10})\n")
+_VERSION: Final = re.compile(r"git version ([0-9]+)\.([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GcReport:
+    """What a store held before and after; sizes are those of its object files."""
+
+    threads: int
+    refs: int
+    objects_before: int
+    objects_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+def collect_garbage(
+    store: Store,
+    *,
+    prune: Prune,
+    environment: Mapping[str, str],
+    on_phase: Callable[[str], None],
+) -> GcReport:
+    """Pack a store's refs and objects, and throw away what it is told to.
+
+    Others may read and write meanwhile; only ``now`` keeps writers waiting,
+    since it takes also what one of them has just written.
+
+    Args:
+        store: Opened for writing.
+        prune: ``old`` and ``now`` also empty the trash.
+        environment: Finds git.
+        on_phase: Told what is being done.
+
+    Raises:
+        StoreError: There is no git, or it failed.
+        LockedError: Somebody wrote all the time; nothing was thrown away.
+    """
+    version = read_git_version(environment)
+    before = count_objects(store.path)
+    _release_packs(store)
+    run = _Runner(store=store, environment=environment, on_phase=on_phase)
+    run.git("packing refs", "pack-refs", "--all")
+    if prune == "never":
+        # First by history: git finds good deltas only where it knows the paths.
+        run.git("packing objects", "repack", "-d", "-q")
+        if version >= GEOMETRIC:
+            run.git("merging packs", "repack", "-d", "-q", "--geometric=2")
+    else:
+        with _prune_guard(store, prune) as held:
+            run = replace(run, held=held)
+            _empty_trash(store, prune)
+            if prune == "now":
+                words = ("reflog", "expire", "--expire-unreachable=now", "--all")
+                run.git("expiring reflogs", *words)
+            grace = "now" if prune == "now" else GRACE
+            run.git("packing objects", "gc", "--quiet", f"--prune={grace}")
+    after = count_objects(store.path)
+    refs = list_refs(store, "refs/")
+    return GcReport(
+        threads=sum(name.startswith(THREAD_PREFIX) for name in refs),
+        refs=len(refs),
+        objects_before=before.objects,
+        objects_after=after.objects,
+        bytes_before=before.size,
+        bytes_after=after.size,
+    )
+
+
+def read_git_version(environment: Mapping[str, str]) -> tuple[int, int]:
+    """Give git's version.
+
+    Raises:
+        StoreError: There is no git, or it does not say.
+    """
+    result = run_git(["version"], git_dir=None, environment=environment)
+    match = _VERSION.search(result.text)
+    if match is None:
+        raise StoreError(f"git does not tell its version: {result.complaint}")
+    return int(match[1]), int(match[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Runner:
+    store: Store
+    environment: Mapping[str, str]
+    on_phase: Callable[[str], None]
+    held: Lock | None = None
+
+    def git(self, phase: str, *words: str) -> None:
+        self.on_phase(phase)
+        path = self.store.path
+        # Should we be killed, git goes on, and must keep writers away for itself.
+        result = run_git(
+            words, git_dir=path, environment=self.environment, held=self.held
+        )
+        if result.code:
+            raise StoreError(f"git {words[0]} failed: {result.complaint}")
+
+
+@contextmanager
+def _prune_guard(store: Store, prune: Prune) -> Iterator[Lock | None]:
+    if prune != "now":
+        # Within the grace git takes nothing that a writer may still need.
+        yield None
+        return
+    with alone(store, command="uwf gc --prune=now", wait=_ALONE_SECONDS) as held:
+        yield held
+
+
+def _empty_trash(store: Store, prune: Prune) -> None:
+    horizon = time.time() - _GRACE_SECONDS
+    moves: dict[str, tuple[Oid | None, Oid | None]] = {
+        name: (oid, None)
+        for name, oid in list_refs(store, TRASH_PREFIX).items()
+        if prune == "now" or _trashed_at(store, name) <= horizon
+    }
+    if not moves:
+        return
+    move_refs(store, moves, reason="gc")
+    for name in moves:
+        _drop_log(store, name)
+        branch = THREAD_PREFIX + name.removeprefix(TRASH_PREFIX)
+        if find_ref(store, branch) is None:
+            _drop_log(store, branch)
+
+
+def _drop_log(store: Store, name: str) -> None:
+    # libgit2 leaves it when a ref goes in a transaction, and git's gc keeps
+    # all that a log names for months.
+    with suppress(OSError):
+        (store.path / "logs" / name).unlink(missing_ok=True)
+
+
+def _trashed_at(store: Store, name: str) -> float:
+    """Tell when a ref came into the trash; without a log it came just now."""
+    try:
+        log = list(store.repo.lookup_reference(name).log())
+    except (KeyError, pygit2.GitError):
+        log = []
+    return float(log[0].committer.time) if log else time.time()
+
+
+def _release_packs(store: Store) -> None:
+    """Let git repack what processes that were killed had kept for themselves."""
+    for path in (store.path / "objects" / "pack").glob("pack-*.keep"):
+        with suppress(OSError):
+            match = _KEEP.fullmatch(path.read_bytes())
+            age = time.time() - path.stat().st_mtime
+            if match and age > _STALE_SECONDS and not _is_alive(int(match[1])):
+                path.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

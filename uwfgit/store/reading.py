@@ -1,0 +1,106 @@
+"""Open a repository that is no store, only to read its objects.
+
+Nothing of it is run, written or believed: whoever reads checks every byte.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import RepositoryOpenFlag
+
+from uwfgit.errors import NotFoundError, UntrustedError
+from uwfgit.ids import Oid, is_oid
+from uwfgit.store.configfile import read_config
+from uwfgit.store.repository import Store, git_errors, resolve_path
+from uwfgit.store.trust import check_history
+from uwfgit.store.worktree import find_enclosing
+
+
+def find_repository(folder: Path) -> Path:
+    """Give the folder that holds a clone's objects and refs, bare or not.
+
+    Raises:
+        NotFoundError: There is no repository right there.
+    """
+    path = resolve_path(folder)
+    if os.path.lexists(path / ".git"):
+        enclosing = find_enclosing(path)
+        if enclosing is not None and enclosing.root == path:
+            return enclosing.common_dir
+    if (path / "HEAD").is_file() and (path / "objects").is_dir():
+        return path
+    raise NotFoundError("repository", str(folder), hint="give a full clone")
+
+
+def open_reading(path: Path, *, quarantine: Path | None = None) -> Store:
+    """Open a repository for reading; its owner is for libgit2 to judge.
+
+    Args:
+        path: Its own folder, as ``find_repository`` gives it.
+        quarantine: Where a receiving git keeps the objects it was sent.
+
+    Raises:
+        StoreError: libgit2 does not open it.
+    """
+    flags = RepositoryOpenFlag.NO_SEARCH
+    with git_errors(f"cannot open repository '{path}'"):
+        repo = pygit2.Repository(str(path), flags)
+        if quarantine is not None:
+            repo.odb.add_disk_alternate(str(quarantine))
+    return Store(path=path, repo=repo)
+
+
+def limit_mapping(size: int) -> None:
+    """Bound how much of packs this process maps into memory at once."""
+    pygit2.settings.mwindow_size = size // 8
+    pygit2.settings.mwindow_mapped_limit = size
+
+
+def require_whole(path: Path) -> None:
+    """Make sure a repository shows the history it has.
+
+    Raises:
+        UntrustedError: Replace refs, grafts, or objects that are elsewhere.
+        StoreError: It cannot be read.
+    """
+    with git_errors(f"read repository '{path}'"):
+        problems = check_history(path)
+    if problems:
+        first, more = problems[0], len(problems) - 1
+        text = f"{first} (and {more} more)" if more else str(first)
+        raise UntrustedError(f"repository refused: {text}", hint=first.hint)
+
+
+def require_plain_config(path: Path) -> None:
+    """Make sure a repository's own config names nothing that git would run.
+
+    Raises:
+        UntrustedError: It names programs that check signatures, or other files.
+        StoreError: It cannot be read.
+    """
+    with git_errors(f"read repository '{path}'"):
+        entries = read_config(path / "config")
+    for entry in entries:
+        if entry.section in {"gpg", "include", "includeif"}:
+            raise UntrustedError(
+                f"'{entry.written}' in '{path / 'config'}' may have git run something",
+                hint="settings for signatures belong in your own ~/.gitconfig",
+            )
+
+
+def resolve_commit(store: Store, name: str) -> tuple[str, Oid] | None:
+    """Find the commit that a ref's name or an oid stands for, as git would.
+
+    Returns:
+        The whole name of the ref, or the oid again, and the commit.
+    """
+    try:
+        if is_oid(name):
+            return name, Oid(str(store.repo[name].peel(pygit2.Commit).id))
+        ref = store.repo.lookup_reference_dwim(name)
+        return str(ref.name), Oid(str(ref.peel(pygit2.Commit).id))
+    except (KeyError, ValueError, OSError, pygit2.GitError):
+        return None
