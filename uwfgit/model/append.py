@@ -8,7 +8,7 @@ from typing import Final
 
 from uwfgit.constants import ERROR_STATUS, STATUS, SUSPEND_CHARS
 from uwfgit.ids import Hash
-from uwfgit.model.commit import committer, completed_at, write_event
+from uwfgit.model.commit import committer, completed_at, write_event, writes_event
 from uwfgit.model.derive import (
     find_hash_strings,
     find_hash_words,
@@ -37,7 +37,7 @@ from uwfgit.model.node import (
     ERROR_TYPE,
     Node,
 )
-from uwfgit.model.record import NodePlaces, Record, Tip
+from uwfgit.model.record import NodePlaces, Record, Tip, step_from_payload
 from uwfgit.model.state import Status, ThreadState
 from uwfgit.model.usage import add_usage
 from uwfgit.store.layout import (
@@ -74,6 +74,7 @@ def agent_label(label: str) -> str:
     return _LABEL.sub("-", label)[:64] or "agent"
 
 
+@writes_event
 def append_step(
     ledger: Ledger,
     record: Record,
@@ -133,10 +134,13 @@ def append_step(
         event=event,
         next_role=outcome.next,
     )
-    record.note_step(place.number, draft.role)
+    record.note_step(
+        step_from_payload(node.hash, place.number, node.payload, output.payload)
+    )
     return tip
 
 
+@writes_event
 def append_attempt(
     ledger: Ledger, record: Record, draft: StepDraft, *, of_poke: bool
 ) -> Hash:

@@ -8,7 +8,13 @@ from dataclasses import replace
 from uwfgit.constants import RULES_VERSION
 from uwfgit.ids import ThreadId
 from uwfgit.model.builtin import format_nodes
-from uwfgit.model.commit import after_event, committer, event_person, write_event
+from uwfgit.model.commit import (
+    after_event,
+    committer,
+    event_person,
+    write_event,
+    writes_event,
+)
 from uwfgit.model.derive import (
     task_file,
 )
@@ -62,6 +68,19 @@ def append_start(
     Raises:
         RefConflictError: The branch exists already.
     """
+    tip = _write_start(ledger, thread, workflow, data, start, current_role)
+    return open_record(ledger.store, tip)
+
+
+@writes_event
+def _write_start(
+    ledger: Ledger,
+    thread: ThreadId,
+    workflow: Workflow,
+    data: bytes,
+    start: Mapping[str, Json],
+    current_role: str,
+) -> Tip:
     *schemas, pinned = workflow_nodes(workflow)
     node = make_node(
         START_TYPE, {**start, "workflow": pinned.hash, "rules": RULES_VERSION}
@@ -104,7 +123,7 @@ def append_start(
         node.payload["prompt"],
         event_trailers("start", thread, trailers),
     )
-    tip = write_event(
+    return write_event(
         ledger,
         None,
         changes,
@@ -113,9 +132,9 @@ def append_start(
         person=person,
         message=message,
     )
-    return open_record(ledger.store, tip)
 
 
+@writes_event
 def append_fork(
     ledger: Ledger, origin: Tip, *, thread: ThreadId, forked_from: ForkedFrom
 ) -> Tip:
@@ -149,6 +168,7 @@ def append_fork(
     )
 
 
+@writes_event
 def append_cancel(ledger: Ledger, tip: Tip, *, reason: str | None) -> Tip:
     """Give a thread up for good; a reason stands in the message only."""
     person = event_person(ledger, tip)

@@ -32,6 +32,7 @@ def format_nodes() -> tuple[Node, ...]:
     return tuple(_builtin_node(node_type) for node_type in FORMAT_TYPES.values())
 
 
+@cache
 def find_builtin_node(node: Hash) -> Node | None:
     """Give the schema node of a built-in type; ``None`` for any other hash."""
     return None if find_builtin_schema(node) is None else _builtin_node(node)

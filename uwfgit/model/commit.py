@@ -5,7 +5,10 @@ Whatever fails before the ref moves leaves only garbage for gc.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from uwfgit.ids import Oid
 from uwfgit.model.draft import (
@@ -28,6 +31,26 @@ from uwfgit.store.objects import (
     write_commit,
 )
 from uwfgit.store.refs import move_ref
+from uwfgit.store.writing import write_whole
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def writes_event(
+    write: Callable[Concatenate[Ledger, P], T],
+) -> Callable[Concatenate[Ledger, P], T]:
+    """Mark a function that writes one event, from its first object to its ref.
+
+    No prune takes its objects, and what fails for a moment is done again from
+    the start; a lost race is not.
+    """
+
+    @wraps(write)
+    def run(ledger: Ledger, /, *args: P.args, **options: P.kwargs) -> T:
+        return write_whole(ledger.store, lambda: write(ledger, *args, **options))
+
+    return run
 
 
 def committer(ledger: Ledger, *, not_before: int = 0) -> Person:
@@ -100,9 +123,11 @@ def write_event(
         committer=person,
         message=message,
     )
-    subject = message.partition("\n")[0]
-    move_ref(store, thread_ref(state.thread), old=old, new=commit, reason=subject)
-    ledger.local.record_commit(commit)
+    if not ledger.is_draft:
+        subject = message.partition("\n")[0]
+        # Before the ref: killed in between, it would pass for somebody else's.
+        ledger.local.record_commit(commit)
+        move_ref(store, thread_ref(state.thread), old=old, new=commit, reason=subject)
     return Tip(
         thread=state.thread,
         commit=commit,

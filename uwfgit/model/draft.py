@@ -97,7 +97,9 @@ def step_nodes(
     """Make output, detail and StepNode; times never go back behind the parent's."""
     output = make_node(draft.output_type, dict(draft.output))
     detail = make_node(DETAIL_TYPE, dict(draft.detail))
-    completed = max(draft.completed_at_ms, record.tip.state.updated_at_ms)
+    # Ahead of the parent by a millisecond at least: two tries that are alike are
+    # still two nodes when the clock stands.
+    completed = max(draft.completed_at_ms, record.tip.state.updated_at_ms + 1)
     payload = {
         "start": record.tip.state.start,
         "prev": place.prev,

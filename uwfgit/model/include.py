@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,11 +24,13 @@ class DirectoryIncludes:
         directory: The file's directory, symlinks resolved.
         shown: The same directory as problems name it.
         chain: The resolved files that are being read, this one last.
+        on_file: Told every resolved file a tag names, also one that is missing.
     """
 
     directory: Path
     shown: Path
     chain: tuple[Path, ...]
+    on_file: Callable[[Path], None] | None = None
 
     def __call__(self, target: str) -> Included:
         """Read the file a tag names.
@@ -37,10 +40,15 @@ class DirectoryIncludes:
                 read already.
         """
         path = self._resolve(target)
+        if self.on_file is not None:
+            self.on_file(path)
         content = _read_file(path, target)
         shown = self.shown / target
         nested = DirectoryIncludes(
-            directory=path.parent, shown=shown.parent, chain=(*self.chain, path)
+            directory=path.parent,
+            shown=shown.parent,
+            chain=(*self.chain, path),
+            on_file=self.on_file,
         )
         return Included(
             key=str(path),
@@ -77,10 +85,14 @@ class DirectoryIncludes:
             raise _refusal("Y14", message, "include fewer files from included ones")
 
 
-def open_includes(path: Path) -> DirectoryIncludes:
+def open_includes(
+    path: Path, *, on_file: Callable[[Path], None] | None = None
+) -> DirectoryIncludes:
     """Give the reader for the tags of a workflow file."""
     real = path.resolve()
-    return DirectoryIncludes(directory=real.parent, shown=path.parent, chain=(real,))
+    return DirectoryIncludes(
+        directory=real.parent, shown=path.parent, chain=(real,), on_file=on_file
+    )
 
 
 def _read_file(path: Path, target: str) -> bytes:
@@ -91,7 +103,7 @@ def _read_file(path: Path, target: str) -> bytes:
             raise _refusal("Y15", f"'{target}' is no regular file", hint)
         with path.open("rb") as stream:
             content = stream.read(YAML_MAX_BYTES + 1)
-    except FileNotFoundError as exc:
+    except (FileNotFoundError, NotADirectoryError) as exc:
         hint = (
             f"make the file, or mend the path; looked for {path.name} beside this one"
         )

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, InvalidError, NotFoundError, Problem
 from uwfgit.ids import Hash, Oid
 from uwfgit.model.builtin import find_builtin_node, find_builtin_schema
 from uwfgit.model.commit import committer
-from uwfgit.model.ledger import Ledger, find_kept, find_node
+from uwfgit.model.ledger import Ledger, find_node
 from uwfgit.model.message import format_message
 from uwfgit.model.node import META_TYPE, Node
+from uwfgit.model.record import NodePlaces
 from uwfgit.model.schema import validate_node
+from uwfgit.store.batch import Batch
 from uwfgit.store.canonical import Json, format_path
+from uwfgit.store.holding import hold_refs
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
-from uwfgit.store.locks import lock
 from uwfgit.store.objects import (
     Entry,
-    edit_tree,
     read_commit,
     walk_files,
-    write_blob,
     write_commit,
 )
 from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.store.writing import write_whole
+
+_WAIT: Final = 10.0
+"""Many agents put nodes at once, each for milliseconds."""
+_Changes = dict[str, Entry | None]
 
 
 def load_type(ledger: Ledger, node_type: Hash) -> Json:
@@ -72,31 +78,40 @@ def put_nodes(ledger: Ledger, nodes: Iterable[Node]) -> None:
     checked against their types before.
 
     Raises:
-        CorruptError: Another content is kept under the hash of one.
+        CorruptError: Another content is kept, or put along, under the hash of one;
+            names both oids.
         RefConflictError, LockedError: Another writer; nothing changed.
     """
-    wanted = {node.hash: node for node in _with_types(ledger, nodes)}
-    changes: dict[str, Entry | None] = {}
-    for node in wanted.values():
-        entry = Entry(oid=write_blob(ledger.store, node.data))
-        kept = find_kept(ledger, node.hash)
-        if kept is not None and kept[1] != entry.oid:
+    wanted = tuple(nodes)
+    _change_keep(ledger, "put", lambda batch: _find_puts(ledger, batch, wanted))
+
+
+def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
+    changes: _Changes = {}
+    places: NodePlaces = {}
+    ledger.kept.refresh()
+    for node in _with_types(ledger, nodes):
+        entry = Entry(oid=batch.add("blob", node.data))
+        kept = ledger.kept.find(node.hash)
+        known = places.setdefault(node.hash, kept or (node.type, entry.oid))
+        if known != (node.type, entry.oid):
             raise CorruptError(
-                f"hash {node.hash} names two contents: {kept[1]} and {entry.oid}",
-                hint=f"drop the kept one first: uwf cas drop {node.hash}",
+                f"hash {node.hash} names two contents: {known[1]} and {entry.oid}",
+                hint=f"if it is kept, drop it first: uwf cas drop {node.hash}",
             )
         if kept is None:
             changes[_path(node)] = entry
-    if changes:
-        _change_keep(ledger, changes, f"put {len(changes)} nodes")
+    return changes
 
 
 def _with_types(ledger: Ledger, nodes: Iterable[Node]) -> Iterable[Node]:
+    seen: set[Hash] = set()
     for node in nodes:
-        if find_builtin_node(node.type) is None:
+        if node.type not in seen and find_builtin_node(node.type) is None:
             schema = find_node(ledger, node.type)
             if schema is not None:
                 yield schema
+        seen.add(node.type)
         yield node
 
 
@@ -105,7 +120,12 @@ def drop_node(ledger: Ledger, node: Hash) -> None:
 
     Raises:
         NotFoundError: It is not kept.
+        RefConflictError, LockedError: Another writer; nothing changed.
     """
+    _change_keep(ledger, "drop", lambda _: _find_drops(ledger, node))
+
+
+def _find_drops(ledger: Ledger, node: Hash) -> _Changes:
     places = [
         path
         for path, _ in _iter_kept(ledger)
@@ -113,7 +133,7 @@ def drop_node(ledger: Ledger, node: Hash) -> None:
     ]
     if not places:
         raise NotFoundError("kept node", node)
-    _change_keep(ledger, dict.fromkeys(places), f"drop {node}")
+    return dict.fromkeys(places)
 
 
 def list_kept(ledger: Ledger, node_type: Hash | None = None) -> tuple[Hash, ...]:
@@ -137,15 +157,31 @@ def _path(node: Node) -> str:
     return f"{NODES}/{node.hash[:2]}/{node.name}"
 
 
-def _change_keep(
-    ledger: Ledger, changes: Mapping[str, Entry | None], reason: str
-) -> None:
-    path = ledger.store.state_dir / "locks" / "keep"
-    with lock(path, command=reason, wait=10, what="the kept nodes"):
-        old = find_ref(ledger.store, KEEP_REF)
-        base = read_commit(ledger.store, old).tree if old else None
-        new = _write_keep(ledger, edit_tree(ledger.store, base, changes), reason)
-        move_ref(ledger.store, KEEP_REF, old=old, new=new, reason=reason)
+def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -> None:
+    """Change the kept nodes by what ``find`` says of them while nobody else can."""
+
+    def change() -> None:
+        with hold_refs(
+            store,
+            "keep",
+            [KEEP_REF],
+            command=f"uwf cas {verb}",
+            what="the kept nodes",
+            wait=_WAIT,
+        ):
+            batch = Batch(store=store)
+            changes = find(batch)
+            old = find_ref(store, KEEP_REF)
+            base = read_commit(store, old).tree if old else None
+            tree = batch.edit_tree(base, changes)
+            with batch.write():
+                if changes:
+                    reason = f"{verb} {len(changes)} nodes"
+                    new = _write_keep(ledger, tree, reason)
+                    move_ref(store, KEEP_REF, old=old, new=new, reason=reason)
+
+    store = ledger.store
+    write_whole(store, change, decides_anew=True)
 
 
 def _write_keep(ledger: Ledger, tree: Oid, reason: str) -> Oid:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from uwfgit.errors import (
     AmbiguousError,
@@ -26,15 +26,15 @@ from uwfgit.model.record import (
     read_tip,
 )
 from uwfgit.model.state import ThreadState, decode_state
-from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
+from uwfgit.store.kept import Kept
+from uwfgit.store.layout import KEEP_REF
 from uwfgit.store.local import Local
-from uwfgit.store.lookup import Lookup
-from uwfgit.store.objects import find_entry, list_tree, read_commit
-from uwfgit.store.refs import find_ref
+from uwfgit.store.lookup import Lookup, NodeRow
 from uwfgit.store.repository import Store
 from uwfgit.store.worktree import Identity
 
 _SUFFIX_CHARS = 4
+_NUMBER_CHARS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Ledger:
     """A store opened for threads, with what the outside world gives.
 
     ``random`` gives that many random bytes; ``utc_offset`` is the time zone of
-    commits, in minutes.
+    commits, in minutes. With ``is_draft`` events are written, but no branch moves.
     """
 
     store: Store
@@ -52,6 +52,11 @@ class Ledger:
     now_ms: Callable[[], int]
     random: Callable[[int], bytes]
     utc_offset: int = 0
+    is_draft: bool = False
+    kept: Kept = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kept", Kept(store=self.store))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +162,7 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
 
 
 def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, Step]:
-    if not number.isascii() or not number.isdigit():
+    if not number.isascii() or not number.isdigit() or len(number) > _NUMBER_CHARS:
         raise UsageError(f"'{number}' is no step number", hint="steps count from 1")
     tip = find_tip(ledger, thread)
     record = open_record(ledger.store, tip)
@@ -183,52 +188,53 @@ def find_kept(ledger: Ledger, node: Hash) -> tuple[Hash, Oid] | None:
     Raises:
         CorruptError: Two contents stand under the hash.
     """
-    keep = find_ref(ledger.store, KEEP_REF)
-    if keep is None:
-        return None
-    tree = read_commit(ledger.store, keep).tree
-    folder = find_entry(ledger.store, tree, f"{NODES}/{node[:2]}")
-    if folder is None:
-        return None
-    found = [
-        (name[1], entry.oid)
-        for file, entry in list_tree(ledger.store, folder.oid).items()
-        if (name := find_node_name(file)) and name[0] == node
-    ]
-    if len(found) > 1:
-        raise CorruptError(
-            f"hash {node} names two contents: {found[0][1]} and {found[1][1]}",
-            hint="one of the two was made to collide; drop it with: uwf cas drop",
-        )
-    return found[0] if found else None
+    ledger.kept.refresh()
+    return ledger.kept.find(node)
 
 
 def find_node(ledger: Ledger, node: Hash) -> Node | None:
     """Find a node anywhere in the store; built-in types are always there.
 
     Raises:
-        AmbiguousError: Threads hold different contents under the hash.
+        AmbiguousError: Threads, or one and the kept nodes, hold different
+            contents under the hash.
         CorruptError: It is damaged.
     """
     kept = find_kept(ledger, node)
+    return _read_found(ledger, node, kept, ledger.lookup.find_nodes(node))
+
+
+def _read_found(
+    ledger: Ledger,
+    node: Hash,
+    kept: tuple[Hash, Oid] | None,
+    rows: Iterable[NodeRow],
+) -> Node | None:
+    places = {(row.type, row.oid) for row in rows}
     if kept is not None:
-        return read_node(ledger.store, node, *kept)
-    rows = ledger.lookup.find_nodes(node)
-    if len({row.oid for row in rows}) > 1:
-        threads = {
-            thread
-            for row in rows
-            for thread in ledger.lookup.threads_with_node(node, row.oid)
-        }
+        places.add(kept)
+    if len(places) > 1:
         raise AmbiguousError(
             "node",
             node,
-            sorted(threads),
+            sorted(_holders(ledger, node, places, kept)),
             hint="different contents share this hash; choose with --thread",
         )
-    if rows:
-        return read_node(ledger.store, node, rows[0].type, rows[0].oid)
+    for place in places:
+        return read_node(ledger.store, node, *place)
     return find_builtin_node(node)
+
+
+def _holders(
+    ledger: Ledger,
+    node: Hash,
+    places: set[tuple[Hash, Oid]],
+    kept: tuple[Hash, Oid] | None,
+) -> set[str]:
+    threads: set[str] = {KEEP_REF} if kept is not None else set()
+    for _, oid in places:
+        threads.update(ledger.lookup.threads_with_node(node, oid))
+    return threads
 
 
 def load_node(ledger: Ledger, text: str, *, thread: str | None = None) -> Node:
@@ -252,9 +258,34 @@ def load_node(ledger: Ledger, text: str, *, thread: str | None = None) -> Node:
     return found
 
 
+def load_nodes(ledger: Ledger, nodes: Iterable[Hash]) -> tuple[Node, ...]:
+    """Read many nodes of the whole store in one go, in the order of their names.
+
+    Raises:
+        NotFoundError, AmbiguousError, CorruptError: As :func:`load_node`.
+    """
+    wanted = tuple(nodes)
+    ledger.kept.refresh()
+    rows = ledger.lookup.find_many(wanted)
+    return tuple(_load(ledger, node, rows.get(node, ())) for node in wanted)
+
+
+def _load(ledger: Ledger, node: Hash, rows: Iterable[NodeRow]) -> Node:
+    found = _read_found(ledger, node, ledger.kept.find(node), rows)
+    if found is None:
+        raise NotFoundError("node", node)
+    return found
+
+
 def find_linkable(ledger: Ledger, node: Hash) -> Node | None:
-    """Find a node to link; one that is ambiguous or damaged links nothing."""
+    """Find a node to link; one that is ambiguous or damaged links nothing.
+
+    A kept one wins: it is what was put for the answer.
+    """
     try:
+        kept = find_kept(ledger, node)
+        if kept is not None:
+            return read_node(ledger.store, node, *kept)
         return find_node(ledger, node)
     except (AmbiguousError, CorruptError):
         return None

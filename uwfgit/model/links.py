@@ -13,6 +13,7 @@ from uwfgit.model.node import META_TYPE, Node
 from uwfgit.model.record import Record
 from uwfgit.model.schema import find_refs
 from uwfgit.store.canonical import Json
+from uwfgit.store.objects import blob_oid
 
 FindNode = Callable[[Hash], Node | None]
 
@@ -56,14 +57,16 @@ def collect_links(
         words: Hash-shaped words of the body; one that is no link is just a word.
 
     Raises:
-        CorruptError: A node put in this step has the hash of another of the thread.
+        CorruptError: A node that would be linked has the hash of another of the
+            thread; names both oids.
     """
     added: dict[Hash, Node] = {}
     warnings: list[str] = []
     strings = tuple(strings)
     for candidate in dict.fromkeys((*strings, *words)):
         if candidate in record.places:
-            _check_same(record, rule, candidate)
+            if rule.allows(candidate):
+                _check_same(record, rule, candidate, root=candidate)
             continue
         if candidate in added:
             continue
@@ -75,13 +78,25 @@ def collect_links(
     return Links(nodes=tuple(added.values()), warnings=tuple(warnings))
 
 
-def _check_same(record: Record, rule: LinkRule, candidate: Hash) -> None:
-    """Refuse a node put in this step whose hash already names another content."""
-    put = rule.find(candidate) if rule.allows(candidate) else None
-    if put is not None and put.data != record.node(candidate).data:
-        raise CorruptError(
-            f"hash {candidate} names two contents: the thread's and the one just put"
-        )
+def can_link(record: Record, rule: LinkRule, node: Hash) -> bool:
+    """Tell whether an answer may link a node, with all that it brings along.
+
+    Raises:
+        CorruptError: As :func:`collect_links`.
+    """
+    return node in record.places or _add_closure(record, rule, node, {}) is None
+
+
+def _check_same(record: Record, rule: LinkRule, wanted: Hash, *, root: Hash) -> None:
+    """Refuse a node that would be linked but for another under its hash here."""
+    node = _find_allowed(rule, wanted, root=root)
+    known = record.places[wanted]
+    if node is None or (node.type, blob_oid(node.data)) == known:
+        return
+    raise CorruptError(
+        f"hash {wanted} names two contents: {known[1]}, the thread's, "
+        f"and {blob_oid(node.data)}, put for this answer"
+    )
 
 
 def _add_closure(
@@ -95,7 +110,10 @@ def _add_closure(
     stack = [root]
     while stack:
         wanted = stack.pop()
-        if wanted in record.places or wanted in added or wanted in found:
+        if wanted in record.places:
+            _check_same(record, rule, wanted, root=root)
+            continue
+        if wanted in added or wanted in found:
             continue
         node = _find_allowed(rule, wanted, root=root)
         if node is None:

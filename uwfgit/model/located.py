@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from uwfgit.store.canonical import Json
@@ -26,19 +27,26 @@ class Place:
     column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Source:
     """The text positions are counted in."""
 
     file: str | None
     text: str
+    _lines: list[int] = field(default_factory=list, repr=False)
 
     def place_at(self, index: int) -> Place:
         """Give the line and column of a character."""
-        line, start = 1, 0
-        for match in _BREAK.finditer(self.text, 0, index):
-            line, start = line + 1, match.end()
-        return Place(file=self.file, line=line, column=index - start + 1)
+        if not self._lines:
+            self._lines = [0, *(m.end() for m in _BREAK.finditer(self.text))]
+        line = bisect_right(self._lines, index)
+        column = index - self._lines[line - 1] + 1
+        return Place(file=self.file, line=line, column=column)
+
+
+def find_solid(text: str) -> list[int]:
+    """Find the characters of a text that are not blank."""
+    return [at for at, char in enumerate(text) if char not in _BLANK]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +54,8 @@ class Mark:
     """A value, where it stands, and the marks of what it holds.
 
     ``size``, ``weight`` and ``depth`` count nodes, characters and levels with
-    every alias expanded. An alias shares the mark of what it names.
+    every alias expanded. An alias shares the mark of what it names. Only a
+    collection has dicts of keys and children, for the sake of speed.
     """
 
     value: Json
@@ -59,13 +68,23 @@ class Mark:
     size: int = 1
     weight: int = 0
     depth: int = 0
-    keys: dict[str, Mark] = field(default_factory=dict)
-    children: dict[str | int, Mark] = field(default_factory=dict)
+    keys: dict[str, Mark] | None = None
+    children: dict[str | int, Mark] | None = None
+    _solid: list[int] | None = None
+    _indices: tuple[int, ...] = ()
 
     @property
     def place(self) -> Place:
         """Where the value starts."""
         return Place(file=self.source.file, line=self.line, column=self.column)
+
+    def child(self, part: str | int) -> Mark | None:
+        """Find the mark of a value in the collection."""
+        return self.children.get(part) if self.children else None
+
+    def key(self, part: str | int) -> Mark | None:
+        """Find the mark of a key of the mapping."""
+        return self.keys.get(part) if self.keys and isinstance(part, str) else None
 
     def place_of(self, offset: int) -> Place:
         """Find where a character of a text value was written.
@@ -73,15 +92,38 @@ class Mark:
         Exact for a character that is not blank, in every style; a blank one
         gives the place of the next that is not.
         """
+        index = self.index_of(offset)
+        return self.place if index is None else self.source.place_at(index)
+
+    def index_of(self, offset: int) -> int | None:
+        """Find the index in the source of a character, as :meth:`place_of` does."""
         if self.style == "include":
-            return self.source.place_at(offset)
-        if not isinstance(self.value, str):
-            return self.place
-        wanted = sum(1 for char in self.value[:offset] if char not in _BLANK)
-        for number, index in enumerate(self._written()):
-            if number == wanted:
-                return self.source.place_at(index)
-        return self.place
+            return offset
+        if not isinstance(self.value, str) or self.start < 0:
+            return None
+        if self._solid is None:
+            self._solid = find_solid(self.value)
+            self._indices = tuple(self._written())
+        wanted = bisect_left(self._solid, offset)
+        return self._indices[wanted] if wanted < len(self._indices) else None
+
+    def with_text(self, text: str, origin: Callable[[int], int]) -> Mark:
+        """Give the mark of another text that was made of this one.
+
+        Args:
+            text: The other text.
+            origin: Gives the offset here of what a character was made of.
+        """
+        solid = find_solid(text)
+        indices = [self.index_of(origin(offset)) for offset in solid]
+        known = all(index is not None for index in indices)
+        return replace(
+            self,
+            value=text,
+            style="changed" if self.style == "include" else self.style,
+            _solid=solid,
+            _indices=tuple(i for i in indices if i is not None) if known else (),
+        )
 
     def _written(self) -> Iterator[int]:
         """Give where each character that is not blank was written, in order."""
@@ -162,11 +204,11 @@ class Located:
         """
         mark, holder = self.mark, None
         for depth, part in enumerate(path):
-            child = mark.children.get(part)
+            child = mark.child(part)
             if child is None:
                 return (holder or mark).place
             last = depth == len(path) - 1
-            holder = mark.keys.get(part) if isinstance(part, str) else None
+            holder = mark.key(part)
             if last and key and holder is not None:
                 return holder.place
             mark = child
@@ -181,5 +223,5 @@ class Located:
         """Find the mark of the value at a path."""
         mark: Mark | None = self.mark
         for part in path:
-            mark = mark.children.get(part) if mark is not None else None
+            mark = mark.child(part) if mark is not None else None
         return mark

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from uwfgit.constants import (
     FORMAT_VERSION,
+    MAX_MESSAGE_BYTES,
     QUOTE_CHARS,
     QUOTE_LINES,
     SUBJECT_CHARS,
@@ -20,6 +21,7 @@ EventName = Literal[
 Trailers: TypeAlias = Mapping[str, str]
 
 NONE: Final = "-"
+_STATUS_CHARS: Final = 64
 _TRAILER = re.compile(r"(?P<key>[A-Z][A-Za-z-]*): (?P<value>[\x20-\x7e]*)")
 # Controls, line and paragraph separators, bidirectional marks and overrides:
 # none may reach a terminal or a review page through a subject or a quote.
@@ -45,16 +47,20 @@ def format_message(subject: str, body: str, trailers: Iterable[tuple[str, str]])
     """Write a message whose last paragraph holds the trailers and nothing else.
 
     Every quoted line starts with ``> ``, so no agent's text can be a trailer.
+    Lines that would make the message longer than any reader accepts are left out.
     """
-    paragraphs = [format_subject(subject)]
+    head = format_subject(subject)
     quote = [
         f"> {_UNSAFE.sub('', line)[:QUOTE_CHARS]}".rstrip()
         for line in body.strip().splitlines()[:QUOTE_LINES]
     ]
-    if quote:
-        paragraphs.append("\n".join(quote))
-    paragraphs.append("\n".join(f"{key}: {value}" for key, value in trailers))
-    return "\n\n".join(paragraphs) + "\n"
+    tail = "\n".join(f"{key}: {value}" for key, value in trailers)
+    while True:
+        paragraphs = [head, "\n".join(quote), tail] if quote else [head, tail]
+        message = "\n\n".join(paragraphs) + "\n"
+        if not quote or len(message.encode()) <= MAX_MESSAGE_BYTES:
+            return message
+        quote.pop()
 
 
 def event_trailers(
@@ -82,9 +88,14 @@ def parse_trailers(message: str) -> dict[str, str]:
 
 
 def format_status(status: str | None) -> str:
-    """Write a ``$status`` as a trailer's value: JSON unless it is plain ASCII."""
+    """Write a ``$status`` as a trailer's value: JSON unless it is plain ASCII.
+
+    One longer than an edge's can be is cut; the whole stands in the output.
+    """
     if status is None:
         return NONE
+    if len(status) > _STATUS_CHARS:
+        status = status[: _STATUS_CHARS - 1] + "…"
     if (
         status.isascii()
         and status.isprintable()

@@ -13,7 +13,7 @@ from uwfgit.model.node import START_TYPE, STEP_TYPE, WORKFLOW_TYPE, Node
 from uwfgit.model.state import ThreadState, decode_state
 from uwfgit.model.usage import Usage, usage_from_payload
 from uwfgit.model.workflow import Workflow, workflow_from_nodes
-from uwfgit.store.canonical import Json, decode_payload, node_hash
+from uwfgit.store.canonical import Json, decode_payload, node_hash, parse_payload
 from uwfgit.store.layout import (
     HISTORY,
     NODES,
@@ -26,10 +26,10 @@ from uwfgit.store.layout import (
 )
 from uwfgit.store.objects import (
     find_entry,
+    iter_names,
     list_tree,
     read_blob,
     read_commit,
-    walk_files,
 )
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store
@@ -161,11 +161,11 @@ def list_nodes(store: Store, tree: Oid) -> NodePlaces:
         folder = find_entry(store, thread.oid, NODES)
         if folder is None:
             continue
-        for path, file in walk_files(store, folder.oid):
-            name = find_node_name(path.rpartition("/")[2])
+        for file, oid in iter_names(store, folder.oid):
+            name = find_node_name(file)
             if name is None:
-                raise CorruptError(f"'{path}' is no node's file name")
-            add_place(places, name[0], name[1], file.oid)
+                raise CorruptError(f"'{file}' is no node's file name")
+            add_place(places, name[0], name[1], oid)
     return places
 
 
@@ -190,11 +190,14 @@ class Record:
     ``places`` is loaded once from the newest tree: history is never needed to
     find a node, and hashes are resolved in the thread's own folders only.
     ``replies`` are the roles of the replies so far, once somebody counted them.
+    With ``checked`` every node is compared with its name; git's own check of
+    its bytes is always made.
     """
 
     store: Store
     tip: Tip
     places: NodePlaces
+    checked: bool = True
     replies: list[str] | None = None
     _roles: dict[int, str] | None = None
     _steps: dict[Hash, Step] = field(default_factory=dict)
@@ -212,7 +215,10 @@ class Record:
             raise CorruptError(f"thread {self.tip.thread} lacks node {node}")
         if expected is not None and place[0] != expected:
             raise CorruptError(f"node {node} has type {place[0]}, not {expected}")
-        return read_node(self.store, node, *place)
+        if self.checked:
+            return read_node(self.store, node, *place)
+        payload = parse_payload(place[0], read_blob(self.store, place[1]))
+        return Node(hash=node, type=place[0], payload=payload)
 
     @property
     def start(self) -> Start:
@@ -285,10 +291,11 @@ class Record:
             add_place(self.places, node, node_type, oid)
         self.tip = tip
 
-    def note_step(self, number: int, role: str) -> None:
+    def note_step(self, step: Step) -> None:
         """Follow a step that was just recorded."""
+        self._steps[step.hash] = step
         if self._roles is not None:
-            self._roles[number] = role
+            self._roles[step.number] = step.role
 
 
 def _chain_roles(store: Store, tip: Tip) -> dict[int, str]:
@@ -326,13 +333,20 @@ def _ancestor_state(store: Store, tree: Oid, thread: ThreadId) -> ThreadState:
     return decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
 
 
-def open_record(store: Store, tip: Tip) -> Record:
+def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     """Open a thread at a tip for reading its nodes.
+
+    Args:
+        store: Where it is.
+        tip: Its newest commit.
+        checked: Whether each node is compared with its name; a command that
+            only shows them can do without.
 
     Raises:
         CorruptError: A tree is missing or holds what no rule gives.
     """
-    return Record(store=store, tip=tip, places=list_nodes(store, tip.tree))
+    places = list_nodes(store, tip.tree)
+    return Record(store=store, tip=tip, places=places, checked=checked)
 
 
 def _typed(node: Node, read: Callable[[Node], T]) -> T:

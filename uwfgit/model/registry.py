@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError, StateError
@@ -17,6 +17,7 @@ from uwfgit.model.node import WORKFLOW_TYPE, Node
 from uwfgit.model.record import add_place, read_node
 from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.holding import hold_refs
 from uwfgit.store.layout import (
     NODES,
     TRASH_PREFIX,
@@ -26,7 +27,6 @@ from uwfgit.store.layout import (
     is_workflow_name,
     workflow_ref,
 )
-from uwfgit.store.locks import Lock, lock
 from uwfgit.store.objects import (
     Commit,
     Entry,
@@ -39,6 +39,11 @@ from uwfgit.store.objects import (
     write_commit,
 )
 from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs
+from uwfgit.store.writing import write_whole
+
+T = TypeVar("T")
+
+_WAIT: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,31 +88,31 @@ def add_workflow(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
     Raises:
         RefConflictError, LockedError: Another writer; nothing changed.
     """
+    return _change(ledger, workflow.name, "add", lambda: _add(ledger, workflow, data))
+
+
+def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
     *schemas, pinned = workflow_nodes(workflow)
     name = workflow.name
-    with _hold(ledger, name, "workflow add"):
-        old = find_ref(ledger.store, workflow_ref(name))
-        folder = f"workflows/{name}"
-        changes: dict[str, Entry | None] = {
-            f"{folder}/{NODES}": None,
-            f"{folder}/{WORKFLOW_FILE}": _blob(ledger, data),
-        }
-        base = read_commit(ledger.store, old or GENESIS_OID).tree
-        base = edit_tree(ledger.store, base, changes)
-        nodes = [*format_nodes(), *schemas, pinned]
-        tree = edit_tree(
-            ledger.store,
-            base,
-            {
-                f"{folder}/{NODES}/{node.name}": _blob(ledger, node.data)
-                for node in nodes
-            },
-        )
-        oid = _blob(ledger, pinned.data).oid
-        if old is not None and read_commit(ledger.store, old).tree == tree:
-            return Registered(name=name, hash=pinned.hash, oid=oid, changed=False)
+    old = find_ref(ledger.store, workflow_ref(name))
+    folder = f"workflows/{name}"
+    changes: dict[str, Entry | None] = {
+        f"{folder}/{NODES}": None,
+        f"{folder}/{WORKFLOW_FILE}": _blob(ledger, data),
+    }
+    base = read_commit(ledger.store, old or GENESIS_OID).tree
+    base = edit_tree(ledger.store, base, changes)
+    nodes = [*format_nodes(), *schemas, pinned]
+    tree = edit_tree(
+        ledger.store,
+        base,
+        {f"{folder}/{NODES}/{node.name}": _blob(ledger, node.data) for node in nodes},
+    )
+    oid = _blob(ledger, pinned.data).oid
+    changed = old is None or read_commit(ledger.store, old).tree != tree
+    if changed:
         _write(ledger, name, "add", tree=tree, old=old, pinned=(pinned.hash, oid))
-    return Registered(name=name, hash=pinned.hash, oid=oid, changed=True)
+    return Registered(name=name, hash=pinned.hash, oid=oid, changed=changed)
 
 
 def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
@@ -128,15 +133,13 @@ def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
     )
 
 
-def list_workflows(ledger: Ledger) -> tuple[Entered, ...]:
-    """Give the newest version of every registered workflow, by name."""
-    names = [
+def list_workflows(ledger: Ledger) -> tuple[str, ...]:
+    """Give the names of the registered workflows, sorted; a damaged one's too."""
+    names = (
         ref.removeprefix(WORKFLOW_PREFIX)
         for ref in list_refs(ledger.store, WORKFLOW_PREFIX)
-    ]
-    return tuple(
-        load_registered(ledger, name) for name in names if is_workflow_name(name)
     )
+    return tuple(name for name in names if is_workflow_name(name))
 
 
 def load_registered(ledger: Ledger, name: str, version: Hash | None = None) -> Entered:
@@ -170,25 +173,19 @@ def rollback_workflow(
         NotFoundError: It, or that version, is not registered.
         StateError: There is no other version.
     """
-    with _hold(ledger, name, "workflow rollback"):
-        versions = workflow_history(ledger, name)
-        wanted = _choose(versions, version)
+    return _change(ledger, name, "rollback", lambda: _roll_back(ledger, name, version))
+
+
+def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
+    versions = workflow_history(ledger, name)
+    wanted = _choose(versions, version)
+    changed = wanted.hash != versions[0].hash
+    if changed:
         tree = read_commit(ledger.store, wanted.commit).tree
-        if wanted.hash != versions[0].hash:
-            _write(
-                ledger,
-                name,
-                "rollback",
-                tree=tree,
-                old=versions[0].commit,
-                pinned=(wanted.hash, wanted.oid),
-            )
-    return Registered(
-        name=name,
-        hash=wanted.hash,
-        oid=wanted.oid,
-        changed=wanted.hash != versions[0].hash,
-    )
+        pinned = (wanted.hash, wanted.oid)
+        old = versions[0].commit
+        _write(ledger, name, "rollback", tree=tree, old=old, pinned=pinned)
+    return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=changed)
 
 
 def _choose(versions: tuple[Version, ...], wanted: Hash | None) -> Version:
@@ -213,16 +210,19 @@ def remove_workflow(ledger: Ledger, name: str) -> Oid:
     Raises:
         NotFoundError: It is not registered.
     """
-    with _hold(ledger, name, "workflow rm"):
-        tip = _find_branch(ledger, name)
-        if tip is None:
-            raise NotFoundError("workflow", name)
-        trash = f"{TRASH_PREFIX}workflow-{name}"
-        moves = {
-            trash: (find_ref(ledger.store, trash), tip),
-            workflow_ref(name): (tip, None),
-        }
-        move_refs(ledger.store, moves, reason="rm")
+    return _change(ledger, name, "rm", lambda: _remove(ledger, name))
+
+
+def _remove(ledger: Ledger, name: str) -> Oid:
+    tip = _find_branch(ledger, name)
+    if tip is None:
+        raise NotFoundError("workflow", name)
+    trash = _trash_ref(name)
+    moves = {
+        trash: (find_ref(ledger.store, trash), tip),
+        workflow_ref(name): (tip, None),
+    }
+    move_refs(ledger.store, moves, reason="rm")
     return tip
 
 
@@ -232,9 +232,27 @@ def _find_branch(ledger: Ledger, name: str) -> Oid | None:
     )
 
 
-def _hold(ledger: Ledger, name: str, command: str) -> AbstractContextManager[Lock]:
-    path = ledger.store.state_dir / "locks" / f"workflow-{name}"
-    return lock(path, command=command, wait=5, what=f"workflow '{name}'")
+def _trash_ref(name: str) -> str:
+    return f"{TRASH_PREFIX}workflow-{name}"
+
+
+def _change(ledger: Ledger, name: str, verb: str, change: Callable[[], T]) -> T:
+    """Change a workflow's branch while nobody else can."""
+    if not is_workflow_name(name):
+        raise NotFoundError("workflow", name)
+
+    def run() -> T:
+        with hold_refs(
+            ledger.store,
+            f"workflow-{name}",
+            [workflow_ref(name), _trash_ref(name)],
+            command=f"uwf workflow {verb}",
+            what=f"workflow '{name}'",
+            wait=_WAIT,
+        ):
+            return change()
+
+    return write_whole(ledger.store, run, decides_anew=True)
 
 
 def _blob(ledger: Ledger, data: bytes) -> Entry:
@@ -264,8 +282,8 @@ def _write(
         committer=person,
         message=format_message(f"{event} {name}", "", trailers),
     )
-    move_ref(ledger.store, workflow_ref(name), old=old, new=commit, reason=event)
     ledger.local.record_commit(commit)
+    move_ref(ledger.store, workflow_ref(name), old=old, new=commit, reason=event)
 
 
 def _iter_commits(ledger: Ledger, tip: Oid) -> Iterator[Commit]:
@@ -313,8 +331,10 @@ def _read(ledger: Ledger, version: Version) -> Entered:
     pinned = nodes.get(version.hash)
     if pinned is None or pinned.type != WORKFLOW_TYPE:
         raise CorruptError(f"commit {version.commit} lacks node {version.hash}")
+    try:
+        workflow = workflow_from_nodes(pinned, nodes)
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise CorruptError(f"node {pinned.hash} is no workflow") from exc
     return Entered(
-        version=version,
-        workflow=workflow_from_nodes(pinned, nodes),
-        data=read_blob(ledger.store, file.oid),
+        version=version, workflow=workflow, data=read_blob(ledger.store, file.oid)
     )

@@ -10,17 +10,18 @@ from collections.abc import Mapping
 
 from uwfgit.constants import WORKFLOW_VERSION
 from uwfgit.errors import Problem
+from uwfgit.model.legacy import Normalised, normalise_document
 from uwfgit.model.rules_graph import check_graph
-from uwfgit.model.rules_legacy import check_legacy
 from uwfgit.model.rules_report import RULES, Findings, is_free
 from uwfgit.model.rules_schema import check_edges, check_schemas
 from uwfgit.model.rules_shape import check_shape
 from uwfgit.model.rules_template import check_templates
+from uwfgit.model.rules_when import FindSyntaxError, check_conditions
 from uwfgit.model.workflow import Edges, Role, Target, Workflow
 from uwfgit.model.yamlcore import Located, sort_problems
 from uwfgit.store.canonical import Json
 
-__all__ = ["RULES", "check_document", "workflow_from_document"]
+__all__ = ["RULES", "check_document", "check_normalised", "workflow_from_document"]
 
 
 def check_document(doc: Located, *, stem: str | None) -> tuple[Problem, ...]:
@@ -31,23 +32,42 @@ def check_document(doc: Located, *, stem: str | None) -> tuple[Problem, ...]:
         stem: The name the workflow must have for its file's sake; ``None``
             when it comes from no file.
     """
-    found = Findings(doc=doc)
-    older = check_legacy(found)
-    draft = check_shape(found, stem=stem, older=older)
+    return check_normalised(normalise_document(doc), stem=stem)
+
+
+def check_normalised(
+    normalised: Normalised,
+    *,
+    stem: str | None,
+    find_syntax_error: FindSyntaxError | None = None,
+) -> tuple[Problem, ...]:
+    """Check a document as :func:`check_document` does, once it is normalised.
+
+    Args:
+        normalised: The document.
+        stem: The name the workflow must have.
+        find_syntax_error: Reads conditions; without it they are not checked.
+    """
+    found = Findings(doc=normalised.doc)
+    found.problems.extend(normalised.problems)
     # What an older form leaves out would be reported again by other names.
-    if not older:
+    is_whole = normalised.is_whole
+    draft = check_shape(found, stem=stem, older=not is_whole)
+    if is_whole:
         if draft.has_roles:
-            statuses = check_schemas(found, draft)
-            incomplete = check_edges(found, draft, statuses)
-            check_templates(found, draft, statuses)
+            variants = check_schemas(found, draft)
+            incomplete = check_edges(found, draft, variants)
+            check_templates(found, draft, variants)
         else:
             incomplete = set()
         check_graph(found, draft, incomplete=incomplete)
+    if find_syntax_error is not None:
+        check_conditions(found, find_syntax_error)
     return sort_problems(found.problems)
 
 
 def workflow_from_document(doc: Located) -> Workflow:
-    """Read a document that :func:`check_document` found no error in."""
+    """Read a document of the current form that has no error."""
     value = doc.value
     return Workflow(
         version=value.get("version", WORKFLOW_VERSION),

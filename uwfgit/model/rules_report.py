@@ -40,6 +40,7 @@ RULES: Final[Mapping[str, str]] = {
     "S10": "no version is given (warning)",
     "S11": "a version this program does not know",
     "S12": "no role, or a list of targets that is empty",
+    "S13": "a condition that is no JSONata",
     "R1": "a role has a reserved name",
     "R2": "a graph node that is no role",
     "R3": "a role without a graph node",
@@ -68,7 +69,7 @@ RULES: Final[Mapping[str, str]] = {
     "T3": "a template uses a property that may be absent (warning)",
     "T4": "a $START prompt names a variable that is always empty (warning)",
     "T5": "a template holds Liquid",
-    "L1": "an older form",
+    "L1": "an older form (warning; an error where it cannot be read)",
 }
 """What each code stands for; the documentation is made of it."""
 
@@ -76,6 +77,7 @@ _SIMILAR: Final = 0.7
 _MAX_SEARCHES: Final = 200
 _MAX_KNOWN: Final = 200
 _MAX_NAME: Final = 80
+_MAX_LISTED: Final = 10
 _MAX_MESSAGE: Final = 400
 
 
@@ -118,9 +120,9 @@ class Findings:
         A problem of a value that could not be read at all is not reported
         again.
         """
-        if self.doc.place(path) in self.doc.broken and not key:
-            return
         where = place or self.doc.place(path, key=key)
+        if where in self.doc.broken:
+            return
         self.problems.append(
             Problem(
                 code=code,
@@ -137,9 +139,9 @@ class Findings:
 
 def list_names(names: Iterable[str]) -> str:
     """Name a few things for a message: ``'a', 'b'``, at most ten."""
-    quoted = [f"'{name}'" for name in names]
-    shown = ", ".join(quoted[:10])
-    return shown if len(quoted) <= 10 else f"{shown} and {len(quoted) - 10} more"  # noqa: PLR2004 - as many as a line holds
+    first = list(islice(names, _MAX_LISTED + 1))
+    shown = ", ".join(f"'{name}'" for name in first[:_MAX_LISTED])
+    return f"{shown} and more" if len(first) > _MAX_LISTED else shown
 
 
 def _one_line(text: str) -> str:

@@ -15,7 +15,7 @@ from uwfgit.model.rules_shape import (
     is_status,
 )
 from uwfgit.model.schema import check_schema
-from uwfgit.model.variants import Form, find_forms, find_variants
+from uwfgit.model.variants import Form, Variant, find_forms, find_variants
 from uwfgit.store.canonical import Json
 
 _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
@@ -31,15 +31,14 @@ class _Status:
     path: Path
 
 
-def check_schemas(found: Findings, draft: Draft) -> dict[str, frozenset[str]]:
+def check_schemas(found: Findings, draft: Draft) -> dict[str, tuple[Variant, ...]]:
     """Report rules J* and C*.
 
     Returns:
-        What each role with a sound schema and a status graph node can report,
-        as far as its statuses are certain.
+        The variants of each role whose statuses are certain.
     """
     _check_inputs(found)
-    statuses: dict[str, frozenset[str]] = {}
+    variants: dict[str, tuple[Variant, ...]] = {}
     for role, fields in draft.roles.items():
         schema = fields.get("frontmatter")
         if not isinstance(schema, dict):
@@ -48,28 +47,31 @@ def check_schemas(found: Findings, draft: Draft) -> dict[str, frozenset[str]]:
         if not _check_validity(found, path, schema):
             continue
         _check_injected(found, path, schema)
-        _check_declared(found, path, schema)
+        _check_declared(found, path, schema, drawn=_drawn(draft, role))
         if role not in draft.listed and _check_statuses(found, path, schema):
-            known = frozenset(v.status for v in find_variants(schema))
-            statuses[role] = known
-    return statuses
+            own = find_variants(schema)
+            # With nothing but a status no role may declare, nothing is certain.
+            if any(variant.status != SUSPEND for variant in own):
+                variants[role] = own
+    return variants
 
 
 def check_edges(
-    found: Findings, draft: Draft, statuses: Mapping[str, frozenset[str]]
+    found: Findings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
 ) -> set[str]:
     """Report rules C4 and C5; give the roles that lack an edge."""
     incomplete = set()
-    for role, known in statuses.items():
+    for role, own in variants.items():
         if role not in draft.nodes or not _is_mapping(found, role):
             continue
-        drawn = [e.status for e in draft.nodes[role] if e.status is not None]
-        missing = [status for status in known if status not in drawn]
+        drawn = _drawn(draft, role)
+        known = {variant.status for variant in own}
+        missing = [s for s in sorted(known - {SUSPEND}) if s not in drawn]
         path: Path = ("graph", role)
         for status in drawn:
             if status not in known:
                 _report_stray(found, (*path, status), role, status, missing)
-        for status in sorted(missing):
+        for status in missing:
             incomplete.add(role)
             message = f"'{role}' can report '{status}', which has no edge"
             hint = f"add '{status}: {{ role: …, prompt: … }}'"
@@ -153,6 +155,16 @@ def _check_injected(found: Findings, path: Path, schema: Json) -> None:
                 )
 
 
+def _is_bad_status(value: Json) -> bool:
+    return isinstance(value, str) and not is_status(value)
+
+
+def _drawn(draft: Draft, role: str) -> tuple[str, ...]:
+    """Give the statuses of a role that have an edge."""
+    edges = draft.nodes.get(role, ())
+    return tuple(edge.status for edge in edges if edge.status is not None)
+
+
 def _iter_statuses(schema: Json) -> Iterator[_Status]:
     for inner, part in _iter_objects(schema):
         status = _properties(part).get(STATUS)
@@ -166,8 +178,10 @@ def _iter_statuses(schema: Json) -> Iterator[_Status]:
                 yield _Status(value=value, path=(*path, "enum", index))
 
 
-def _check_declared(found: Findings, path: Path, schema: Json) -> None:
-    """Report rule C8, and statuses of the wrong form."""
+def _check_declared(
+    found: Findings, path: Path, schema: Json, *, drawn: Collection[str]
+) -> None:
+    """Report rule C8, and statuses of the wrong form that the graph has not."""
     for status in _iter_statuses(schema):
         own = (*path, *status.path)
         if status.value == SUSPEND:
@@ -178,7 +192,7 @@ def _check_declared(found: Findings, path: Path, schema: Json) -> None:
             message = "'error' is the status of a failed step"
             hint = "name it otherwise: failed, broken"
             found.add("C8", own, message, hint=hint, severity="warning")
-        elif isinstance(status.value, str) and not is_status(status.value):
+        elif _is_bad_status(status.value) and status.value not in drawn:
             message, hint = describe_bad_status(status.value)
             found.add("S8", own, message, hint=hint)
 
@@ -238,6 +252,7 @@ def _check_variants(
                 message = f"two variants report '{const}'"
                 hint = "give each variant its own $status, or make them one"
                 found.add("C3", place, message, hint=hint)
+                sound = False
             seen[const] = inner
         elif not (outer and STATUS not in _properties(branch)) and not _nested(branch):
             sound = False

@@ -90,7 +90,8 @@ def check_shape(found: Findings, *, stem: str | None, older: bool) -> Draft:
     Args:
         found: Where problems go.
         stem: The name the file's name asks for; ``None`` for no file.
-        older: The document has an older form, whose fields are not judged.
+        older: The document has an older form that could not be normalised, so
+            that its fields are not judged.
     """
     draft = Draft()
     document = found.doc.value

@@ -18,7 +18,7 @@ from uwfgit.model.template import (
     Variable,
     parse_template,
 )
-from uwfgit.model.variants import Form, Variant, find_variants, is_named, merge_forms
+from uwfgit.model.variants import Form, Variant, is_named, merge_forms
 from uwfgit.store.canonical import Json
 
 _LIQUID = re.compile(r"\{%-?\s*(\w*).*?(?:%\}|$)", re.DOTALL | re.MULTILINE)
@@ -47,14 +47,20 @@ class _Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """What names mean in some place: a step's output, or an item of it."""
+    """What names mean in some place: a step's output, or an item of it.
+
+    ``anything`` is for an item whose schema names no property at all.
+    """
 
     fields: Fields
+    anything: bool = False
 
     def has(self, path: Sequence[str]) -> bool:
         first = path[0]
         if first == STATUS:
             return len(path) == 1
+        if self.anything:
+            return True
         if not is_named(self.fields, first):
             return False
         schema = self.fields.properties.get(first)
@@ -67,14 +73,14 @@ class _Scope:
 
 
 def check_templates(
-    found: Findings, draft: Draft, statuses: Mapping[str, frozenset[str]]
+    found: Findings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
 ) -> None:
     """Report rules T*.
 
     Args:
         found: Where problems go.
         draft: The document's parts.
-        statuses: What each role whose statuses are certain can report.
+        variants: Those of each role whose statuses are certain.
     """
     for source, edges in draft.nodes.items():
         role = draft.roles.get(source, {})
@@ -87,10 +93,9 @@ def check_templates(
             if source == START:
                 _check_start(found, uses)
                 continue
-            known = edge.status in statuses.get(source, ())
-            fields = _fields_of(role, edge, known=known)
+            fields = _fields_of(role, edge, variants.get(source, ()))
             if fields is not None:
-                _check_uses(found, uses, fields, certain=known)
+                _check_uses(found, uses, fields)
 
 
 def _templates(edge: Edge) -> Iterator[tuple[Path, str]]:
@@ -129,16 +134,16 @@ def _iter_uses(parts: Iterable[Part], outer: tuple[Section, ...]) -> Iterator[_U
             yield from _iter_uses(part.children, (*outer, part))
 
 
-def _fields_of(role: Mapping[str, Json], edge: Edge, *, known: bool) -> Fields | None:
+def _fields_of(
+    role: Mapping[str, Json], edge: Edge, variants: Iterable[Variant]
+) -> Fields | None:
     """Give what an edge's templates may name; ``None`` when that is not certain."""
     schema = role.get("frontmatter")
     if edge.status is None and isinstance(schema, dict):
         fields = merge_forms(schema)
         return fields if fields.properties else None
-    if not known:
-        return None
-    variants = [v for v in find_variants(schema) if v.status == edge.status]
-    return variants[0] if len(variants) == 1 else None
+    own = [variant for variant in variants if variant.status == edge.status]
+    return own[0] if len(own) == 1 else None
 
 
 def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
@@ -158,18 +163,18 @@ def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
 
 
 def _check_uses(
-    found: Findings, uses: Sequence[tuple[Path, _Use]], fields: Fields, *, certain: bool
+    found: Findings, uses: Sequence[tuple[Path, _Use]], fields: Fields
 ) -> None:
     """Report rule T2, each name once, and rule T3, once for the variant."""
     seen: set[str] = set()
     optional: dict[str, tuple[Path, int]] = {}
-    for path, use in uses:
+    for path, use in _distinct(uses):
         scopes = _scopes(use.sections, fields)
         if not _is_known(use.name, scopes):
             if use.name not in seen:
                 seen.add(use.name)
                 _report_unknown(found, path, use, fields)
-        elif certain and _may_be_absent(use, scopes, fields):
+        elif isinstance(fields, Variant) and _may_be_absent(use, scopes, fields):
             optional.setdefault(use.name.split(".")[0], (path, use.offset))
     if optional:
         path, offset = next(iter(optional.values()))
@@ -185,10 +190,23 @@ def _check_uses(
         )
 
 
+def _distinct(
+    uses: Iterable[tuple[Path, _Use]],
+) -> Iterator[tuple[Path, _Use]]:
+    """Give the first use of each name in each section."""
+    seen: set[tuple[str, bool, int]] = set()
+    for path, use in uses:
+        # Uses in one section share the tuple, which is dear to compare.
+        key = (use.name, use.is_section, id(use.sections))
+        if key not in seen:
+            seen.add(key)
+            yield path, use
+
+
 def _report_unknown(found: Findings, path: Path, use: _Use, fields: Fields) -> None:
     known = [*fields.properties, *INJECTED]
     similar = found.find_similar(use.name, known)
-    declared = list_names(sorted(n for n in fields.properties if n != STATUS))
+    declared = list_names(n for n in fields.properties if n != STATUS)
     hint = f"did you mean '{similar}'?" if similar else "declare it in this variant"
     if similar is None and declared:
         hint = f"{hint}, or use one of {declared}"
@@ -206,8 +224,13 @@ def _is_known(name: str, scopes: Scopes) -> bool:
 
 def _may_be_absent(use: _Use, scopes: Scopes, fields: Fields) -> bool:
     """Tell whether a top-level property is used that no section guards."""
-    first = use.name.split(".")[0]
-    if use.is_section or first in fields.required or first in (STATUS, ".", *INJECTED):
+    first = use.name.partition(".")[0]
+    if (
+        use.is_section
+        or not first
+        or first in fields.required
+        or first in (STATUS, *INJECTED)
+    ):
         return False
     guards = [s.name.split(".")[0] for s in use.sections if not s.inverted]
     if first in guards:
@@ -234,12 +257,13 @@ def _item_scopes(name: str, scopes: Scopes) -> Scopes:
         if scope.has(path):
             schemas = scope.find(path)
             items = [item for schema in schemas for item in _items(schema)]
-            return tuple(
-                _Scope(fields=merge_forms(item))
-                for item in items
-                if _may_be(item, "object")
-            )
+            return tuple(_item_scope(i) for i in items if _may_be(i, "object"))
     return ()
+
+
+def _item_scope(schema: Json) -> _Scope:
+    fields = merge_forms(schema)
+    return _Scope(fields=fields, anything=not (fields.properties or fields.closed))
 
 
 def _items(schema: Json) -> Iterator[Json]:
@@ -262,7 +286,7 @@ def _declares_nothing(schema: Mapping[str, Json]) -> bool:
 
 def _may_be(schema: Json, kind: str) -> bool:
     if not isinstance(schema, Mapping):
-        return kind == "object"
+        return kind == "object" and schema is not False
     types = schema.get("type", kind)
     return kind in ([types] if isinstance(types, str) else types)
 

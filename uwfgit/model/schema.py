@@ -17,7 +17,9 @@ from uwfgit.errors import Severity
 from uwfgit.ids import Hash, is_hash
 from uwfgit.model.builtin import find_builtin_schema
 from uwfgit.model.complaint import Violation, describe_errors, shorten
+from uwfgit.model.iri import defer_iri_grammar
 from uwfgit.model.node import Node
+from uwfgit.model.plainschema import is_plainly_valid
 from uwfgit.model.subschema import (
     MAX_SCHEMA_DEPTH,
     Path,
@@ -41,6 +43,9 @@ __all__ = [
     "validate_node",
     "validate_value",
 ]
+
+# Before the first import of jsonschema, wherever in this module that is.
+defer_iri_grammar()
 
 REF_FORMAT: Final = "ocas_ref"
 
@@ -122,6 +127,8 @@ def _check(key: str) -> tuple[SchemaProblem, ...]:
 
 
 def _find_invalid(schema: Json) -> Iterator[SchemaProblem]:
+    if is_plainly_valid(schema):
+        return
     for violation in describe_errors(_meta_validator().iter_errors(schema)):
         yield SchemaProblem(
             path=violation.path,
@@ -205,11 +212,12 @@ _Checkers: TypeAlias = dict[str, tuple[Callable[[object], bool], _Raises]]
 def _formats() -> _Checkers:
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - see above
 
+    known = Draft202012Validator.FORMAT_CHECKER.checkers
     formats: _Checkers = {REF_FORMAT: (_is_ref(is_hash), ())}
-    for name, (check, raises) in Draft202012Validator.FORMAT_CHECKER.checkers.items():
-        if name in _FORMATS:
-            expected = raises if isinstance(raises, tuple) else (raises,)
-            formats[name] = (check, (*expected, *_UNFIT))
+    for name in _FORMATS.intersection(known):
+        check, raises = known[name]
+        expected = raises if isinstance(raises, tuple) else (raises,)
+        formats[name] = (check, (*expected, *_UNFIT))
     return formats
 
 

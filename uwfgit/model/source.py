@@ -11,10 +11,11 @@ from typing import Final
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, Problem, WorkflowError
 from uwfgit.model.include import open_includes
-from uwfgit.model.rules import check_document, workflow_from_document
+from uwfgit.model.legacy import Normalised, normalise_document
+from uwfgit.model.rules import check_normalised, workflow_from_document
+from uwfgit.model.rules_when import FindSyntaxError
 from uwfgit.model.workflow import Workflow
 from uwfgit.model.yamlcore import (
-    Located,
     dump_yaml,
     read_yaml,
     sort_problems,
@@ -41,13 +42,17 @@ class WorkflowSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
+    """A file as read; ``normalised`` is missing when it is no YAML at all."""
+
     content: bytes
-    located: Located | None
+    normalised: Normalised | None
     problems: tuple[Problem, ...]
 
 
 def read_workflow(path: Path) -> WorkflowSource:
     """Read a workflow file that has no errors; warnings do not matter.
+
+    Older forms are read as the current one.
 
     Raises:
         NotFoundError: There is no such file.
@@ -55,50 +60,78 @@ def read_workflow(path: Path) -> WorkflowSource:
     """
     reading = _read(path)
     errors = [each for each in reading.problems if each.severity == "error"]
-    if errors or reading.located is None:
+    if errors or reading.normalised is None:
         raise WorkflowError(errors)
     return WorkflowSource(
-        workflow=workflow_from_document(reading.located),
+        workflow=workflow_from_document(reading.normalised.doc),
         file=path,
-        data=_data(path, reading.content, reading.located),
+        data=_data(path, reading.content, reading.normalised),
     )
 
 
-def check_workflow_file(path: Path) -> tuple[Problem, ...]:
+def check_workflow_file(
+    path: Path, *, find_syntax_error: FindSyntaxError | None = None
+) -> tuple[Problem, ...]:
     """Check a workflow file against every rule; warnings are included.
+
+    Args:
+        path: The file.
+        find_syntax_error: Reads conditions; without it they are not checked.
 
     Raises:
         NotFoundError: There is no such file.
     """
-    return _read(path).problems
+    return _read(path, find_syntax_error).problems
 
 
 def workflow_from_data(data: bytes) -> Workflow:
     """Read what :func:`read_workflow` gave as the bytes to keep (pure).
 
+    The rules are not applied: they grow, and what was pinned under older ones
+    stays readable for ever. Who compares the result with a checked node knows
+    that it is well formed.
+
     Raises:
-        WorkflowError: They are not those of a valid workflow.
+        WorkflowError: They are no YAML, or lack what every workflow has.
     """
     located, problems = read_yaml(data)
-    if located is not None:
-        problems = (*problems, *check_document(located, stem=None))
     errors = [each for each in problems if each.severity == "error"]
     if errors or located is None:
         raise WorkflowError(errors)
-    return workflow_from_document(located)
+    try:
+        return workflow_from_document(located)
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise WorkflowError("lacks what every workflow has") from exc
 
 
-def _read(path: Path) -> _Reading:
+def _read(path: Path, find_syntax_error: FindSyntaxError | None = None) -> _Reading:
     content, problem = _read_bytes(path)
     if problem is not None:
-        return _Reading(content=content, located=None, problems=(problem,))
+        return _Reading(content=content, normalised=None, problems=(problem,))
     located, problems = read_yaml(content, file=str(path), include=open_includes(path))
-    if located is not None:
-        found = check_document(located, stem=name_of(path))
-        problems = sort_problems((*problems, *found))
-        if located.includes and not any(p.severity == "error" for p in problems):
-            problems = (*problems, *_check_resolved(path, content, located))
-    return _Reading(content=content, located=located, problems=problems)
+    if located is None:
+        return _Reading(content=content, normalised=None, problems=problems)
+    normalised = normalise_document(located)
+    found = check_normalised(
+        normalised, stem=name_of(path), find_syntax_error=find_syntax_error
+    )
+    problems = sort_problems((*problems, *found))
+    if not any(each.severity == "error" for each in problems):
+        problems = (*problems, *_check_resolved(path, content, normalised))
+    return _Reading(content=content, normalised=normalised, problems=problems)
+
+
+def read_file(path: Path) -> bytes:
+    """Read the bytes of a workflow file, up to one more than it may have.
+
+    Raises:
+        NotFoundError: There is no such file.
+        WorkflowError: It cannot be read.
+    """
+    content, problem = _read_bytes(path)
+    if problem is not None:
+        raise WorkflowError([problem])
+    return content
 
 
 def _read_bytes(path: Path) -> tuple[bytes, Problem | None]:
@@ -122,18 +155,20 @@ def _file_problem(path: Path, code: str, message: str, hint: str) -> Problem:
     )
 
 
-def _data(path: Path, content: bytes, located: Located) -> bytes:
-    if not located.includes:
+def _data(path: Path, content: bytes, normalised: Normalised) -> bytes:
+    doc = normalised.doc
+    resolved = ["older forms"] * normalised.is_older + ["!include"] * doc.includes
+    if not resolved:
         return content
     shown = "".join(c if c.isprintable() else "?" for c in path.name)
-    first = f"# Written by uwf: !include resolved from {shown}\n"
-    return (first + dump_yaml(located.value)).encode()
+    first = f"# Written by uwf: {' and '.join(resolved)} resolved from {shown}\n"
+    return (first + dump_yaml(doc.value)).encode()
 
 
 def _check_resolved(
-    path: Path, content: bytes, located: Located
+    path: Path, content: bytes, normalised: Normalised
 ) -> tuple[Problem, ...]:
-    if len(_data(path, content, located)) <= YAML_MAX_BYTES:
+    if len(_data(path, content, normalised)) <= YAML_MAX_BYTES:
         return ()
     message = "with what it includes, the workflow is larger than 1 MiB"
     return (_file_problem(path, "Y3", message, "include less"),)

@@ -104,6 +104,7 @@ _FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "startedBy": (str,),
     "updatedBy": (str,),
 }
+_COUNTS: Final = ("steps", "startedAtMs", "updatedAtMs", "completedAtMs")
 _ORIGIN_FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "thread": (str,),
     "step": (str,),
@@ -141,6 +142,8 @@ def decode_state(data: bytes) -> ThreadState:
     ):
         if not fits(value[key]):
             raise CorruptError(f"thread.json: {key} is malformed")
+    if any((value[key] or 0) < 0 for key in _COUNTS):
+        raise CorruptError("thread.json: a number below zero")
     if value["status"] not in STATUSES or value["format"] != FORMAT_VERSION:
         raise CorruptError("thread.json: unknown status or format")
     return _state(value)

@@ -53,20 +53,14 @@ def iter_in_place(schema: Json) -> Iterator[tuple[Path, Json]]:
 
 
 def iter_subschemas(schema: Json) -> Iterator[tuple[Path, Mapping[str, Json]]]:
-    """Give a schema and all schemas inside it that are mappings.
-
-    Those nested deeper than one level beyond ``MAX_SCHEMA_DEPTH`` are left out.
-    """
-    waiting: list[tuple[Path, Json, int]] = [((), schema, 1)]
+    """Give a schema and all schemas inside it that are mappings, outermost first."""
+    waiting: list[tuple[Path, Json]] = [((), schema)]
     while waiting:
-        path, current, depth = waiting.pop()
-        if not isinstance(current, Mapping):
-            continue
-        yield path, current
-        if depth <= MAX_SCHEMA_DEPTH:
-            waiting += reversed(
-                [((*path, *p), c, depth + 1) for p, c in iter_children(current)]
-            )
+        path, current = waiting.pop()
+        if isinstance(current, Mapping):
+            yield path, current
+            children = [((*path, *p), child) for p, child in iter_children(current)]
+            waiting += reversed(children)
 
 
 def measure_depth(schema: Json) -> int:

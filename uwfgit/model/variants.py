@@ -6,9 +6,11 @@ rules, the prompt and extract all look at a schema through it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
@@ -74,7 +76,13 @@ def find_variants(schema: Json) -> tuple[Variant, ...]:
 
 def find_forms(schema: Json) -> tuple[Form, ...]:
     """Find the objects a schema describes; at least one, in its order."""
-    forms = _expand(schema, (), 0)
+    # The engine asks for a role's several times a step. Unsorted: order counts.
+    return _find_forms(json.dumps(schema))
+
+
+@lru_cache(maxsize=256)
+def _find_forms(key: str) -> tuple[Form, ...]:
+    forms = _expand(json.loads(key), (), 0)
     return tuple(forms) if 0 < len(forms) <= MAX_FORMS else (Form(open=True),)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -65,6 +66,8 @@ class _Frame:
 
     mark: Mark
     anchor: str | None
+    keys: dict[str, Mark] = field(default_factory=dict)
+    children: dict[str | int, Mark] = field(default_factory=dict)
     key: Mark | None = None
     name: str | None = None
     skip: bool = False
@@ -93,59 +96,72 @@ class Composer:
             InvalidError: It is no YAML, or beyond a limit.
         """
         documents = 0
+        # A table by type: this loop is most of the time reading takes.
+        actions: dict[type[yaml.Event], Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._add_scalar,
+            yaml.AliasEvent: self._add_alias,
+            yaml.MappingStartEvent: self._open,
+            yaml.SequenceStartEvent: self._open,
+            yaml.MappingEndEvent: self._close,
+            yaml.SequenceEndEvent: self._close,
+        }
         for event in iter_events(self.text, self.source):
-            if isinstance(event, yaml.DocumentStartEvent):
+            action = actions.get(type(event))
+            if action is not None:
+                action(event)
+            elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
                     raise second_document(self._event_place(event))
-            elif isinstance(event, yaml.NodeEvent):
-                self._open(event)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                self._close(event)
         if self.root is None:
-            self.root = self._mark(None, 0, 0, (1, 1))
+            self.root = Mark(
+                value=None, source=self.source, line=1, column=1, start=0, end=0
+            )
         return self.root
 
-    def _open(self, event: yaml.NodeEvent) -> None:
-        if isinstance(event, yaml.AliasEvent):
-            self._add(self._alias(event), event)
-        elif isinstance(event, yaml.ScalarEvent):
-            mark = self._scalar(event)
-            if event.anchor is not None:
-                self.anchors[event.anchor] = mark
-            self._add(mark, event)
-        else:
-            self._open_collection(event)
+    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
+        mark = self._scalar(event)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = mark
+        self._add(mark, event)
 
-    def _open_collection(self, event: yaml.NodeEvent) -> None:
+    def _add_alias(self, event: yaml.AliasEvent) -> None:
+        self._add(self._alias(event), event)
+
+    def _open(self, event: yaml.CollectionStartEvent) -> None:
         is_map = isinstance(event, yaml.MappingStartEvent)
         mark = self._mark_of({} if is_map else [], event)
-        tag = event.tag  # type: ignore[attr-defined] # a collection start has one
-        if tag not in (None, "!", f"{TAG_PREFIX}{'map' if is_map else 'seq'}"):
-            self._refuse_tag(tag, event)
+        if event.tag not in (None, "!", f"{TAG_PREFIX}{'map' if is_map else 'seq'}"):
+            self._refuse_tag(event.tag or "", event)
         if event.anchor is not None:
             self.anchors[event.anchor] = None
-        self.frames.append(_Frame(mark=mark, anchor=event.anchor))
+        frame = _Frame(mark=mark, anchor=event.anchor)
+        mark.keys, mark.children = frame.keys, frame.children
+        self.frames.append(frame)
         self._check_depth(len(self.frames), event)
 
-    def _close(self, event: yaml.Event) -> None:
+    def _close(self, event: Any) -> None:  # noqa: ANN401 - see _mark_of
         frame = self.frames.pop()
-        frame.mark.end = self._mark_of(None, event).end
+        frame.mark.end = event.end_mark.index
         if frame.anchor is not None:
             self.anchors[frame.anchor] = frame.mark
-        self._add(frame.mark, event)
+        self.size += 1
+        self._put(frame.mark, event)
 
     def _add(self, mark: Mark, event: yaml.Event) -> None:
-        """Put a finished value where it belongs, and keep the limits."""
-        if isinstance(event, yaml.CollectionEndEvent):
-            self.size += 1
-        else:
-            self.size += mark.size
-            self.weight += mark.weight
+        """Count what was not counted part by part, and put it in its place."""
+        self.size += mark.size
+        self.weight += mark.weight
+        if mark.depth:
             self._check_depth(len(self.frames) + mark.depth, event)
+        self._put(mark, event)
+
+    def _put(self, mark: Mark, event: yaml.Event) -> None:
         if self.size > YAML_MAX_NODES or self.weight > MAX_BLOB_BYTES:
             message = "holds more than 100,000 values or 16 MiB with aliases expanded"
-            raise self._refusal("Y9", event, message, "use fewer or smaller aliases")
+            hint = "use fewer or smaller aliases"
+            place = self._event_place(event)
+            raise InvalidError([make_problem("Y9", place, message, hint)])
         if not self.frames:
             self.root = mark
             return
@@ -155,18 +171,24 @@ class Composer:
         parent.weight += mark.weight
         parent.depth = max(parent.depth, mark.depth + 1)
         if isinstance(parent.value, list):
-            parent.children[len(parent.value)] = mark
+            frame.children[len(parent.value)] = mark
             parent.value.append(mark.value)
         elif frame.key is None:
             self._add_key(frame, mark, event)
         else:
             self._add_item(frame, mark)
 
+    def _awaits_key(self) -> bool:
+        if not self.frames:
+            return False
+        frame = self.frames[-1]
+        return isinstance(frame.mark.value, dict) and frame.key is None
+
     def _add_key(self, frame: _Frame, mark: Mark, event: yaml.Event) -> None:
         frame.key = mark
         frame.name = self._key_name(mark, event)
         frame.skip = frame.name is None
-        first = frame.mark.keys.get(frame.name or "")
+        first = frame.mark.key(frame.name or "")
         if first is not None:
             frame.skip = True
             name = _short(frame.name or "")
@@ -192,7 +214,7 @@ class Composer:
         written = self.source.text[mark.start : mark.end].strip()
         shown = f"key '{_short(written)}'" if written else "an empty key"
         message = f"{shown} is {_kind(mark.value)}, not text"
-        self._report("Y7", place, message, "quote the key")
+        self._break(event, "Y7", message, "quote the key")
         # The text goes on as the key, so that what leans on it is not reported.
         return written or None
 
@@ -200,32 +222,27 @@ class Composer:
         key, name = frame.key, frame.name
         if not frame.skip and key is not None and name is not None:
             frame.mark.value[name] = mark.value
-            frame.mark.keys[name] = key
-            frame.mark.children[name] = mark
+            frame.keys[name] = key
+            frame.children[name] = mark
         frame.key = frame.name = None
 
     def _alias(self, event: yaml.AliasEvent) -> Mark:
-        known = event.anchor in self.anchors
-        target = self.anchors.get(event.anchor or "")
+        anchor = event.anchor or ""
+        target = self.anchors.get(anchor)
         if target is not None:
             return target
-        place = self._event_place(event)
-        if known:
-            message, hint = (
-                f"alias '*{event.anchor}' holds itself",
-                "write the value out",
-            )
+        if anchor in self.anchors:
+            message, hint = f"alias '*{anchor}' holds itself", "write the value out"
         else:
-            message = f"alias '*{event.anchor}' names no anchor above it"
+            message = f"alias '*{anchor}' names no anchor above it"
             hint = "define it with '&' first, or quote the text"
-        self._report("Y8", place, message, hint)
-        self.session.broken.add(place)
+        self._break(event, "Y8", message, hint)
         return self._mark_of(None, event)
 
     def _scalar(self, event: yaml.ScalarEvent) -> Mark:
         text = event.value.translate(self.restore) if self.restore else event.value
         style = event.style or ""
-        if event.tag == INCLUDE_TAG and self.include is not None:
+        if event.tag == INCLUDE_TAG and self.include and not self._awaits_key():
             return self._include(text, event, self.include)
         value: Json = text
         try:
@@ -285,7 +302,8 @@ class Composer:
         if shown == INCLUDE_TAG:
             message, hint = "'!include' is not allowed here", "write the text itself"
             if self.include is not None:
-                message, hint = "'!include' takes one path", "write !include FILE"
+                message = "'!include' stands for a value, and takes one path"
+                hint = "write !include FILE"
         else:
             message = f"unknown tag '{_short(shown)}'"
             hint = "quote text that starts with '!'; the only tag here is !include"
@@ -305,31 +323,19 @@ class Composer:
     def _report(self, code: str, place: Place, message: str, hint: str | None) -> None:
         self.session.problems.append(make_problem(code, place, message, hint))
 
-    def _refusal(
-        self, code: str, event: yaml.Event, message: str, hint: str
-    ) -> InvalidError:
-        return InvalidError(
-            [make_problem(code, self._event_place(event), message, hint)]
-        )
-
     def _event_place(self, event: Any) -> Place:  # noqa: ANN401 - see _mark_of
         mark = event.start_mark
         return Place(file=self.source.file, line=mark.line + 1, column=mark.column + 1)
 
-    def _mark_of(self, value: Json, event: Any) -> Mark:  # noqa: ANN401 - typed as if an event could have no marks
-        mark = event.start_mark
-        place = (mark.line + 1, mark.column + 1)
-        return self._mark(value, mark.index, event.end_mark.index, place)
-
-    def _mark(self, value: Json, start: int, end: int, place: tuple[int, int]) -> Mark:
-        line, column = place
+    def _mark_of(self, value: Json, event: Any) -> Mark:  # noqa: ANN401 - its marks are never None
+        start = event.start_mark
         return Mark(
             value=value,
             source=self.source,
-            line=line,
-            column=column,
-            start=start,
-            end=end,
+            line=start.line + 1,
+            column=start.column + 1,
+            start=start.index,
+            end=event.end_mark.index,
         )
 
 

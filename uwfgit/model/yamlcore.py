@@ -7,6 +7,9 @@ the same reader.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.model.located import Located, Path, Place
 from uwfgit.model.yamlcompose import Composer, Included, IncludeReader, Session
@@ -47,13 +50,32 @@ def parse_yaml(
     return located
 
 
+_SURROGATES: Final = re.compile(
+    r"\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+
+
 def parse_value(text: str) -> Json:
     """Read one document, without includes, as a plain value.
+
+    Agents write JSON's escapes for what lies beyond the first plane: a text
+    that is no YAML for that reason alone is read with YAML's own.
 
     Raises:
         InvalidError: The places of its problems are inside the text.
     """
-    return parse_yaml(text).value
+    try:
+        return parse_yaml(text).value
+    except InvalidError:
+        mended = _SURROGATES.sub(_join_surrogates, text)
+        if mended == text:
+            raise
+        return parse_yaml(mended).value
+
+
+def _join_surrogates(match: re.Match[str]) -> str:
+    high, low = int(match["high"], 16), int(match["low"], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08X}"
 
 
 def read_yaml(

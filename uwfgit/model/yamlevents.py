@@ -16,6 +16,7 @@ _LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 # Line breaks of YAML 1.1, still so for the parser; plain characters in 1.2.
 _OLD_BREAKS: Final = "\x85\u2028\u2029"
 _PRIVATE: Final = range(0xE000, 0xF8FF)
+_IN_KEY: Final = "while scanning a simple key"
 
 
 def iter_events(text: str, source: Source) -> Iterator[yaml.Event]:
@@ -47,8 +48,14 @@ def _syntax_error(
     exc: yaml.MarkedYAMLError, source: Source, *, ended: bool
 ) -> InvalidError:
     mark = exc.problem_mark or exc.context_mark
+    if exc.context == _IN_KEY:
+        # The parser says where it gave up: a line later, or behind the file.
+        mark = exc.context_mark or mark
     line, column, index = (mark.line, mark.column, mark.index) if mark else (0, 0, 0)
     place = Place(file=source.file, line=line + 1, column=column + 1)
+    if index >= len(source.text):
+        # Behind the last line the parser counts one more, which is not there.
+        place = source.place_at(len(source.text.rstrip()))
     if ended:
         return second_document(place)
     if _count_open(source.text[:index]) > YAML_MAX_DEPTH:

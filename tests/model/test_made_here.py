@@ -1,0 +1,46 @@
+"""What this machine made is known to it before anybody can see it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tests.builders import begin, make_workflow, workflow_data
+from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.ids import Oid
+from uwfgit.model.ledger import Ledger
+from uwfgit.model.registry import add_workflow
+from uwfgit.store.local import Local
+from uwfgit.store.refs import list_refs
+from uwfgit.store.repository import Store
+
+
+class _Watching(Local):
+    """Notes whether a commit stood on a ref already when it was recorded."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.state_dir / "local.sqlite3")
+        self._store = store
+        self.was_visible: list[bool] = []
+
+    def record_commit(self, commit: Oid) -> bool:
+        refs = list_refs(self._store, "refs/heads/")
+        self.was_visible.append(commit in refs.values())
+        return super().record_commit(commit)
+
+
+def test_a_commit_is_recorded_as_ours_before_its_ref_moves(
+    ledger: Ledger, store: Store, tmp_path: Path
+) -> None:
+    # Killed between the two, the next command would take it for a stranger's.
+    with _Watching(store) as local:
+        watched = replace(ledger, local=local)
+
+        tip = begin(watched, tmp_path)
+        fork_thread(watched, tip.thread)
+        cancel_thread(watched, tip.thread, reason=None, command="test")
+        work = make_workflow()
+        add_workflow(watched, work, workflow_data(work))
+
+        assert local.was_visible == [False] * 4
+        assert local.is_made_here(tip.commit)

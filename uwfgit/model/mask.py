@@ -1,0 +1,309 @@
+"""Masking of secrets that uwf itself knows; the only place that decides what is one.
+
+Pure: variables come in, and text goes out with ``[redacted:NAME]`` where a
+value of theirs stood, in whatever form agents and tools write it down.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, quote_plus, urlsplit
+
+from uwfgit.ids import is_hash
+from uwfgit.store.canonical import Json
+
+LEAST_CHARS: Final = 12
+"""Shorter values would be found in ordinary text."""
+CUT: Final = "…"
+"""What stands where a text was shortened; half a value may stand beside it."""
+
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
+_NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,:_ /+TZ-]*")
+_PART = re.compile(
+    r"[A-Z]?[a-z]{1,20}(?:[A-Z][a-z]{2,19}){0,2}|[A-Z]{1,20}|[0-9]{1,8}|[A-Za-z0-9]{1,3}"
+)
+_BETWEEN = re.compile(r"[-_.:@,=/ ]+")
+_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]{6}", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_RANDOM_CHARS: Final = 20
+_WORDS_OF_SECRET: Final = 2
+"""Of more words a passphrase may be made."""
+_WORDS_OF_OTHER: Final = 8
+_LINE_CHARS: Final = 16
+_CUT_CHARS: Final = 6
+_STATUS_LINE = re.compile(
+    r"""(?m)^[ \t]*(?:"\$status"|'\$status'|\$?status)[ \t]*:[ \t]*(?P<quote>["']?)"""
+    r"""(?P<value>[^\n"']*?)(?P=quote)[ \t]*\r?$"""
+)
+_WRAPPED = re.compile(
+    r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}+(?:\r?\n|(?:\\r)?\\n)[ \t]*[A-Za-z0-9+/]"
+)
+_BREAK = re.compile(r"(?<=[A-Za-z0-9+/])(?:\r?\n|(?:\\r)?\\n)[ \t]*(?=[A-Za-z0-9+/=])")
+_ANY_BREAK: Final = r"(?:(?:\r?\n|(?:\\r)?\\n)[ \t]*)?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """A value that must not be recorded, and the name that may stand for it."""
+
+    name: str
+    value: str = field(repr=False)
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether a variable is named as those are that hold secrets."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def collect_secrets(
+    variables: Mapping[str, str], *, names: Collection[str] | None = None
+) -> tuple[Secret, ...]:
+    """Give the secrets among variables: long values that are no ordinary text.
+
+    Args:
+        variables: Names and values.
+        names: Take only these, and those named like a secret; ``None``: all.
+    """
+    return tuple(
+        secret
+        for name, value in variables.items()
+        if names is None or name in names or is_secret_name(name)
+        for secret in _secrets_of(name, value, names)
+    )
+
+
+def _secrets_of(
+    name: str, value: str, names: Collection[str] | None
+) -> Iterator[Secret]:
+    is_named = is_secret_name(name) or (names is not None and name in names)
+    words = _WORDS_OF_SECRET if is_named else _WORDS_OF_OTHER
+    label = _NAME_CHARS.sub("-", name)
+    for text in (value.strip(), *_parts_of(value.strip())):
+        if len(text) >= LEAST_CHARS and not _is_plain(text, words):
+            yield Secret(name=label, value=text)
+
+
+def _parts_of(value: str) -> Iterator[str]:
+    """Give what may stand alone: a URL's password, lines, a key file's fields."""
+    if _URL.fullmatch(value):
+        yield from filter(None, [_password_of(value)])
+    if "\n" in value:
+        lines = (line.strip() for line in value.splitlines())
+        yield from (
+            line
+            for line in lines
+            if len(line) >= _LINE_CHARS and not line.startswith("-----")
+        )
+    if value.startswith("{"):
+        try:
+            fields = json.loads(value)
+        except (ValueError, RecursionError):
+            return
+        for key, item in fields.items() if isinstance(fields, dict) else ():
+            if isinstance(item, str) and is_secret_name(key):
+                yield item
+
+
+def _password_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).password
+    except ValueError:
+        return None
+
+
+def _is_plain(text: str, words: int) -> bool:
+    """Tell whether a value is a number, a path, an address or a few words."""
+    if _NUMBER.fullmatch(text):
+        return True
+    if _URL.fullmatch(text):
+        return _password_of(text) is None
+    if _ABSOLUTE.match(text):
+        return not any(map(_is_random, re.split(r"[/\\:;,]", text)))
+    parts = [part for part in _BETWEEN.split(text) if part]
+    if "/" not in text and len(parts) > words:
+        return False
+    return all(map(_is_word, parts))
+
+
+def _is_word(part: str) -> bool:
+    return _PART.fullmatch(part) is not None and not _CONSONANTS.search(part)
+
+
+def _is_random(part: str) -> bool:
+    kinds = (str.islower, str.isupper, str.isdigit)
+    return len(part) >= _RANDOM_CHARS and all(any(map(is_, part)) for is_ in kinds)
+
+
+class Masker:
+    """Replaces known values in text. Nothing is prepared before it is first asked.
+
+    Of values within one another the longest goes first; a value under two
+    names has the first.
+    """
+
+    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+        self._secrets = tuple(secrets)
+        self._needles: dict[str, str] | None = None
+        self._encoded: frozenset[str] = frozenset()
+
+    def mask(self, text: str, found: set[str] | None = None) -> str:
+        """Give a text without the values.
+
+        Args:
+            found: Told the names of those that stood in it.
+        """
+        if not self._secrets:
+            return text
+        # Asking for each is many times faster than one expression of all: a
+        # search for a long word skips most of the text.
+        needles = self._prepare()
+        present = [re.escape(needle) for needle in needles if needle in text]
+        present += self._find_wrapped(text)
+        if not present:
+            return text
+        return re.sub("|".join(present), lambda match: self._name(match, found), text)
+
+    def _name(self, match: re.Match[str], found: set[str] | None) -> str:
+        needles = self._prepare()
+        text = match[0]
+        name = needles.get(text) or needles[_BREAK.sub("", text)]
+        if found is not None:
+            found.add(name)
+        return f"[redacted:{name}]"
+
+    def _find_wrapped(self, text: str) -> list[str]:
+        """Find encoded values that a line break of their encoding cuts in two."""
+        if not _WRAPPED.search(text):
+            return []
+        whole = _BREAK.sub("", text)
+        broken = [n for n in self._encoded if n in whole and n not in text]
+        return [_ANY_BREAK.join(map(re.escape, needle)) for needle in broken]
+
+    def mask_value(self, value: Json, found: set[str] | None = None) -> Json:
+        """Give a JSON value whose strings are masked; keys and hashes stay."""
+        if not self._secrets:
+            return value
+        if isinstance(value, str):
+            return value if is_hash(value) else self.mask(value, found)
+        if isinstance(value, Mapping):
+            return {
+                key: item if key == "$status" else self.mask_value(item, found)
+                for key, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [self.mask_value(item, found) for item in value]
+        return value
+
+    def mask_reply(
+        self, text: str, found: set[str], *, statuses: AbstractSet[str] = frozenset()
+    ) -> str:
+        """Mask a reply, but not the lines that report one of the statuses."""
+        masked, start = [], 0
+        for match in _STATUS_LINE.finditer(text) if self._secrets else ():
+            if match["value"] in statuses:
+                masked += [self.mask(text[start : match.start()], found), match[0]]
+                start = match.end()
+        return "".join([*masked, self.mask(text[start:], found)])
+
+    def mask_cut(self, text: str, found: set[str] | None = None) -> str:
+        """Mask a text that was shortened: of a value only an end may be left."""
+        text = self.mask(text, found)
+        if CUT not in text or not self._secrets:
+            return text
+        pieces = text.split(CUT)
+        needles = self._prepare()
+        for index in range(len(pieces) - 1):
+            pieces[index] = _without_start(pieces[index], needles, found)
+            pieces[index + 1] = _without_end(pieces[index + 1], needles, found)
+        return CUT.join(pieces)
+
+    def _prepare(self) -> dict[str, str]:
+        if self._needles is None:
+            needles: dict[str, str] = {}
+            encoded: set[str] = set()
+            for secret in self._secrets:
+                bits = tuple(_encoded_forms(secret.value))
+                encoded.update(bits)
+                for form in (*_plain_forms(secret.value), *bits):
+                    needles.setdefault(form, secret.name)
+            longest = sorted(needles, key=lambda needle: -len(needle))
+            self._needles = {needle: needles[needle] for needle in longest}
+            self._encoded = frozenset(encoded)
+        return self._needles
+
+
+NO_MASK: Final = Masker()
+"""Knows no secret."""
+
+
+def _plain_forms(value: str) -> Iterator[str]:
+    yield value
+    yield value.replace("'", "''")
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield once.replace("/", "\\/")
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+    for safe in ("", "/"):
+        yield from _either_case(quote(value, safe=safe, errors="surrogateescape"))
+    yield from _either_case(quote_plus(value, errors="surrogateescape"))
+
+
+def _either_case(text: str) -> Iterator[str]:
+    yield text
+    yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)
+
+
+def _encoded_forms(value: str) -> Iterator[str]:
+    """Give what base64 makes of a value wherever in a text it begins.
+
+    Characters that also hold bits of what stands before or behind are left out.
+    """
+    data = value.encode("utf-8", "surrogateescape")
+    for offset in range(3):
+        text = b64encode(bytes(offset) + data).decode().rstrip("=")
+        first, last = -(-8 * offset // 6), 8 * (offset + len(data)) // 6
+        core = text[first:last]
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+
+
+def _without_start(
+    piece: str, needles: Mapping[str, str], found: set[str] | None
+) -> str:
+    for needle, name in needles.items():
+        for length in range(len(needle) - 1, _CUT_CHARS - 1, -1):
+            if piece.endswith(needle[:length]):
+                _note(found, name)
+                return f"{piece[:-length]}[redacted:{name}]"
+    return piece
+
+
+def _without_end(piece: str, needles: Mapping[str, str], found: set[str] | None) -> str:
+    for needle, name in needles.items():
+        for length in range(len(needle) - 1, _CUT_CHARS - 1, -1):
+            if piece.startswith(needle[-length:]):
+                _note(found, name)
+                return f"[redacted:{name}]{piece[length:]}"
+    return piece
+
+
+def _note(found: set[str] | None, name: str) -> None:
+    if found is not None:
+        found.add(name)
+
+
+def mask_warnings(names: Iterable[str]) -> tuple[str, ...]:
+    """Say on a step which values were masked in it."""
+    return tuple(
+        f"the value of {name} was replaced by [redacted:{name}]"
+        for name in sorted(names)
+    )
