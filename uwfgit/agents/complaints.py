@@ -42,6 +42,9 @@ def explain_start(command: str, exc: OSError | ValueError) -> str:
         return f"cannot start '{command}': an argument or a variable holds a NUL"
     if exc.errno == errno.ENOEXEC:
         return f"cannot start '{command}': not a program, and without a #! line"
+    if exc.errno == errno.ENOENT:
+        # The file itself was there a moment ago.
+        return f"cannot start '{command}': its #! line names no program"
     if exc.errno == errno.E2BIG:
         return f"cannot start '{command}': its arguments or variables are too long"
     return f"cannot start '{command}': {exc.strerror}"

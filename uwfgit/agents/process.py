@@ -24,10 +24,9 @@ from uwfgit.agents.complaints import (
     explain_start,
     one_line,
 )
+from uwfgit.agents.lines import Lines
 
 MAX_STDOUT_BYTES: Final = 64 * 1024 * 1024
-MAX_LINE_BYTES: Final = 8 * 1024 * 1024
-"""What a listener is given of one line; the text itself is kept whole."""
 STDERR_TAIL_BYTES: Final = 1024 * 1024
 STDERR_SHOWN_CHARS: Final = 500
 STOP_SECONDS: Final = 5.0
@@ -90,7 +89,7 @@ def run_process(
             exit_code=None, stdout="", stderr_tail="", failure=process, warnings=()
         )
     child = _Child(
-        name=Path(argv[0]).name, process=process, lines=_Lines(on_line=on_line)
+        name=Path(argv[0]).name, process=process, lines=Lines(on_line=on_line)
     )
     mark = f"{MARK}={environment[MARK]}" if environment.get(MARK) else None
     try:
@@ -101,7 +100,7 @@ def run_process(
             phase="interrupted", message=f"'{child.name}' was interrupted"
         )
     except BaseException:
-        child.lines = _Lines(on_line=None)
+        child.lines = Lines(on_line=None)
         _stop(child, mark)
         child.close()
         raise
@@ -133,45 +132,12 @@ def _spawn(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Lines:
-    """Cuts a stream into lines for a listener."""
-
-    on_line: Callable[[str], None] | None
-    is_cut: bool = False
-    _pending: bytearray = field(default_factory=bytearray)
-
-    def feed(self, chunk: bytes) -> None:
-        if self.on_line is None:
-            return
-        *ends, rest = chunk.split(b"\n")
-        for part in ends:
-            self._grow(part)
-            self._tell()
-        self._grow(rest)
-
-    def finish(self) -> None:
-        if self._pending:
-            self._tell()
-
-    def _grow(self, part: bytes) -> None:
-        room = MAX_LINE_BYTES - len(self._pending)
-        self.is_cut = self.is_cut or len(part) > room
-        self._pending += part[:room]
-
-    def _tell(self) -> None:
-        line = self._pending.decode(errors="replace").removesuffix("\r")
-        self._pending.clear()
-        if self.on_line is not None:
-            self.on_line(line)
-
-
-@dataclass(slots=True, kw_only=True)
 class _Child:
     """A running child and what it has said; ``pump`` is its only reader and writer."""
 
     name: str
     process: subprocess.Popen[bytes]
-    lines: _Lines
+    lines: Lines
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     heard_at: float = field(default_factory=time.monotonic)

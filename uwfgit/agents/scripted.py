@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn, Usage
@@ -75,7 +76,7 @@ def _failure(script: Script, message: str) -> Failure:
 
 
 def read_script(path: Path) -> Script:
-    """Read a script file.
+    """Read a script file; what it holds is parsed once, until it changes.
 
     Raises:
         ConfigError: It cannot be read, or does not have a script's shape.
@@ -87,6 +88,12 @@ def read_script(path: Path) -> Script:
         raise ConfigError(
             f"cannot read the script: {exc.strerror}", source=path
         ) from exc
+    return _parse_script(path, data)
+
+
+@lru_cache(maxsize=8)
+def _parse_script(path: Path, data: bytes) -> Script:
+    # A long run asks for its agent at every step; parsing costs more than a step.
     value = parse_yaml(data, file=str(path)).value
     if not isinstance(value, dict):
         raise _misshapen(path, None, "must be a mapping with `replies` or `steps`")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.agents.children import ENVIRONMENT, make_request
+from uwfgit.agents.base import AgentReply, Failure, Turn
+from uwfgit.agents.stdio import StdioAgent
+
+
+def make_agent(code: str, *, timeout: float | None = None, **env: str) -> StdioAgent:
+    return StdioAgent(
+        label="coder",
+        argv=(sys.executable, "-c", code),
+        env=env,
+        timeout_seconds=timeout,
+    )
+
+
+def test_the_reply_is_all_the_command_prints(tmp_path: Path) -> None:
+    agent = make_agent("import sys; print('You said: ' + sys.stdin.read())")
+
+    reply = agent.run(make_request(cwd=tmp_path, prompt="Go."))
+
+    text = "You said: Go.\n"
+    turn = Turn(index=0, role="assistant", content=text, at_ms=1_700_000_000_000)
+    assert reply == AgentReply(text=text, turns=(turn,), exit_code=0)
+
+
+def test_a_good_end_without_a_word_is_a_failure(tmp_path: Path) -> None:
+    reply = make_agent("print()").run(make_request(cwd=tmp_path))
+
+    assert reply.failure == Failure(phase="agent", message="the agent said nothing")
+
+
+def test_what_a_silent_command_wrote_on_stderr_is_in_the_failure(
+    tmp_path: Path,
+) -> None:
+    agent = make_agent("import sys; sys.stderr.write('not logged in\\n')")
+
+    reply = agent.run(make_request(cwd=tmp_path))
+
+    assert reply.failure is not None
+    assert reply.failure.message == "the agent said nothing: not logged in"
+
+
+def test_a_crash_keeps_what_was_said(tmp_path: Path) -> None:
+    agent = make_agent("import sys; print('half', flush=True); sys.exit(7)")
+
+    reply = agent.run(make_request(cwd=tmp_path))
+
+    assert (reply.text, reply.exit_code) == ("half\n", 7)
+    assert reply.failure is not None
+
+
+def test_the_agents_variables_win_but_for_those_of_uwf(tmp_path: Path) -> None:
+    agent = make_agent(
+        "import os; print(os.environ['MODE'], os.environ['UWF_ROLE'])",
+        MODE="mine",
+        UWF_ROLE="mine",
+    )
+    environment = {**ENVIRONMENT, "MODE": "given", "UWF_ROLE": "developer"}
+
+    reply = agent.run(make_request(cwd=tmp_path, environment=environment))
+
+    assert reply.text == "mine developer\n"
+
+
+def test_the_agents_path_stands_behind_this_uwf(tmp_path: Path) -> None:
+    agent = make_agent("import os; print(os.environ['PATH'])", PATH="/opt/agent/bin")
+    environment = {"PATH": "/venv/bin:/usr/bin"}
+
+    reply = agent.run(make_request(cwd=tmp_path, environment=environment))
+
+    assert reply.text == "/venv/bin:/opt/agent/bin\n"
+
+
+def test_an_agents_timeout_allows_a_longer_silence(tmp_path: Path) -> None:
+    agent = make_agent("import time; time.sleep(.4); print('done')", timeout=20)
+
+    reply = agent.run(make_request(cwd=tmp_path, idle=0.1))
+
+    assert (reply.text, reply.failure) == ("done\n", None)
+
+
+@pytest.mark.parametrize(
+    ("own", "wall"),
+    [pytest.param(0.3, 20.0, id="its-own"), pytest.param(20.0, 0.3, id="the-general")],
+)
+def test_the_nearer_limit_ends_a_run(own: float, wall: float, tmp_path: Path) -> None:
+    agent = make_agent(
+        "import time\nwhile True: print('.', flush=True); time.sleep(.02)", timeout=own
+    )
+
+    reply = agent.run(make_request(cwd=tmp_path, wall=wall))
+
+    assert reply.failure is not None
+    assert reply.failure.phase == "timeout"

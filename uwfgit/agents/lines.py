@@ -1,0 +1,48 @@
+"""Lines of a stream of bytes, for a listener; the only place that cuts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_LINE_BYTES: Final = 8 * 1024 * 1024
+"""What a listener is given of one line; the text itself is kept whole."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Lines:
+    """Tells a listener each line, without its end, as soon as it is whole.
+
+    A line beyond the bound is told cut, and ``is_cut`` says that it happened.
+    """
+
+    on_line: Callable[[str], None] | None
+    is_cut: bool = False
+    _pending: bytearray = field(default_factory=bytearray)
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes, wherever they were cut."""
+        if self.on_line is None:
+            return
+        *ends, rest = chunk.split(b"\n")
+        for part in ends:
+            self._grow(part)
+            self._tell()
+        self._grow(rest)
+
+    def finish(self) -> None:
+        """Tell the last line, if it had no end."""
+        if self._pending:
+            self._tell()
+
+    def _grow(self, part: bytes) -> None:
+        room = MAX_LINE_BYTES - len(self._pending)
+        self.is_cut = self.is_cut or len(part) > room
+        self._pending += part[:room]
+
+    def _tell(self) -> None:
+        line = self._pending.decode(errors="replace").removesuffix("\r")
+        self._pending.clear()
+        if self.on_line is not None:
+            self.on_line(line)
