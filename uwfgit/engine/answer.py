@@ -6,11 +6,13 @@ The only place that knows what an adapter's node must agree with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uwfgit.agents.base import Failure
+from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
 from uwfgit.engine.ask import Talk
-from uwfgit.errors import UwfError
+from uwfgit.engine.recorded import Recorder, mask_output
+from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash
 from uwfgit.model.builtin import find_builtin_schema
 from uwfgit.model.ledger import Ledger, find_kept
@@ -22,7 +24,7 @@ from uwfgit.model.node import (
     Node,
 )
 from uwfgit.model.record import Record, read_node
-from uwfgit.model.schema import validate_value
+from uwfgit.model.schema import validate_node, validate_value
 from uwfgit.model.usage import Usage, usage_from_payload
 from uwfgit.model.workflow import Role
 from uwfgit.store.canonical import Json, format_path
@@ -80,7 +82,17 @@ def find_answer(
         return Failure(phase="agent", message=f"adapter's node: {exc.message}")
     if isinstance(answer, Failure):
         return answer
-    return _checked(answer, output_type, role, is_link)
+    return _checked(_masked(answer, talk.recorder), output_type, role, is_link)
+
+
+def _masked(answer: Answer, recorder: Recorder) -> Answer:
+    """Mask what an adapter stored by itself; the step gets nodes of its own."""
+    return replace(
+        answer,
+        output=mask_output(recorder, answer.output),
+        body=recorder.text(answer.body),
+        detail=answer.detail and recorder.detail(answer.detail),
+    )
 
 
 def _from_node(
@@ -110,6 +122,8 @@ def _from_step(ledger: Ledger, record: Record, step: Node) -> Answer | Failure:
         return _failure(f"step {step.hash} has no output node")
     if detail is None or detail.type != DETAIL_TYPE:
         return _failure(f"step {step.hash} has no detail node")
+    if step.payload["completedAtMs"] >= MAX_TIME * 1000:
+        return _failure(f"step {step.hash} is of a time no commit can have")
     return Answer(
         output=output.payload,
         output_type=output.type,
@@ -133,6 +147,8 @@ def _checked(
             f"allowed are {output_type} (the role's), suspend and error"
         )
     suspended = answer.output_type == SUSPEND_TYPE
+    if answer.output.get(STATUS) == SUSPEND and not suspended:
+        return _failure(f"an output with {SUSPEND} has the type suspend")
     schema: Json = find_builtin_schema(SUSPEND_TYPE) if suspended else role.schema
     found = validate_value(schema, answer.output, is_link=is_link)
     if found:
@@ -145,11 +161,21 @@ def _checked(
 
 
 def _find(ledger: Ledger, record: Record, wanted: Hash) -> Node | None:
+    """Find a node of keep or of the thread; one that does not fit its type is corrupt.
+
+    Raises:
+        CorruptError: It is damaged, or plain git put it past every check.
+    """
     # Keep's tree first, by name: the lookup may not be writable.
     kept = find_kept(ledger, wanted)
-    if kept is not None:
-        return read_node(ledger.store, wanted, *kept)
-    return record.node(wanted) if wanted in record.places else None
+    if kept is None:
+        return record.node(wanted) if wanted in record.places else None
+    node = read_node(ledger.store, wanted, *kept)
+    schema = find_builtin_schema(node.type)
+    found = validate_node(node, schema) if schema is not None else ()
+    if found:
+        raise CorruptError(f"{wanted} does not fit its type: {found[0].message}")
+    return node
 
 
 def _failure(message: str) -> Failure:

@@ -20,6 +20,7 @@ from uwfgit.engine.extract import (
     correction_without_session,
     extract_reply,
 )
+from uwfgit.engine.recorded import Recorder
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
 from uwfgit.model.workflow import Role
@@ -31,10 +32,12 @@ class Talk:
 
     ``result`` is what extract understood, ``failure`` why there is none;
     ``node`` is the hash an adapter printed, with which both are ``None``.
-    ``prompt`` is the assembled one, without corrections.
+    ``prompt`` is the assembled one, without corrections; ``recorder`` makes of what
+    is said what may be recorded of it.
     """
 
     prompt: str
+    recorder: Recorder = field(default_factory=Recorder)
     replies: list[AgentReply] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     usage: Usage | None = None
@@ -58,7 +61,7 @@ class Talk:
         found = [text for reply in self.replies for text in reply.warnings]
         if self.result is not None:
             found += self.result.warnings
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys((*found, *self.recorder.warnings)))
 
 
 def talk_to(
@@ -69,29 +72,58 @@ def talk_to(
     listed: bool,
     corrections: int,
     is_link: Callable[[str], bool],
+    recorder: Recorder | None = None,
 ) -> Talk:
-    """Ask an agent until its answer holds, at most ``corrections`` times more."""
-    talk = Talk(prompt=request.prompt)
+    """Ask an agent until its answer holds, at most ``corrections`` times more.
+
+    Ctrl-C, at any moment, is a failure like another.
+    """
+    talk = Talk(prompt=request.prompt, recorder=recorder or Recorder())
+    try:
+        _talk(talk, agent, request, role, listed, corrections, is_link)
+    except KeyboardInterrupt:
+        _interrupt(talk)
+    return talk
+
+
+def _talk(
+    talk: Talk,
+    agent: Agent,
+    request: AgentRequest,
+    role: Role,
+    listed: bool,  # noqa: FBT001 - handed on by the one caller
+    corrections: int,
+    is_link: Callable[[str], bool],
+) -> None:
     while True:
         _hear(talk, agent.run(request), request)
         if talk.failure is not None or talk.node is not None:
-            return talk
+            return
         found = extract_reply(
             talk.last.text, schema=role.schema, listed=listed, is_link=is_link
         )
         if isinstance(found, Extraction):
             talk.result = found
-            return talk
+            return
         if request.correction >= corrections:
             talk.failure = Failure(phase="extract", message=_summary(found))
-            return talk
+            return
         request = _correction(agent, request, talk, found, role=role, listed=listed)
+
+
+def _interrupt(talk: Talk) -> None:
+    talk.failure = Failure(phase="interrupted", message="the agent was interrupted")
+    talk.result = talk.node = None
+    if not talk.replies:
+        talk.replies.append(AgentReply(text="", failure=talk.failure))
 
 
 def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> None:
     at_ms = request.now_ms()
+    reply = talk.recorder.reply(reply)
     if request.correction:
-        _add_turn(talk, Turn(index=0, role="user", content=request.prompt, at_ms=at_ms))
+        prompt = talk.recorder.text(request.prompt)
+        _add_turn(talk, Turn(index=0, role="user", content=prompt, at_ms=at_ms))
     turns = reply.turns
     if not turns and reply.text:
         turns = (Turn(index=0, role="assistant", content=reply.text, at_ms=at_ms),)

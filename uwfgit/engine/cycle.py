@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -13,20 +14,24 @@ from uwfgit.engine.answer import Answer, find_answer
 from uwfgit.engine.ask import Talk, talk_to
 from uwfgit.engine.plan import is_routing_error, outcome_of
 from uwfgit.engine.run import Cycle, Engine, Run
-from uwfgit.errors import InvalidError
+from uwfgit.engine.slots import hold_slot
+from uwfgit.errors import ConflictError, InvalidError, RefConflictError, StoreError
 from uwfgit.ids import Hash
 from uwfgit.model.append import append_attempt, append_step
-from uwfgit.model.draft import StepDraft
+from uwfgit.model.draft import Place, StepDraft, step_nodes
 from uwfgit.model.events import STEP_EVENTS, iter_events
 from uwfgit.model.node import ERROR_TYPE, STEP_TYPE
-from uwfgit.model.record import Record
+from uwfgit.model.record import Record, Step, step_from_payload
 from uwfgit.store.guard import changed_files, fingerprint
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.private import write_private
 from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import git_errors
 
 EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_WAITING: Final = 3
+EXIT_HELD: Final = 4
 EXIT_AGENT: Final = 5
 EXIT_INTERRUPTED: Final = 130
 _ERROR_CHARS = 4_000
@@ -52,31 +57,60 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
 
     Raises:
         StateError: The working directory is missing.
+        RoutingFailedError: The workflow lacks the role.
         ConfigError: No agent is configured, or not rightly.
-        RefConflictError: The branch moved while the result was written.
+        StoreError: The prompt cannot be written for the agent.
     """
     run = Run.prepare(engine, record, cycle)
-    guard = fingerprint(engine.ledger.store)
+    engine.on_ready()
+    with hold_slot(engine):
+        return _run(run.begin())
+
+
+def _run(run: Run) -> CycleEnd:
+    store, tip = run.engine.ledger.store, run.record.tip.commit
+    guard = fingerprint(store)
     talk = talk_to(
         run.agent,
         run.request(),
         role=run.role,
         listed=run.listed,
-        corrections=engine.settings.limits.corrections,
+        corrections=run.engine.settings.limits.corrections,
         is_link=run.is_link,
+        recorder=run.recorder,
     )
+    tampered = changed_files(guard, fingerprint(store))
+    try:
+        end = _keep(run, talk)
+    except KeyboardInterrupt:
+        # What the agent said must not be lost to a moment's impatience.
+        if find_ref(store, thread_ref(run.thread)) != tip:
+            raise
+        end = _keep(run, talk)
+    return _tampered(end, tampered) if tampered else end
+
+
+def _keep(run: Run, talk: Talk) -> CycleEnd:
+    """Record what was said; where that cannot be, keep it beside the store."""
     run.prompt_file.unlink(missing_ok=True)
-    tampered = changed_files(guard, fingerprint(engine.ledger.store))
-    if find_ref(engine.ledger.store, thread_ref(run.thread)) != record.tip.commit:
-        return _keep_aside(run, talk)
-    end = _record_answer(run, talk)
-    if tampered:
-        return _tampered(end, tampered)
-    return end
+    try:
+        tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
+        if tip == run.record.tip.commit:
+            return _record_answer(run, talk)
+    except RefConflictError as exc:
+        return _keep_aside(run, talk, exc.message, EXIT_AGENT)
+    except ConflictError as exc:
+        return _keep_aside(run, talk, exc.message, EXIT_HELD)
+    except StoreError as exc:
+        return _keep_aside(run, talk, exc.message, EXIT_FAILED)
+    error = "the thread's branch moved while the agent worked"
+    return _keep_aside(run, talk, error, EXIT_AGENT)
 
 
 def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
     message = f"the agent changed the store's own files: {', '.join(files)}"
+    if end.error is not None:
+        message = f"{message}; {end.error}"
     return CycleEnd(
         number=end.number,
         role=end.role,
@@ -87,27 +121,36 @@ def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
     )
 
 
-def _keep_aside(run: Run, talk: Talk) -> CycleEnd:
-    """Keep a reply that cannot be recorded: someone moved the thread's branch."""
-    path = _write_live(run, talk)
-    return _end(
-        run,
-        None,
-        status=None,
-        error=f"the thread's branch moved while the agent worked; "
-        f"nothing was recorded, its reply is in {path}",
-        exit_code=EXIT_AGENT,
-    )
+def _keep_aside(run: Run, talk: Talk, error: str, exit_code: int) -> CycleEnd:
+    """Keep a reply that cannot be recorded."""
+    try:
+        where = f"its reply is in {_write_live(run, talk)}"
+    except StoreError as exc:
+        where = exc.message
+    error = f"{error}; nothing was recorded, {where}"
+    return _end(run, None, status=None, error=error, exit_code=exit_code)
 
 
 def _write_live(run: Run, talk: Talk) -> Path:
-    """Write what was said beside the store, where no event could hold it."""
-    path = run.prompt_file.with_name(f"{run.thread}.jsonl")
+    """Write what was said beside the store, where no event could hold it.
+
+    Raises:
+        StoreError: That cannot be written either, nor a file in the user's home.
+    """
     lines = [
         json.dumps({"role": turn.role, "content": turn.content, "atMs": turn.at_ms})
         for turn in talk.turns
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = "\n".join(lines) + "\n"
+    path = run.prompt_file.with_name(f"{run.thread}.jsonl")
+    try:
+        write_private(path, text)
+    except OSError:
+        # The store's disk is full or read-only; the user's need not be.
+        path = run.engine.home / path.parent.name / path.name
+        with git_errors("cannot keep its reply"):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, text)
     return path
 
 
@@ -146,6 +189,8 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
         draft.body,
         task=record.start.prompt,
         thread=record.tip.thread,
+        start=record.start,
+        newest_first=_chain_with(run, draft),
     )
     try:
         tip = append_step(
@@ -170,6 +215,15 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
         )
     code = EXIT_WAITING if tip.state.status == "suspended" else EXIT_DONE
     return _end(run, tip.state.head, status=status, error=None, exit_code=code)
+
+
+def _chain_with(run: Run, draft: StepDraft) -> Iterator[Step]:
+    """Give the steps as they will be with this one, newest first."""
+    is_poke = run.cycle.event == "poke"
+    place = Place.of(run.record, draft, replaces=is_poke)
+    output, _, node = step_nodes(run.record, draft, place)
+    yield step_from_payload(node.hash, place.number, node.payload, output.payload)
+    yield from islice(run.record.iter_steps(), 1 if is_poke else 0, None)
 
 
 def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,18 +11,29 @@ from uwfgit.constants import END
 from uwfgit.engine.cycle import (
     EXIT_DONE,
     EXIT_FAILED,
+    EXIT_HELD,
+    EXIT_INTERRUPTED,
     EXIT_WAITING,
     CycleEnd,
     run_cycle,
 )
+from uwfgit.engine.hold import hold_thread, take_pause, thread_lock_path
 from uwfgit.engine.moderator import Routed, RoutingError
-from uwfgit.engine.plan import base_prompt, is_routing_error
+from uwfgit.engine.plan import base_prompt
+from uwfgit.engine.report import (
+    RunReport,
+    StepReport,
+    make_run_report,
+    make_step_report,
+    steps_since,
+    with_problem,
+)
 from uwfgit.engine.run import Cycle, Engine
-from uwfgit.errors import RoutingFailedError, StateError
-from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.errors import ConflictError, RoutingFailedError, StateError, UwfError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.events import iter_events
 from uwfgit.model.record import Record, load_tip, open_record
-from uwfgit.store.locks import lock
+from uwfgit.model.sharing import require_undiverged
 
 __all__ = [
     "Engine",
@@ -35,58 +45,6 @@ __all__ = [
     "resume_thread",
     "thread_lock_path",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
-    """What one cycle did and where it left the thread.
-
-    ``hash`` is the recorded step, or the failed attempt; ``status`` is the
-    ``$status``, ``thread_status`` the thread's.
-    """
-
-    number: int
-    hash: Hash | None
-    role: str
-    status: str | None
-    thread_status: str
-    head: Hash
-    current_role: str | None
-    done: bool
-    suspended_role: str | None
-    suspend_message: str | None
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
-    """What a command that runs steps did; ``problem`` says why it stopped early."""
-
-    thread: ThreadId
-    workflow_hash: Hash
-    status: str
-    done: bool
-    steps: tuple[StepReport, ...]
-    exit_code: int
-    problem: str | None = None
-    hint: str | None = None
-
-
-def thread_lock_path(ledger: Ledger, thread: ThreadId) -> Path:
-    """Give the file whose lock a running thread holds."""
-    return ledger.store.state_dir / "locks" / thread
-
-
-@contextmanager
-def hold_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Iterator[None]:
-    """Hold a thread for the length of the block.
-
-    Raises:
-        LockedError: Someone else holds it; names the holder.
-    """
-    path = thread_lock_path(ledger, thread)
-    with lock(path, command=command, what=f"thread {thread}"):
-        yield
 
 
 def exec_thread(
@@ -109,26 +67,68 @@ def exec_thread(
         on_step: Told of each cycle as it ends.
 
     Raises:
-        StateError: The thread was cancelled.
+        StateError: The thread was cancelled, or has diverged.
+        UntrustedError: Others made it, and the user has not agreed to run it.
         LockedError: Someone else runs it.
     """
-    with hold_thread(engine.ledger, thread, command=engine.command):
+    with hold_thread(engine.ledger, thread, command=engine.command) as held:
         record = _open(engine, thread)
-        if record.tip.state.status == "cancelled":
-            raise StateError(
-                f"thread {thread} is cancelled",
-                hint=f"go on in a fork: uwf thread fork {thread}",
-            )
+        _require_runnable(record)
         limit = engine.settings.limits.max_steps if count is None else count
+        state, ground = record.tip.state, None
+        if state.status == "idle":
+            role = state.current_role or ""
+            ground = engine.admit(record, role, agent, cwd)
         ends: list[CycleEnd] = []
         reports: list[StepReport] = []
-        while record.tip.state.status == "idle" and len(ends) < limit:
-            cycle = Cycle(event="step", routed=_route(record), agent=agent, cwd=cwd)
-            ends.append(run_cycle(engine, record, cycle))
-            reports.append(_tell(record, ends[-1], on_step))
-            if ends[-1].exit_code:
-                break
-        return _exec_report(record, ends, reports, limited=count is None)
+        began, is_paused = record.tip.commit, False
+        try:
+            while record.tip.state.status == "idle" and len(ends) < limit:
+                cycle = Cycle(
+                    event="step",
+                    routed=_route(record),
+                    agent=agent,
+                    cwd=cwd,
+                    ground=ground,
+                )
+                ends.append(_run_next(engine, record, cycle, is_first=not ends))
+                reports.append(_tell(record, ends[-1], on_step))
+                is_paused = take_pause(engine.ledger, thread, held)
+                if ends[-1].exit_code or is_paused:
+                    break
+        except KeyboardInterrupt:
+            return _interrupted(engine, thread, began)
+        is_limited = count is None and not is_paused
+        return _exec_report(record, ends, reports, limited=is_limited)
+
+
+def _run_next(
+    engine: Engine, record: Record, cycle: Cycle, *, is_first: bool
+) -> CycleEnd:
+    try:
+        return run_cycle(engine, record, cycle)
+    except UwfError as exc:
+        if is_first:
+            raise
+        # What ran before it is reported all the same.
+        return CycleEnd(
+            number=record.tip.state.steps + 1,
+            role=cycle.routed.role,
+            step=None,
+            status=None,
+            error=f"{exc.message} ({exc.hint})" if exc.hint else exc.message,
+            exit_code=EXIT_HELD if isinstance(exc, ConflictError) else EXIT_FAILED,
+        )
+
+
+def _require_runnable(record: Record) -> None:
+    thread = record.tip.thread
+    if record.tip.state.status == "cancelled":
+        raise StateError(
+            f"thread {thread} is cancelled",
+            hint=f"go on in a fork: uwf thread fork {thread}",
+        )
+    require_undiverged(record.store, thread, record.tip.commit)
 
 
 def _exec_report(
@@ -139,7 +139,7 @@ def _exec_report(
     if not ends and state.status == "suspended":
         return _waiting(record, report)
     if limited and ends and not ends[-1].exit_code and state.status == "idle":
-        return _with_problem(
+        return with_problem(
             report,
             EXIT_FAILED,
             f"stopped after {len(ends)} steps (limits.maxSteps)",
@@ -166,11 +166,36 @@ def resume_thread(
     with hold_thread(engine.ledger, thread, command=engine.command):
         record = _open(engine, thread)
         _check_resumable(record)
-        cycle = Cycle(
-            event="resume", routed=_route(record), agent=agent, cwd=cwd, note=note
+        routed = _route(record)
+        ground = engine.admit(record, routed.role, agent, cwd)
+        cycle = _with_note(
+            engine,
+            Cycle(event="resume", routed=routed, agent=agent, cwd=cwd, ground=ground),
+            note,
         )
+        return _run_one(engine, record, cycle, on_step)
+
+
+def _run_one(
+    engine: Engine,
+    record: Record,
+    cycle: Cycle,
+    on_step: Callable[[StepReport], None] | None,
+) -> RunReport:
+    began = record.tip.commit
+    try:
         end = run_cycle(engine, record, cycle)
         return _report(record, [end], [_tell(record, end, on_step)])
+    except KeyboardInterrupt:
+        return _interrupted(engine, record.tip.thread, began)
+
+
+def _with_note(engine: Engine, cycle: Cycle, note: str | None) -> Cycle:
+    if note is None:
+        return cycle
+    found: set[str] = set()
+    note = engine.masker.mask(note, found)
+    return replace(cycle, note=note, masked=tuple(found))
 
 
 def _check_resumable(record: Record) -> None:
@@ -181,12 +206,9 @@ def _check_resumable(record: Record) -> None:
             f"thread {thread} is idle, there is nothing to resume",
             hint=f"run its next step: uwf thread exec {thread}",
         )
-    if state.status == "cancelled":
-        raise StateError(
-            f"thread {thread} is cancelled",
-            hint=f"go on in a fork: uwf thread fork {thread}",
-        )
-    if is_routing_error(state.suspend_message):
+    _require_runnable(record)
+    # Not told by the message: a person's answer may be due to one that reads alike.
+    if state.status == "suspended" and isinstance(_base(record), RoutingError):
         raise StateError(
             f"thread {thread} has no next role ({state.suspend_message})",
             hint=f"have the step done again: uwf thread poke {thread} -p TEXT; "
@@ -213,15 +235,12 @@ def poke_thread(
     with hold_thread(engine.ledger, thread, command=engine.command):
         record = _open(engine, thread)
         state = record.tip.state
-        if state.status == "cancelled":
-            raise StateError(
-                f"thread {thread} is cancelled",
-                hint=f"go on in a fork: uwf thread fork {thread}",
-            )
+        _require_runnable(record)
         if not state.steps:
+            command = "resume" if state.status == "suspended" else "exec"
             raise StateError(
                 f"thread {thread} has no step to poke",
-                hint=f"run its first step: uwf thread exec {thread}",
+                hint=f"run its first step: uwf thread {command} {thread}",
             )
         old = record.step(state.head, state.steps)
         routed = Routed(
@@ -230,9 +249,10 @@ def poke_thread(
             location=_old_location(record),
             missing=(),
         )
-        cycle = Cycle(event="poke", routed=routed, agent=agent, cwd=cwd, note=note)
-        end = run_cycle(engine, record, cycle)
-        return _report(record, [end], [_tell(record, end, on_step)])
+        ground = engine.admit(record, routed.role, agent, cwd)
+        cycle = Cycle(event="poke", routed=routed, agent=agent, cwd=cwd, ground=ground)
+        cycle = _with_note(engine, cycle, note)
+        return _run_one(engine, record, cycle, on_step)
 
 
 def _old_location(record: Record) -> str | None:
@@ -252,6 +272,7 @@ def _base(record: Record, *, skip: int = 0) -> Routed | RoutingError:
         islice(record.iter_steps(), skip, None),
         task=record.start.prompt,
         thread=record.tip.thread,
+        start=record.start,
     )
 
 
@@ -270,18 +291,12 @@ def _route(record: Record) -> Routed:
 def _tell(
     record: Record, end: CycleEnd, on_step: Callable[[StepReport], None] | None
 ) -> StepReport:
-    state = record.tip.state
-    report = StepReport(
+    report = make_step_report(
+        record.tip.state,
         number=end.number,
-        hash=end.step,
+        step=end.step,
         role=end.role,
         status=end.status,
-        thread_status=state.status,
-        head=state.head,
-        current_role=state.current_role,
-        done=state.status == "end",
-        suspended_role=state.suspended_role,
-        suspend_message=state.suspend_message,
         error=end.error,
     )
     if on_step is not None:
@@ -292,38 +307,37 @@ def _tell(
 def _report(
     record: Record, ends: list[CycleEnd], reports: list[StepReport]
 ) -> RunReport:
-    state = record.tip.state
-    return RunReport(
-        thread=state.thread,
-        workflow_hash=state.workflow_hash,
-        status=state.status,
-        done=state.status == "end",
-        steps=tuple(reports),
+    return make_run_report(
+        record.tip.state,
+        tuple(reports),
         exit_code=ends[-1].exit_code if ends else EXIT_DONE,
         problem=ends[-1].error if ends else None,
     )
 
 
-def _waiting(record: Record, report: RunReport) -> RunReport:
-    state = record.tip.state
-    return _with_problem(
-        report,
-        EXIT_WAITING,
-        f"thread {state.thread} waits for a person: {state.suspend_message}",
-        f"answer with: uwf thread resume {state.thread} -p TEXT",
+def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:
+    # Read again: the interrupt may have come right after a ref was moved.
+    record = _open(engine, thread)
+    command = "exec" if record.tip.state.status == "idle" else "resume"
+    return make_run_report(
+        record.tip.state,
+        steps_since(record, began),
+        exit_code=EXIT_INTERRUPTED,
+        problem="interrupted",
+        hint=f"go on with: uwf thread {command} {thread}",
     )
 
 
-def _with_problem(
-    report: RunReport, exit_code: int, problem: str, hint: str
-) -> RunReport:
-    return RunReport(
-        thread=report.thread,
-        workflow_hash=report.workflow_hash,
-        status=report.status,
-        done=report.done,
-        steps=report.steps,
-        exit_code=exit_code,
-        problem=problem,
-        hint=hint,
+def _waiting(record: Record, report: RunReport) -> RunReport:
+    state = record.tip.state
+    resume = f"uwf thread resume {state.thread}"
+    newest = next(iter_events(record.store, record.tip.commit))
+    if newest.name == "attempt":
+        problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
+        hint = f"try again with: {resume}"
+    else:
+        problem = f"thread {state.thread} waits for a person"
+        hint = f"answer with: {resume} -p TEXT"
+    return with_problem(
+        report, EXIT_WAITING, f"{problem}: {state.suspend_message}", hint
     )

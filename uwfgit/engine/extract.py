@@ -11,7 +11,7 @@ from typing import Final
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.correction import correction_prompt, correction_without_session
 from uwfgit.engine.splitter import BLOCK_CODE, Split, Wanted, split_reply
-from uwfgit.errors import InvalidError, Problem
+from uwfgit.errors import Problem
 from uwfgit.model.complaint import name_value, shorten
 from uwfgit.model.schema import validate_value
 from uwfgit.model.variants import (
@@ -116,16 +116,15 @@ def _clean_body(split: Split, *, is_changed: bool) -> Split:
     return replace(split, body=body, warnings=warnings)
 
 
-def _suspend(split: Split) -> Extraction | tuple[Problem, ...]:
+def _suspend(split: Split) -> Extraction:
     reason = split.fields.get(REASON, "")
     if not isinstance(reason, str):
         reason = json.dumps(reason, ensure_ascii=False)
-    try:
-        output = normalise({STATUS: SUSPEND, REASON: reason})
-    except InvalidError as exc:
-        return exc.problems
     return Extraction(
-        output=output, body=split.body, warnings=split.warnings, suspended=True
+        output=normalise({STATUS: SUSPEND, REASON: reason}),
+        body=split.body,
+        warnings=split.warnings,
+        suspended=True,
     )
 
 
@@ -142,10 +141,7 @@ def _extract_fields(
     if chosen is None:
         return (_wrong_status(split.fields, variants),)
     kept, warnings = _drop_unknown(split.fields, chosen, variants, listed=listed)
-    try:
-        output = normalise(kept)
-    except InvalidError as exc:
-        return exc.problems
+    output = normalise(kept)
     problems = _validate(output, schema, chosen, is_link)
     return problems or Extraction(
         output=output, body=split.body, warnings=(*split.warnings, *warnings)

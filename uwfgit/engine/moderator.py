@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -48,12 +48,24 @@ class RoutingError:
         return f"routing: {self.kind} {self.role} {self.status or '-'}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a condition could not be evaluated."""
+
+    message: str
+
+
+Evaluate: TypeAlias = Callable[[str], bool | Fault]
+"""Tells whether an expression holds for the thread as it is."""
+
+
 def route(
     graph: Mapping[str, Edges],
     last_role: str,
     last_output: Mapping[str, Json],
     *,
     injected: Mapping[str, str],
+    evaluate: Evaluate | None = None,
 ) -> Routed | RoutingError:
     """Pick the edge for what a role reported, and render its prompt.
 
@@ -65,12 +77,13 @@ def route(
         last_role: The role whose output decides.
         last_output: Its output; the templates' values.
         injected: Values of the engine, which win over fields of one name.
+        evaluate: Evaluates conditions; asked only where a list has some.
 
     Raises:
-        ConfigError: The role's edges have JSONata conditions, which need an
-            extra that is not installed.
+        ConfigError: The role's edges have conditions and there is no
+            ``evaluate``.
     """
-    found = _find_target(graph, last_role, last_output)
+    found = _find_target(graph, last_role, last_output, evaluate)
     if isinstance(found, RoutingError):
         return found
     status = _status_of(last_output)
@@ -83,12 +96,15 @@ def _status_of(output: Mapping[str, Json]) -> str | None:
 
 
 def _find_target(
-    graph: Mapping[str, Edges], role: str, output: Mapping[str, Json]
+    graph: Mapping[str, Edges],
+    role: str,
+    output: Mapping[str, Json],
+    evaluate: Evaluate | None,
 ) -> Target | RoutingError:
     edges = graph.get(role)
     status = _status_of(output)
     if isinstance(edges, tuple):
-        return _choose(edges, role, status)
+        return _choose(edges, role, status, evaluate)
     if status is None:
         return _refuse("no-status", role, status, f"role '{role}' gave no $status")
     if edges is None:
@@ -109,16 +125,38 @@ def _resume_of(edges: Mapping[str, Target], role: str, status: str) -> Target | 
 
 
 def _choose(
-    targets: tuple[Target, ...], role: str, status: str | None
+    targets: tuple[Target, ...],
+    role: str,
+    status: str | None,
+    evaluate: Evaluate | None,
 ) -> Target | RoutingError:
     for target in targets:
         if target.when is None:
             return target
-        raise ConfigError(
-            f"role '{role}' has conditional edges (when: {target.when})",
-            hint="install the extra uwfgit[jsonata]",
-        )
-    return _refuse("no-match", role, status, f"role '{role}' has no edge that matches")
+        if evaluate is None:
+            raise missing_extra()
+        holds = evaluate(target.when)
+        if isinstance(holds, Fault):
+            shown = _one_line(target.when)
+            message = f"condition '{shown}' of role '{role}' fails: {holds.message}"
+            return _refuse("no-match", role, status, message)
+        if holds:
+            return target
+    tried = "; ".join(_one_line(target.when or "") for target in targets)
+    message = f"role '{role}' has no edge that matches ({tried or 'it has none'})"
+    return _refuse("no-match", role, status, message)
+
+
+def missing_extra() -> ConfigError:
+    """Make the error for conditions that cannot be evaluated here."""
+    return ConfigError(
+        "the workflow has conditions (when:), which need JSONata; "
+        "run: pip install 'uwfgit[jsonata]'"
+    )
+
+
+def _one_line(expression: str) -> str:
+    return " ".join(expression.split())[:_TEMPLATE_CHARS]
 
 
 def _render_target(

@@ -7,35 +7,57 @@ steps before it; verify runs the same functions over recorded outputs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
+from uwfgit.engine.conditions import make_evaluator
 from uwfgit.engine.moderator import Routed, RoutingError, route
 from uwfgit.model.append import Outcome
-from uwfgit.model.record import Step
+from uwfgit.model.record import Start, Step
 from uwfgit.model.workflow import Workflow
 from uwfgit.store.canonical import Json
 
 
 def base_prompt(
-    workflow: Workflow, newest_first: Iterable[Step], *, task: str, thread: str
+    workflow: Workflow,
+    newest_first: Iterable[Step],
+    *,
+    task: str,
+    thread: str,
+    start: Start | None = None,
 ) -> Routed | RoutingError:
     """Give role, prompt and location of the step that follows a chain.
 
     Args:
         workflow: What the thread pins.
         newest_first: The steps before, newest first; read only as far as the
-            newest that is no ``$SUSPEND``.
+            newest that is no ``$SUSPEND``, and all of them where the edges
+            have conditions.
         task: The thread's prompt.
         thread: The thread of the event.
+        start: The thread's StartNode, for conditions.
+
+    Raises:
+        ConfigError: There are conditions, which cannot be evaluated here.
     """
-    last = next((step for step in newest_first if step.status != SUSPEND), None)
+    steps = iter(newest_first)
+    last = next((step for step in steps if step.status != SUSPEND), None)
+    injected = _injected(last.body if last else "", task=task, thread=thread)
+    evaluate = make_evaluator(
+        () if last is None else chain((last,), steps),
+        task=task,
+        thread=thread,
+        start=start,
+    )
+
+    def go(role: str, output: Mapping[str, Json]) -> Routed | RoutingError:
+        return route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
+
     if last is None:
-        injected = _injected("", task=task, thread=thread)
-        return route(workflow.graph, START, {STATUS: NEW}, injected=injected)
-    injected = _injected(last.body, task=task, thread=thread)
-    routed = route(workflow.graph, last.role, last.output, injected=injected)
+        return go(START, {STATUS: NEW})
+    routed = go(last.role, last.output)
     if isinstance(routed, Routed) and routed.role == END:
-        return route(workflow.graph, START, {STATUS: RESUME}, injected=injected)
+        return go(START, {STATUS: RESUME})
     return routed
 
 
@@ -47,16 +69,27 @@ def outcome_of(
     *,
     task: str,
     thread: str,
+    start: Start | None = None,
+    newest_first: Iterable[Step] = (),
 ) -> Outcome:
-    """Give the state a thread is in after a step."""
+    """Give the state a thread is in after a step.
+
+    Args:
+        newest_first: The steps, this one first; read only where its edges have
+            conditions.
+
+    Raises:
+        ConfigError: There are conditions, which cannot be evaluated here.
+    """
     if output.get(STATUS) == SUSPEND:
         return Outcome(
             status="suspended",
             suspended_role=role,
             suspend_message=str(output.get("reason", "")),
         )
+    evaluate = make_evaluator(newest_first, task=task, thread=thread, start=start)
     injected = _injected(body, task=task, thread=thread)
-    routed = route(workflow.graph, role, output, injected=injected)
+    routed = route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
     if isinstance(routed, RoutingError):
         return Outcome(
             status="suspended", suspended_role=role, suspend_message=routed.code

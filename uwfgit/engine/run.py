@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from uwfgit.agents.base import Agent, AgentRequest, ReplyCount
 from uwfgit.config import Settings
+from uwfgit.engine.conditions import require_conditions
 from uwfgit.engine.moderator import Routed
 from uwfgit.engine.prompt import PastStep, PromptParts, assemble_prompt
-from uwfgit.errors import RoutingFailedError, StateError
+from uwfgit.engine.recorded import Recorder
+from uwfgit.errors import CorruptError, RoutingFailedError, StateError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.derive import find_hash_words, output_file
 from uwfgit.model.events import STEP_EVENTS, iter_events
 from uwfgit.model.ledger import Ledger, find_linkable
-from uwfgit.model.links import LinkRule
+from uwfgit.model.links import LinkRule, can_link
+from uwfgit.model.mask import NO_MASK, Masker
 from uwfgit.model.node import STEP_TYPE, make_schema
 from uwfgit.model.record import Record, Step
 from uwfgit.model.workflow import Role
+from uwfgit.store.private import write_private
+from uwfgit.store.repository import git_errors
+
+_VARIABLE_BYTES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where a foreign thread works: its folders are someone else's text.
+
+    Attributes:
+        cwd: Takes the place of the recorded working directory.
+        roots: Where a location that its workflow names must lie.
+    """
+
+    cwd: Path
+    roots: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +53,14 @@ class Engine:
         environment: What every agent's environment starts from.
         home: ``UWF_HOME``.
         code_head: Reads the HEAD of the work tree at a folder.
+        masker: Knows the secrets that must not be recorded.
         command: What is being run, for whoever meets the thread's lock.
+        on_ready: Told before each cycle that it can begin: the thread is held
+            and nothing is missing.
+        on_wait: Told why a cycle has to wait.
+        admit: Looks at a thread before anything of it runs, given the
+            ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
+            where a thread that others made may work.
     """
 
     ledger: Ledger
@@ -41,7 +69,13 @@ class Engine:
     environment: Mapping[str, str]
     home: Path
     code_head: Callable[[Path], str | None]
+    masker: Masker = NO_MASK
     command: str = "uwf"
+    on_ready: Callable[[], None] = lambda: None
+    on_wait: Callable[[str], None] = lambda _: None
+    admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
+        lambda _record, _role, _agent, _cwd: None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +86,10 @@ class Cycle:
     routed: Routed
     agent: str | None
     cwd: Path | None
+    ground: Ground | None = None
     note: str | None = None
+    masked: tuple[str, ...] = ()
+    """The secrets that were masked in the note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +107,9 @@ class Run:
     cwd: Path
     output_type: Hash
     token: str
-    started_at_ms: int
-    code_before: str | None
+    recorder: Recorder
+    started_at_ms: int = 0
+    code_before: str | None = None
 
     @classmethod
     def prepare(cls, engine: Engine, record: Record, cycle: Cycle) -> Run:
@@ -80,9 +118,12 @@ class Run:
         Raises:
             StateError: The working directory is missing.
             RoutingFailedError: The workflow lacks the role.
-            ConfigError: No agent is configured, or not rightly.
+            ConfigError: No agent is configured, or not rightly; or the workflow
+                has conditions, which cannot be evaluated here.
         """
         workflow, name = record.workflow, cycle.routed.role
+        # Else the agent's work would end where nothing can say what follows.
+        require_conditions(workflow)
         role = workflow.roles.get(name)
         if role is None:
             raise RoutingFailedError(f"workflow '{workflow.name}' has no role '{name}'")
@@ -105,8 +146,20 @@ class Run:
             cwd=cwd,
             output_type=make_schema(dict(role.schema)).hash,
             token=f"{state.thread}:{number}:{engine.ledger.random(8).hex()}",
-            started_at_ms=engine.ledger.now_ms(),
-            code_before=engine.code_head(cwd),
+            recorder=Recorder(
+                masker=engine.masker,
+                tool_results=engine.settings.tool_results,
+                schema=role.schema,
+                masked=set(cycle.masked),
+            ),
+        )
+
+    def begin(self) -> Run:
+        """Note time and code as they are right before the agent is asked."""
+        return replace(
+            self,
+            started_at_ms=self.engine.ledger.now_ms(),
+            code_before=self.engine.code_head(self.cwd),
         )
 
     @property
@@ -138,11 +191,11 @@ class Run:
 
     def is_link(self, text: str) -> bool:
         """Tell whether a string may link a node."""
-        node = Hash(text)
-        if node in self.record.places:
+        try:
+            return can_link(self.record, self.rule(), Hash(text))
+        except CorruptError:
+            # Recording the answer says it again, with both contents named.
             return True
-        rule = self.rule()
-        return rule.allows(node) and rule.find(node) is not None
 
     def past(self) -> Iterator[PastStep]:
         """Give the steps before this one, newest first."""
@@ -188,10 +241,16 @@ class Run:
         return output_file(self.replaced.output, self.replaced.body).decode()
 
     def request(self) -> AgentRequest:
-        """Make the agent's first call; its prompt is on disk afterwards."""
-        prompt = self.prompt()
-        self.prompt_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.prompt_file.write_text(prompt, encoding="utf-8")
+        """Make the agent's first call; its prompt is on disk afterwards.
+
+        Raises:
+            StoreError: It cannot be written there.
+        """
+        # What was recorded before a secret was known, or stands in the workflow.
+        prompt = self.recorder.text(self.prompt())
+        with git_errors(f"write '{self.prompt_file}'"):
+            self.prompt_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(self.prompt_file, prompt)
         limits = self.engine.settings.limits
         return AgentRequest(
             thread=self.record.tip.thread,
@@ -216,7 +275,7 @@ class Run:
             "UWF_THREAD": state.thread,
             "UWF_ROLE": self.cycle.routed.role,
             "UWF_STEP": self.token,
-            "UWF_EDGE_PROMPT": self.cycle.routed.prompt,
+            "UWF_EDGE_PROMPT": _variable(self.cycle.routed.prompt),
             "UWF_PROMPT_FILE": str(self.prompt_file),
             "UWF_START": state.start,
             "UWF_PREV": self.prev or "",
@@ -233,6 +292,14 @@ class Run:
         role = self.cycle.routed.role
         replies = self.record.replies
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
+
+
+def _variable(text: str) -> str:
+    """Make a text fit an environment variable; the prompt's file has it whole.
+
+    Linux takes at most 128 KiB in one variable, and no NUL.
+    """
+    return text.replace("\0", "").encode()[:_VARIABLE_BYTES].decode(errors="ignore")
 
 
 def _iter_replies(record: Record) -> Iterator[str]:
@@ -256,6 +323,8 @@ def _find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
     Raises:
         StateError: The chosen one does not exist.
     """
+    if cycle.ground is not None:
+        return _find_ground(cycle, cycle.ground)
     base = Path(record.start.cwd)
     if cycle.cwd is not None:
         chosen, why = cycle.cwd, "--cwd"
@@ -268,6 +337,29 @@ def _find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
     if not chosen.is_dir():
         raise StateError(
             f"working directory '{chosen}' ({why}) does not exist",
+            hint="choose one with --cwd DIR",
+        )
+    return chosen
+
+
+def _find_ground(cycle: Cycle, ground: Ground) -> Path:
+    """Choose the folder of a foreign thread's step; no recorded one is used.
+
+    Raises:
+        StateError: The workflow names one that is outside, or does not exist.
+    """
+    chosen = cycle.cwd or ground.cwd
+    if cycle.cwd is None and cycle.routed.location is not None:
+        chosen = Path(os.path.realpath(ground.cwd / cycle.routed.location))
+        if not any(chosen.is_relative_to(root) for root in ground.roots):
+            raise StateError(
+                f"the workflow wants to work in '{chosen}', outside of "
+                f"{', '.join(map(str, ground.roots))}",
+                hint="choose a folder with --cwd DIR, or list it in trustedRoots",
+            )
+    if not chosen.is_dir():
+        raise StateError(
+            f"working directory '{chosen}' does not exist",
             hint="choose one with --cwd DIR",
         )
     return chosen

@@ -10,20 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.yamlcore import dump_yaml, parse_value
+from uwfgit.model.yamlcore import parse_value
 from uwfgit.store.canonical import Json
 
 BLOCK_CODE: Final = "reply-block"
 MAX_TRIES: Final = 100
 """How many stretches between ``---`` lines are read as YAML, at most."""
+MAX_GAPS: Final = 10_000
+"""How many such stretches are looked at."""
 
 _LEADING = re.compile("[\\s\ufeff\u200b]*")
 _DELIMITER = re.compile(r"^---[ \t\r]*$", re.MULTILINE)
-_BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\r\n]*)\r?$", re.MULTILINE)
 _COMMENT = re.compile(r"^[\w$-]+:[ \t]+[^\s\"'|>\[{&*!#][^\n]*?[ \t]#", re.MULTILINE)
 _SUSPENDS = re.compile(
@@ -100,13 +102,16 @@ def _split_at_start(
         return found if isinstance(found, Split) else _yaml_problem(exc, gap)
     if isinstance(value, dict) and wanted.accepts(value):
         return Split(fields=value, body=_body(content[gap.end :]), warnings=warnings)
-    if value and isinstance(value, dict):
-        return _problem(f"the block has no {STATUS}", gap.line, f"add {STATUS} to it")
     # A line '---' may as well be a rule above a preamble.
     found = _search(content, line, wanted)
-    if isinstance(found, Split):
-        return found
-    what = "is empty" if value is None else "is not a mapping of fields"
+    return found if isinstance(found, Split) else _not_a_block(value, gap)
+
+
+def _not_a_block(value: Json, gap: _Gap) -> tuple[Problem, ...]:
+    if value and isinstance(value, dict):
+        return _problem(f"the block has no {STATUS}", gap.line, f"add {STATUS} to it")
+    is_empty = value is None or value == {}
+    what = "is empty" if is_empty else "is not a mapping of fields"
     return _problem(f"the block {what}", gap.line, f"give {STATUS} and its fields")
 
 
@@ -132,7 +137,7 @@ def _search(content: str, line: int, wanted: Wanted) -> Split | tuple[Problem, .
     found: list[tuple[_Gap, _Read]] = []
     broken: tuple[Problem, ...] = ()
     tries = closed_at = 0
-    for gap in _iter_gaps(content, line):
+    for gap in islice(_iter_gaps(content, line), MAX_GAPS):
         # The line that closes a block opens none.
         if gap.start < closed_at or not wanted.hints(gap.inner):
             continue
@@ -187,23 +192,26 @@ def _closes(fence: re.Match[str], marker: str) -> bool:
 
 def _drop_closing_fence(after: str, marker: str) -> str:
     """Take away the end of the fence: below the block, or of the whole reply."""
-    fences = [f for f in _FENCE.finditer(after) if f[1].startswith(marker)]
-    if not fences:
+    first = last = None
+    count = 0
+    for fence in _FENCE.finditer(after):
+        if fence[1].startswith(marker):
+            first, last, count = first or fence, fence, count + 1
+    if first is None or last is None:
         return after
-    first, last = fences[0], fences[-1]
     if _closes(first, marker) and not after[: first.start()].strip():
         return after[first.end() :]
     # Fences of the body come in pairs, so an odd one at the end is ours.
-    is_odd = len(fences) % 2 == 1
-    if is_odd and _closes(last, marker) and not after[last.end() :].strip():
+    if count % 2 and _closes(last, marker) and not after[last.end() :].strip():
         return after[: last.start()]
     return after
 
 
 def _body(text: str) -> str:
-    blank = _BLANK_LINES.match(text)
-    body = text[blank.end() if blank else 0 :].rstrip("\r\n")
-    return body if body.strip() else ""
+    first = len(text) - len(text.lstrip())
+    if first == len(text):
+        return ""
+    return text[text.rfind("\n", 0, first) + 1 :].rstrip("\r\n")
 
 
 def _read(gap: _Gap) -> tuple[Json, tuple[str, ...]]:
@@ -236,7 +244,7 @@ def _repair_suspend(inner: str) -> dict[str, Json] | None:
     text = _unwrap(reason[1])
     others = rest[: reason.start()]
     try:
-        parse_value(others + dump_yaml({STATUS: SUSPEND, "reason": text}))
+        parse_value(f"{others}reason: text\n")
     except InvalidError:
         return None
     return {STATUS: SUSPEND, "reason": text}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from uwfgit.constants import END
-from uwfgit.engine.executor import hold_thread
+from uwfgit.constants import END, RULES_VERSION, START
+from uwfgit.engine.conditions import require_conditions
+from uwfgit.engine.hold import hold_thread
 from uwfgit.engine.moderator import RoutingError
 from uwfgit.engine.plan import base_prompt
 from uwfgit.errors import (
@@ -20,12 +21,13 @@ from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
 from uwfgit.model.branch import append_cancel, append_fork, append_start
 from uwfgit.model.events import STEP_EVENTS, Event, iter_events
 from uwfgit.model.ledger import Ledger
-from uwfgit.model.record import Record, Tip, load_tip, open_record, read_tip
+from uwfgit.model.record import Record, Start, Tip, load_tip, open_record, read_tip
 from uwfgit.model.state import ForkedFrom
-from uwfgit.model.workflow import Workflow
+from uwfgit.model.workflow import Workflow, workflow_nodes
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.refs import find_ref, move_refs
+from uwfgit.store.writing import write_whole
 
 
 def start_thread(
@@ -54,17 +56,13 @@ def start_thread(
     Raises:
         InvalidError: The prompt is blank, or the folder is missing.
         RoutingFailedError: The workflow has no first role for this task.
+        ConfigError: It has conditions, which cannot be evaluated here.
     """
     if not prompt.strip():
         raise InvalidError("the task is empty", hint="give one with -p TEXT")
     if not cwd.is_absolute() or not cwd.is_dir():
         raise InvalidError(f"'{cwd}' is no existing folder", hint="give one with --cwd")
     thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
-    routed = base_prompt(workflow, (), task=prompt, thread=thread)
-    if isinstance(routed, RoutingError):
-        raise RoutingFailedError(routed.message)
-    if routed.role == END:
-        raise RoutingFailedError(f"workflow '{workflow.name}' leads straight to $END")
     start: dict[str, Json] = {
         "prompt": prompt,
         "cwd": str(cwd),
@@ -73,6 +71,14 @@ def start_thread(
     }
     if parent is not None:
         start |= _parent_payload(parent)
+    require_conditions(workflow)
+    routed = base_prompt(
+        workflow, (), task=prompt, thread=thread, start=_first_start(workflow, start)
+    )
+    if isinstance(routed, RoutingError):
+        raise RoutingFailedError(routed.message)
+    if routed.role == END:
+        raise RoutingFailedError(f"workflow '{workflow.name}' leads straight to $END")
     record = append_start(
         ledger,
         thread=thread,
@@ -82,6 +88,23 @@ def start_thread(
         current_role=routed.role,
     )
     return record.tip
+
+
+def _first_start(workflow: Workflow, start: Mapping[str, Json]) -> Start | None:
+    """Give what conditions of ``$START`` see of a StartNode that is not made yet."""
+    if not isinstance(workflow.graph.get(START), tuple):
+        return None
+    return Start(
+        hash=Hash(""),
+        workflow=workflow_nodes(workflow)[-1].hash,
+        rules=RULES_VERSION,
+        prompt=start["prompt"],
+        cwd=start["cwd"],
+        cwd_in_repo=start["cwdInRepo"],
+        root_commit=start["rootCommit"],
+        depth=start.get("depth", 0),
+        parent=None,
+    )
 
 
 def _parent_payload(parent: tuple[ThreadId, Hash, int]) -> Mapping[str, Json]:
@@ -172,11 +195,17 @@ def cancel_thread(
         LockedError: It is running.
     """
     with hold_thread(ledger, thread, command=command):
-        tip = load_tip(ledger.store, thread)
-        if tip.state.status in {"end", "cancelled"}:
-            state = "at its end" if tip.state.status == "end" else "cancelled already"
-            raise StateError(f"thread {thread} is {state}")
-        return append_cancel(ledger, tip, reason=reason)
+        return write_whole(
+            ledger.store, lambda: _cancel(ledger, thread, reason), decides_anew=True
+        )
+
+
+def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
+    tip = load_tip(ledger.store, thread)
+    if tip.state.status in {"end", "cancelled"}:
+        state = "at its end" if tip.state.status == "end" else "cancelled already"
+        raise StateError(f"thread {thread} is {state}")
+    return append_cancel(ledger, tip, reason=reason)
 
 
 def remove_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
@@ -189,13 +218,19 @@ def remove_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
         LockedError: It is running.
     """
     with hold_thread(ledger, thread, command=command):
-        commit = find_ref(ledger.store, thread_ref(thread))
-        if commit is None:
-            raise NotFoundError("thread", thread)
-        trash = TRASH_PREFIX + thread
-        moves = {
-            trash: (find_ref(ledger.store, trash), commit),
-            thread_ref(thread): (commit, None),
-        }
-        move_refs(ledger.store, moves, reason="rm")
-        return commit
+        return write_whole(
+            ledger.store, lambda: _remove(ledger, thread), decides_anew=True
+        )
+
+
+def _remove(ledger: Ledger, thread: ThreadId) -> Oid:
+    commit = find_ref(ledger.store, thread_ref(thread))
+    if commit is None:
+        raise NotFoundError("thread", thread)
+    trash = TRASH_PREFIX + thread
+    moves = {
+        trash: (find_ref(ledger.store, trash), commit),
+        thread_ref(thread): (commit, None),
+    }
+    move_refs(ledger.store, moves, reason="rm")
+    return commit

@@ -1,0 +1,220 @@
+"""What tests are built of: plain functions with defaults."""
+
+# ruff: noqa: ANN401 - defaults that any keyword may change
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from uwfgit.agents.registry import choose_agent
+from uwfgit.config import Settings
+from uwfgit.engine.executor import Engine, RunReport, exec_thread
+from uwfgit.engine.thread import start_thread
+from uwfgit.ids import ThreadId
+from uwfgit.model.ledger import Ledger
+from uwfgit.model.node import STEP_TYPE
+from uwfgit.model.record import Record, Tip, load_tip, open_record
+from uwfgit.model.workflow import Role, Target, Workflow
+from uwfgit.model.yamlcore import dump_yaml
+from uwfgit.store.local import open_local
+from uwfgit.store.lookup import open_lookup
+from uwfgit.store.repository import Store
+from uwfgit.store.worktree import Identity
+
+
+@dataclass(slots=True)
+class Clock:
+    """A clock of whatever times it is given, in ms."""
+
+    times: Iterator[int]
+
+    def __call__(self) -> int:
+        return next(self.times)
+
+
+@dataclass(slots=True)
+class Dice:
+    """Random bytes that are not: counted up, so ids are stable and unique."""
+
+    rolled: int = 0
+    seen: list[int] = field(default_factory=list)
+
+    def __call__(self, count: int) -> bytes:
+        self.rolled += 1
+        return self.rolled.to_bytes(count)
+
+
+def make_ledger(store: Store, clock: Clock, **changes: Any) -> Ledger:
+    facts: dict[str, Any] = {
+        "store": store,
+        "lookup": open_lookup(store, step_type=STEP_TYPE),
+        "local": open_local(store),
+        "identity": Identity(name="Ada", email="ada@example.com", is_default=False),
+        "now_ms": clock,
+        "random": Dice(),
+    }
+    return Ledger(**{**facts, **changes})
+
+
+def variant(
+    status: str, required: Sequence[str] = (), **properties: Any
+) -> dict[str, Any]:
+    """Make one ``$status`` variant of a role's schema."""
+    return {
+        "properties": {"$status": {"const": status}, **properties},
+        "required": ["$status", *required],
+    }
+
+
+def make_role(*variants: Mapping[str, Any]) -> Role:
+    return Role(
+        description="Does it",
+        goal="You do it.",
+        capabilities=("doing",),
+        procedure="Do it.",
+        output="Say what you did.",
+        schema={"oneOf": list(variants)},
+    )
+
+
+TEXT = {"type": "string"}
+
+
+def make_workflow(**changes: Any) -> Workflow:
+    """Make a workflow of two roles: worker and critic, who may send it back."""
+    facts: dict[str, Any] = {
+        "version": 1,
+        "name": "work",
+        "description": "Work and criticism",
+        "roles": {
+            "worker": make_role(variant("done", ["plan"], plan=TEXT)),
+            "critic": make_role(
+                variant("good"), variant("bad", ["reason"], reason=TEXT)
+            ),
+        },
+        "graph": {
+            "$START": {
+                "new": Target(role="worker", prompt="Begin: {{_prompt}}"),
+                "resume": Target(role="worker", prompt="Go on."),
+            },
+            "worker": {"done": Target(role="critic", prompt="Judge {{plan}}.")},
+            "critic": {
+                "good": Target(role="$END", prompt="Over."),
+                "bad": Target(role="worker", prompt="Mend it: {{reason}}"),
+            },
+        },
+    }
+    return Workflow(**{**facts, **changes})
+
+
+def workflow_data(workflow: Workflow) -> bytes:
+    """Write a workflow as the file a person would have written."""
+    document = {
+        "version": workflow.version,
+        "name": workflow.name,
+        "description": workflow.description,
+        "roles": {
+            name: {
+                "description": role.description,
+                "goal": role.goal,
+                "capabilities": list(role.capabilities),
+                "procedure": role.procedure,
+                "output": role.output,
+                "frontmatter": role.schema,
+            }
+            for name, role in workflow.roles.items()
+        },
+        "graph": {
+            name: [_target(t) for t in edges]
+            if isinstance(edges, tuple)
+            else {status: _target(t) for status, t in edges.items()}
+            for name, edges in workflow.graph.items()
+        },
+    }
+    return dump_yaml(document).encode()
+
+
+def _target(target: Target) -> dict[str, Any]:
+    fields = {"role": target.role, "prompt": target.prompt}
+    if target.location is not None:
+        fields["location"] = target.location
+    return fields
+
+
+def reply(status: str = "done", body: str = "Did it.", **fields: Any) -> str:
+    """Write an agent's answer."""
+    lines = [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
+    return "\n".join(
+        ["---", f"$status: {json.dumps(status)}", *lines, "---", "", body, ""]
+    )
+
+
+def write_script(folder: Path, replies: Mapping[str, Any]) -> str:
+    """Write a replies file and give the ``--agent`` value that uses it."""
+    path = folder / f"replies-{len(list(folder.iterdir()))}.yaml"
+    path.write_text(dump_yaml({"replies": dict(replies)}), encoding="utf-8")
+    return f"scripted:{path}"
+
+
+def make_engine(ledger: Ledger, **changes: Any) -> Engine:
+    settings = changes.pop("settings", Settings())
+
+    def choose(flag: str | None, workflow: str, role: str) -> Any:
+        return choose_agent(
+            flag,
+            settings=settings,
+            workflow=workflow,
+            role=role,
+            base_dir=Path("/"),
+            environment={"PATH": "/usr/bin:/bin"},
+        )
+
+    facts: dict[str, Any] = {
+        "ledger": ledger,
+        "settings": settings,
+        "choose": choose,
+        "environment": {"PATH": "/usr/bin:/bin"},
+        "home": ledger.store.path,
+        "code_head": lambda _path: None,
+    }
+    return Engine(**{**facts, **changes})
+
+
+def begin(ledger: Ledger, cwd: Path, **changes: Any) -> Tip:
+    """Start a thread of the two-role workflow."""
+    workflow = changes.pop("workflow", None) or make_workflow()
+    facts: dict[str, Any] = {
+        "workflow": workflow,
+        "data": workflow_data(workflow),
+        "prompt": "Fix the bug",
+        "cwd": cwd,
+    }
+    return start_thread(ledger, **{**facts, **changes})
+
+
+def run(
+    ledger: Ledger, thread: ThreadId, agent: str, count: int | None = 1
+) -> RunReport:
+    """Run cycles of a thread with an agent."""
+    return exec_thread(make_engine(ledger), thread, count=count, agent=agent)
+
+
+def record_of(ledger: Ledger, thread: ThreadId) -> Record:
+    return open_record(ledger.store, load_tip(ledger.store, thread))
+
+
+def git(store: Store | Path, *args: str) -> str:
+    """Run plain git in a repository and give what it prints."""
+    path = store.path if isinstance(store, Store) else store
+    done = subprocess.run(
+        ["git", f"--git-dir={path}", *args],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.builders import TEXT, make_role, reply, variant
+from uwfgit.agents.base import (
+    AgentReply,
+    AgentRequest,
+    Failure,
+    ReplyCount,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from uwfgit.engine.ask import Talk, talk_to
+from uwfgit.ids import Hash, ThreadId
+
+ROLE: Final = make_role(variant("done", ["plan"], plan=TEXT))
+GOOD: Final = reply(plan="x")
+BAD: Final = reply("lost")
+
+
+@dataclass(slots=True)
+class Listener:
+    """An agent that gives these replies and keeps what it was asked."""
+
+    replies: list[AgentReply]
+    has_sessions: bool = False
+    kind: str = "listener"
+    label: str = "listener"
+    asked: list[AgentRequest] = field(default_factory=list)
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        self.asked.append(request)
+        return self.replies[min(len(self.asked), len(self.replies)) - 1]
+
+
+def _request() -> AgentRequest:
+    times = itertools.count(1000)
+    return AgentRequest(
+        thread=ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZZ"),
+        role="worker",
+        number=1,
+        prompt="The prompt.",
+        edge_prompt="Go.",
+        cwd=Path("/"),
+        environment={},
+        count_replies=lambda: ReplyCount(of_role=0, of_all=0),
+        idle_seconds=1,
+        now_ms=lambda: next(times),
+    )
+
+
+def _talk(agent: Listener, *, corrections: int = 2) -> Talk:
+    return talk_to(
+        agent,
+        _request(),
+        role=ROLE,
+        listed=False,
+        corrections=corrections,
+        is_link=lambda _: False,
+    )
+
+
+def _says(*texts: str) -> list[AgentReply]:
+    return [AgentReply(text=text) for text in texts]
+
+
+def test_a_good_answer_is_asked_for_once() -> None:
+    agent = Listener(_says(GOOD))
+
+    talk = _talk(agent)
+
+    assert len(agent.asked) == 1
+    assert talk.result is not None
+    assert talk.result.output == {"$status": "done", "plan": "x"}
+    assert (talk.failure, talk.node, talk.said) == (None, None, GOOD)
+    assert talk.prompt == "The prompt."
+
+
+def test_a_bad_answer_is_asked_for_again_naming_the_problems() -> None:
+    agent = Listener(_says(BAD, GOOD))
+
+    talk = _talk(agent)
+
+    first, second = agent.asked
+    assert (first.correction, second.correction) == (0, 1)
+    assert talk.result is not None
+    assert "The prompt." in second.prompt
+    assert "lost" in second.prompt
+    assert talk.prompt == "The prompt."
+
+
+@pytest.mark.parametrize("corrections", [0, 1, 2])
+def test_an_answer_that_never_holds_is_a_failure_after_the_corrections(
+    corrections: int,
+) -> None:
+    agent = Listener(_says(BAD))
+
+    talk = _talk(agent, corrections=corrections)
+
+    assert len(agent.asked) == corrections + 1
+    assert talk.result is None
+    assert talk.failure is not None
+    assert talk.failure.phase == "extract"
+    assert "lost" in talk.failure.message
+    assert talk.said == "\n\n".join([BAD] * (corrections + 1))
+
+
+def test_a_correction_without_a_session_tells_everything_again() -> None:
+    agent = Listener(_says("ALPHA", "BETA", GOOD))
+
+    _talk(agent)
+
+    third = agent.asked[2].prompt
+    assert "The prompt." in third
+    assert "BETA" in third
+    assert "ALPHA" not in third
+
+
+def test_a_correction_goes_on_in_the_session_of_the_answer() -> None:
+    bad = AgentReply(text=BAD, session_id="s-1")
+    agent = Listener([bad, AgentReply(text=GOOD)], has_sessions=True)
+
+    _talk(agent)
+
+    assert agent.asked[1].session_id == "s-1"
+    assert "The prompt." not in agent.asked[1].prompt
+
+
+def test_a_kind_with_sessions_that_named_none_is_told_everything_again() -> None:
+    agent = Listener(_says(BAD, GOOD), has_sessions=True)
+
+    _talk(agent)
+
+    assert agent.asked[1].session_id is None
+    assert "The prompt." in agent.asked[1].prompt
+
+
+def test_an_agent_that_fails_is_not_corrected() -> None:
+    failed = AgentReply(text=BAD, failure=Failure(phase="timeout", message="too slow"))
+    agent = Listener([failed])
+
+    talk = _talk(agent)
+
+    assert len(agent.asked) == 1
+    assert talk.failure == failed.failure
+    assert (talk.result, talk.said) == (None, BAD)
+
+
+def test_a_failure_in_a_correction_keeps_what_was_said_before() -> None:
+    broken = AgentReply(text="", failure=Failure(phase="agent", message="crashed"))
+    agent = Listener([*_says(BAD), broken])
+
+    talk = _talk(agent)
+
+    assert talk.failure == broken.failure
+    assert talk.said == BAD
+
+
+def test_a_printed_node_ends_the_talk() -> None:
+    node = Hash("0123456789ABC")
+    agent = Listener([AgentReply(text="log", node=node)])
+
+    talk = _talk(agent)
+
+    assert len(agent.asked) == 1
+    assert (talk.node, talk.result, talk.failure) == (node, None, None)
+
+
+def test_usage_adds_up_and_turns_are_numbered_through() -> None:
+    usage = Usage(turns=1, input_tokens=2, output_tokens=3, duration_ms=4, cost_usd=0.5)
+    call = ToolCall(name="ls", arguments={})
+    turns = (
+        Turn(index=0, role="assistant", content="a", tool_calls=(call,), at_ms=1),
+        Turn(index=1, role="assistant", content="b", reasoning="hm", at_ms=2),
+    )
+    agent = Listener(
+        [
+            AgentReply(text=BAD, turns=turns, usage=usage),
+            AgentReply(text=GOOD, turns=turns, usage=usage),
+        ]
+    )
+
+    talk = _talk(agent)
+
+    assert talk.usage == Usage(
+        turns=2, input_tokens=4, output_tokens=6, duration_ms=8, cost_usd=1.0
+    )
+    assert [(t.index, t.role) for t in talk.turns] == [
+        (0, "assistant"),
+        (1, "assistant"),
+        (2, "user"),
+        (3, "assistant"),
+        (4, "assistant"),
+    ]
+    assert talk.turns[2].content == agent.asked[1].prompt
+    assert talk.turns[3].tool_calls == (call,)
+    assert talk.turns[4].reasoning == "hm"
+
+
+def test_a_reply_without_turns_is_one_turn() -> None:
+    talk = _talk(Listener(_says(GOOD)))
+
+    assert [(t.role, t.content) for t in talk.turns] == [("assistant", GOOD)]
+
+
+def test_silence_is_no_turn() -> None:
+    silent = AgentReply(text="", failure=Failure(phase="agent", message="silent"))
+
+    assert _talk(Listener([silent])).turns == []
+
+
+def test_warnings_are_given_once() -> None:
+    warned = AgentReply(text=BAD, warnings=("cut", "slow"))
+    fenced = AgentReply(text=f"```\n{GOOD}```\n", warnings=("cut",))
+
+    talk = _talk(Listener([warned, fenced]))
+
+    assert talk.warnings[:2] == ("cut", "slow")
+    assert len(talk.warnings) == 3

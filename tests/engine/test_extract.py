@@ -1,0 +1,725 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uwfgit.engine.extract import (
+    Extraction,
+    correction_prompt,
+    correction_without_session,
+    extract_reply,
+)
+from uwfgit.model.yamlcore import dump_yaml
+from uwfgit.store.canonical import Json
+
+LINK: Final = "0123456789ABC"
+SCHEMA: Final[Json] = {
+    "properties": {"note": {"type": "string"}},
+    "oneOf": [
+        {
+            "properties": {
+                "$status": {"const": "done"},
+                "summary": {"type": "string"},
+                "count": {"type": "number"},
+                "due": {"type": "string", "format": "date"},
+                "plan": {"type": "string", "format": "ocas_ref"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["$status"],
+        },
+        {
+            "properties": {"$status": {"const": "failed"}, "error": {"type": "string"}},
+            "required": ["$status", "error"],
+        },
+    ],
+}
+FREE: Final[Json] = {"type": "object"}
+
+
+def _extract(
+    text: str, schema: Json = SCHEMA, *, listed: bool = False
+) -> Extraction | Sequence[tuple[str, str | None, int | None]]:
+    found = extract_reply(
+        text, schema=schema, listed=listed, is_link=lambda link: link == LINK
+    )
+    if isinstance(found, Extraction):
+        return found
+    return [(problem.code, problem.path, problem.line) for problem in found]
+
+
+def _good(
+    output: Mapping[str, Json], body: str = "", *warnings: str, suspended: bool = False
+) -> Extraction:
+    return Extraction(
+        output=dict(output), body=body, warnings=warnings, suspended=suspended
+    )
+
+
+DONE: Final = {"$status": "done"}
+FENCED = "the block stands in a code fence"
+PREAMBLE = "text before the block is not part of the body"
+AT_END = "the block stands at the end; the body is above it"
+NUL = "NUL characters in the body were replaced"
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n"
+    for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        pytest.param("---\n$status: done\n---\nHi", _good(DONE, "Hi"), id="plain"),
+        pytest.param("---\n$status: done\n---", _good(DONE), id="no-last-newline"),
+        pytest.param("---\n$status: done\n---\n\n\n", _good(DONE), id="no-body"),
+        pytest.param(
+            "---\n$status: done\n---\n \n\n  Hi\n\nyou \n\n",
+            _good(DONE, "  Hi\n\nyou "),
+            id="body-without-blank-ends",
+        ),
+        pytest.param("\ufeff---\n$status: done\n---\nHi", _good(DONE, "Hi"), id="bom"),
+        pytest.param(
+            "\n \t\r\n\ufeff\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi"),
+            id="leading-white-space",
+        ),
+        pytest.param(
+            "---\r\n$status: done\r\nsummary: a\r\n---\r\n\r\nHi\r\nyou\r\n",
+            _good(DONE | {"summary": "a"}, "Hi\r\nyou"),
+            id="crlf",
+        ),
+        pytest.param(
+            "--- \t\n$status: done\n---  \nHi", _good(DONE, "Hi"), id="trailing-blanks"
+        ),
+        pytest.param(
+            "```yaml\n---\n$status: done\n---\n```\nHi",
+            _good(DONE, "Hi", FENCED),
+            id="block-in-a-fence",
+        ),
+        pytest.param(
+            "~~~~\n\n---\n$status: done\n---\n~~~~\n\nHi\n```\ncode\n```",
+            _good(DONE, "Hi\n```\ncode\n```", FENCED),
+            id="block-in-a-tilde-fence",
+        ),
+        pytest.param(
+            "```markdown\n---\n$status: done\n---\nHi\n```sh\nls\n```\nbye\n```\n",
+            _good(DONE, "Hi\n```sh\nls\n```\nbye", FENCED),
+            id="reply-in-a-fence",
+        ),
+        pytest.param(
+            "````\n---\n$status: done\n---\n```sh\nls\n```\n````",
+            _good(DONE, "```sh\nls\n```", FENCED),
+            id="reply-in-a-longer-fence",
+        ),
+        pytest.param(
+            "```\n---\n$status: done\n---\n```sh\nls\n```",
+            _good(DONE, "```sh\nls\n```", FENCED),
+            id="fence-left-open",
+        ),
+        pytest.param(
+            "```\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", FENCED),
+            id="fence-never-closed",
+        ),
+        pytest.param(
+            "---\n$status: done\n---\n```sh\nls\n```",
+            _good(DONE, "```sh\nls\n```"),
+            id="fence-in-the-body-stays",
+        ),
+        pytest.param(
+            "Here it is:\n\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="preamble",
+        ),
+        pytest.param(
+            "Here:\n```yaml\n---\n$status: done\n---\n```\nHi",
+            _good(DONE, "Hi", PREAMBLE, FENCED),
+            id="preamble-and-fence",
+        ),
+        pytest.param(
+            "```sh\nls\n```\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="fence-before-the-block-is-closed",
+        ),
+        pytest.param(
+            "All is well.\n\n---\n$status: done\n---\n",
+            _good(DONE, "All is well.", AT_END),
+            id="block-at-the-end",
+        ),
+        pytest.param(
+            "---\n\nThinking: so\n\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="rule-above-a-preamble",
+        ),
+        pytest.param(
+            "---\nSo: I: think\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="rule-above-prose-that-is-no-yaml",
+        ),
+        pytest.param(
+            "---\nSo: I: think\n---\nHi", [("Y1", None, 2)], id="prose-that-is-no-yaml"
+        ),
+        pytest.param(
+            "```sh\n~~~\n```\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="other-fence-inside-a-fence",
+        ),
+        pytest.param(
+            "---\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="empty-block-above",
+        ),
+        pytest.param(
+            "---\n$status: done\n---\nHi\n\n---\n$status: failed\n---\nyou",
+            _good(DONE, "Hi\n\n---\n$status: failed\n---\nyou"),
+            id="two-blocks-first-at-the-start",
+        ),
+        pytest.param(
+            "Hi\n---\n$status: done\n---\n---\n$status: failed\n---\n",
+            [("reply-block", None, None)],
+            id="two-blocks-after-a-preamble",
+        ),
+        pytest.param(
+            "Hi\n---\n$status: done\n---\n$status: failed\n---\n",
+            _good(DONE, "$status: failed\n---", PREAMBLE),
+            id="closing-line-opens-nothing",
+        ),
+        pytest.param(
+            "---\n$status: done\n---\n$status: failed\n---\n",
+            _good(DONE, "$status: failed\n---"),
+            id="two-documents",
+        ),
+        pytest.param(
+            "---\n$status: done\n--- # next\nsummary: x\n---\n",
+            [("Y4", None, 3)],
+            id="document-marker-inside",
+        ),
+        pytest.param("---\n$status: done\nHi", [("reply-block", None, 1)], id="open"),
+        pytest.param("\n\n---\n", [("reply-block", None, 3)], id="only-a-rule"),
+        pytest.param("---\n---\nHi", [("reply-block", None, 2)], id="empty-block"),
+        pytest.param("---\n# x\n---\n", [("reply-block", None, 2)], id="only-comments"),
+        pytest.param("---\n{}\n---\n", [("reply-block", None, 2)], id="empty-mapping"),
+        pytest.param("---\n- a\n---\n", [("reply-block", None, 2)], id="list-block"),
+        pytest.param("---\njust text\n---\n", [("reply-block", None, 2)], id="prose"),
+        pytest.param("", [("reply-block", None, None)], id="empty"),
+        pytest.param(" \n\ufeff\n", [("reply-block", None, None)], id="only-blanks"),
+        pytest.param("Done.", [("reply-block", None, None)], id="no-block"),
+        pytest.param(
+            "$status: done\n", [("reply-block", None, None)], id="no-delimiters"
+        ),
+        pytest.param(
+            "```yaml\n$status: done\n```",
+            [("reply-block", None, None)],
+            id="bare-fence",
+        ),
+        pytest.param(
+            "----\n$status: done\n----", [("reply-block", None, None)], id="four-dashes"
+        ),
+        pytest.param(
+            "  ---\n  $status: done\n  ---", [("reply-block", None, 1)], id="indented"
+        ),
+        pytest.param(
+            "---\n$status:\tdone\n---\n", _good(DONE), id="tab-after-the-colon"
+        ),
+        pytest.param(
+            "---\n$status: done\ntags:\n\t- a\n---\n",
+            [("Y1", None, 4)],
+            id="tab-indent",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: a\nsummary: b\n---\n",
+            [("Y6", None, 4)],
+            id="duplicate-key",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: a: b\n---\n",
+            [("Y1", None, 3)],
+            id="unquoted-colon",
+        ),
+        pytest.param(
+            "Hi\n\n---\n$status: done\nsummary: a: b\n---\n",
+            [("Y1", None, 5)],
+            id="unquoted-colon-after-a-preamble",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: no\nnote: on\n---\n",
+            _good(DONE | {"note": "on", "summary": "no"}),
+            id="no-and-on-are-text",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: 12:30\nnote: 2026-01-01\n---\n",
+            _good(DONE | {"note": "2026-01-01", "summary": "12:30"}),
+            id="times-and-dates-are-text",
+        ),
+        pytest.param(
+            "---\n$status: done\ndue: 2026-01-31\n---\n",
+            _good(DONE | {"due": "2026-01-31"}),
+            id="date-field",
+        ),
+        pytest.param(
+            "---\n$status: done\ncount: 012\n---\n",
+            _good(DONE | {"count": 12}),
+            id="leading-zero-number",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: 012\n---\n",
+            [("reply-field", "summary", None)],
+            id="leading-zero-for-text",
+        ),
+        pytest.param(
+            "---\n$status: done\ncount: 12:30\n---\n",
+            [("reply-field", "count", None)],
+            id="time-for-a-number",
+        ),
+        pytest.param(
+            "---\n$status: done\ncount: no\n---\n",
+            [("reply-field", "count", None)],
+            id="no-for-a-number",
+        ),
+        pytest.param(
+            "---\n$status: done\ncount: 1.0\n---\n",
+            _good(DONE | {"count": 1}),
+            id="integral-number",
+        ),
+        pytest.param(
+            "---\n$status: done\ncount: .nan\n---\n",
+            [("Y11", None, 3)],
+            id="not-a-number",
+        ),
+        pytest.param(
+            "---\n$status: done\ncount: 9007199254740992\n---\n",
+            [("Y11", None, 3)],
+            id="number-too-large",
+        ),
+        pytest.param(
+            "---\n$status: done\nextra: 1\n---\n",
+            _good(DONE, "", "field 'extra' is not known and was dropped"),
+            id="unknown-field",
+        ),
+        pytest.param(
+            "---\n$status: done\nerror: x\n---\n",
+            _good(
+                DONE, "", "field 'error' belongs to $status 'failed' and was dropped"
+            ),
+            id="field-of-another-variant",
+        ),
+        pytest.param(
+            "---\n$status: done\nnote: x\n---\n",
+            _good(DONE | {"note": "x"}),
+            id="field-around-the-variants",
+        ),
+        pytest.param(
+            "---\n$status: Done\n---\n",
+            [("reply-status", "$status", None)],
+            id="unknown-status",
+        ),
+        pytest.param(
+            "---\n$status: true\n---\n",
+            [("reply-status", "$status", None)],
+            id="status-is-no-text",
+        ),
+        pytest.param(
+            "---\n$status:\n---\n",
+            [("reply-status", "$status", None)],
+            id="null-status",
+        ),
+        pytest.param(
+            "---\nsummary: x\n---\n", [("reply-block", None, 2)], id="no-status"
+        ),
+        pytest.param(
+            "---\nstatus: done\n---\nHi",
+            _good(DONE, "Hi", "'status' was read as '$status'"),
+            id="status-without-the-dollar",
+        ),
+        pytest.param(
+            "---\n$status: done\nstatus: failed\n---\n",
+            _good(DONE, "", "field 'status' is not known and was dropped"),
+            id="both-statuses",
+        ),
+        pytest.param(
+            "---\n$status: failed\n---\n",
+            [("reply-field", "error", None)],
+            id="missing-required",
+        ),
+        pytest.param(
+            "---\n$status: done\ntags: [a, 1]\ncount: x\n---\n",
+            [("reply-field", "count", None), ("reply-field", "tags[1]", None)],
+            id="every-problem-is-told",
+        ),
+        pytest.param(
+            "---\n$status: done\ndue: tomorrow\n---\n",
+            [("reply-field", "due", None)],
+            id="wrong-format",
+        ),
+        pytest.param(
+            f"---\n$status: done\nplan: {LINK}\n---\n",
+            _good(DONE | {"plan": LINK}),
+            id="link",
+        ),
+        pytest.param(
+            "---\n$status: done\nplan: 0123456789ABD\n---\n",
+            [("reply-field", "plan", None)],
+            id="hash-that-is-no-link",
+        ),
+        pytest.param(
+            "---\n$status: $SUSPEND\nreason: Which one?\n---\nHi",
+            _good(
+                {"$status": "$SUSPEND", "reason": "Which one?"}, "Hi", suspended=True
+            ),
+            id="suspend",
+        ),
+        pytest.param(
+            '---\n$status: "$SUSPEND"\n---\n',
+            _good({"$status": "$SUSPEND", "reason": ""}, suspended=True),
+            id="suspend-without-a-reason",
+        ),
+        pytest.param(
+            "---\n$status: $SUSPEND\nreason: [1, é]\nother: 1\n---\n",
+            _good({"$status": "$SUSPEND", "reason": '[1, "é"]'}, suspended=True),
+            id="suspend-with-another-reason",
+        ),
+        pytest.param(
+            "---\nreason: Need this: a key # x\n  and: more\n$status: $SUSPEND\n---\n",
+            _good(
+                {"$status": "$SUSPEND", "reason": "Need this: a key # x\nand: more"},
+                "",
+                "the reason of $SUSPEND is not valid YAML; read as text",
+                suspended=True,
+            ),
+            id="suspend-with-a-colon",
+        ),
+        pytest.param(
+            '---\n$status: $SUSPEND\nreason: "a" or "b": which\n---\n',
+            _good(
+                {"$status": "$SUSPEND", "reason": '"a" or "b": which'},
+                "",
+                "the reason of $SUSPEND is not valid YAML; read as text",
+                suspended=True,
+            ),
+            id="suspend-with-quotes-inside",
+        ),
+        pytest.param(
+            "---\nstatus: $SUSPEND\nreason: a: b\n---\n",
+            _good(
+                {"$status": "$SUSPEND", "reason": "a: b"},
+                "",
+                "the reason of $SUSPEND is not valid YAML; read as text",
+                suspended=True,
+            ),
+            id="suspend-without-the-dollar",
+        ),
+        pytest.param(
+            "---\n$status: $SUSPEND\nreason: 'It's: this'\n---\n",
+            _good(
+                {"$status": "$SUSPEND", "reason": "It's: this"},
+                "",
+                "the reason of $SUSPEND is not valid YAML; read as text",
+                suspended=True,
+            ),
+            id="suspend-with-a-quote-inside-quotes",
+        ),
+        pytest.param(
+            "---\n$status: $SUSPEND\nreason: |\nNot: indented: at all\n---\n",
+            _good(
+                {"$status": "$SUSPEND", "reason": "Not: indented: at all"},
+                "",
+                "the reason of $SUSPEND is not valid YAML; read as text",
+                suspended=True,
+            ),
+            id="suspend-with-a-broken-block-scalar",
+        ),
+        pytest.param(
+            "---\n$status: $SUSPEND\nnote: a: b\nreason: c\n---\n",
+            [("Y1", None, 3)],
+            id="suspend-broken-elsewhere",
+        ),
+        pytest.param(
+            f"---\n$status: done\n{BOMB}---\n", [("Y9", None, None)], id="alias-bomb"
+        ),
+        pytest.param(
+            "---\n$status: &s done\nsummary: *s\n---\n",
+            _good(DONE | {"summary": "done"}),
+            id="alias",
+        ),
+        pytest.param(
+            "---\n$status: !!python/name:os.system done\n---\n",
+            [("Y5", None, 2)],
+            id="python-tag",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: !include /etc/passwd\n---\n",
+            [("Y5", None, 3)],
+            id="include",
+        ),
+        pytest.param(
+            "---\n$status: done\n---\na\0b",
+            _good(DONE, "a\ufffdb", NUL),
+            id="nul-bytes",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: a\0b\n---\n",
+            [("Y2", None, 3)],
+            id="nul-in-the-block",
+        ),
+        pytest.param(
+            "---\n$status: done\n---\na\ud800b",
+            _good(DONE, "a\ufffdb", "characters that are no text were replaced"),
+            id="lone-surrogate",
+        ),
+        pytest.param(
+            '---\n$status: done\nsummary: "\\ud800"\n---\n',
+            [("Y1", None, 3)],
+            id="lone-surrogate-by-escape",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: see #12\n---\n",
+            _good(
+                DONE | {"summary": "see"},
+                "",
+                "line 3: what follows ' #' is a YAML comment and left out",
+            ),
+            id="value-cut-by-a-comment",
+        ),
+        pytest.param(
+            "---\n$status: done\nsummary: |\n  a: b\n   ---\n  # c\n---\nHi",
+            _good(DONE | {"summary": "a: b\n ---\n# c\n"}, "Hi"),
+            id="block-scalar",
+        ),
+    ],
+)
+def test_reply_gives(
+    reply: str, expected: Extraction | Sequence[tuple[str, str | None, int | None]]
+) -> None:
+    found = _extract(reply)
+
+    if isinstance(found, Extraction) or isinstance(expected, Extraction):
+        assert found == expected
+        return
+    assert [each[:2] for each in found] == [each[:2] for each in expected]
+    lines = [(f[2], e[2]) for f, e in zip(found, expected, strict=True)]
+    assert all(line == wanted for line, wanted in lines if wanted is not None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "reply", "expected"),
+    [
+        pytest.param(FREE, "a: 1", _good({"a": 1}), id="any-fields"),
+        pytest.param(FREE, "$status: x", _good({"$status": "x"}), id="any-status"),
+        pytest.param(FREE, "status: x", _good({"status": "x"}), id="status-is-a-field"),
+        pytest.param(
+            FREE,
+            "status: $SUSPEND",
+            _good(
+                {"$status": "$SUSPEND", "reason": ""},
+                "",
+                "'status' was read as '$status'",
+                suspended=True,
+            ),
+            id="status-suspends",
+        ),
+        pytest.param(FREE, "{}", [("reply-block", None, 2)], id="no-fields"),
+        pytest.param(FREE, "a: b: c", [("Y1", None, 2)], id="broken"),
+        pytest.param(
+            {"properties": {"a": {"type": "string"}}},
+            "a: x\nb: 1",
+            _good({"a": "x"}, "", "field 'b' is not known and was dropped"),
+            id="unknown-field",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "string"}}, "additionalProperties": True},
+            "a: x\nb: 1",
+            _good({"a": "x", "b": 1}),
+            id="open",
+        ),
+        pytest.param(
+            {"properties": {}, "additionalProperties": False},
+            "a: x",
+            _good({}, "", "field 'a' is not known and was dropped"),
+            id="closed",
+        ),
+        pytest.param(SCHEMA, "summary: x", [("reply-block", None, 2)], id="fixed"),
+    ],
+)
+def test_reply_of_a_role_with_listed_edges(
+    schema: Json,
+    reply: str,
+    expected: Extraction | Sequence[tuple[str, str | None, int | None]],
+) -> None:
+    assert _extract(f"---\n{reply}\n---\n", schema, listed=True) == expected
+
+
+def test_a_block_after_a_preamble_may_hold_any_fields_of_a_listed_role() -> None:
+    assert _extract("Hi\n---\na: 1\n---\nyou", FREE, listed=True) == _good(
+        {"a": 1}, "you", PREAMBLE
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param({}, DONE, id="nothing-said"),
+        pytest.param({"additionalProperties": False}, DONE, id="forbidden"),
+        pytest.param({"additionalProperties": {}}, DONE | {"x": 1}, id="allowed"),
+        pytest.param(
+            {"patternProperties": {"^x$": {}}}, DONE | {"x": 1}, id="named-by-a-pattern"
+        ),
+    ],
+)
+def test_unknown_field_stays_only_where_the_schema_allows_it(
+    schema: Json, expected: Mapping[str, Json]
+) -> None:
+    status = {"properties": {"$status": {"const": "done"}}, "required": ["$status"]}
+
+    found = _extract("---\n$status: done\nx: 1\n---\n", {**status, **schema})
+
+    assert isinstance(found, Extraction)
+    assert found.output == expected
+
+
+def test_a_role_may_have_a_field_named_status() -> None:
+    schema = {
+        "properties": {"$status": {"const": "done"}, "status": {"type": "integer"}},
+        "required": ["$status"],
+    }
+
+    assert _extract("---\n$status: done\nstatus: 3\n---\n", schema) == _good(
+        {"status": 3, "$status": "done"}
+    )
+    assert _extract("---\nstatus: done\n---\n", schema) == [("reply-block", None, 2)]
+
+
+def test_a_schema_may_declare_suspend_without_effect() -> None:
+    schema = {
+        "properties": {"$status": {"enum": ["done", "$SUSPEND"]}, "x": {}},
+        "required": ["x"],
+    }
+
+    found = _extract("---\n$status: $SUSPEND\nx: 1\n---\n", schema)
+
+    assert found == _good({"$status": "$SUSPEND", "reason": ""}, suspended=True)
+
+
+def test_unknown_status_names_the_allowed_ones() -> None:
+    found = extract_reply(
+        "---\n$status: finished\n---\n",
+        schema=SCHEMA,
+        listed=False,
+        is_link=lambda _: True,
+    )
+
+    assert not isinstance(found, Extraction)
+    assert found[0].message == (
+        'found the text "finished", must be one of done, failed, $SUSPEND'
+    )
+
+
+LARGE: Final = 5 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_good"),
+    [
+        pytest.param("---\n$status: done\n---\n" + "x" * LARGE, True, id="one-line"),
+        pytest.param("---\n$status: done\n---\n" + "\n" * LARGE, True, id="newlines"),
+        pytest.param("---\n$status: done\n---\n" + " " * LARGE, True, id="blanks"),
+        pytest.param("---\n" * (LARGE // 4), False, id="only-rules"),
+        pytest.param("Hi\n" + "---\nstatus\n" * 400_000, False, id="no-block-at-all"),
+        pytest.param("Hi\n" + "---\n$status: a\n" * 300_000, False, id="many-blocks"),
+        pytest.param("---\n$status: done\nsummary: " + "x" * LARGE, False, id="open"),
+        pytest.param(
+            f"---\n$status: done\nsummary: {'x' * LARGE}\n---\n",
+            False,
+            id="large-block",
+        ),
+        pytest.param("```\n" * (LARGE // 4), False, id="only-fences"),
+        pytest.param(
+            "```\n---\n$status: done\n---\n" + "```\nx\n" * 800_000, True, id="fences"
+        ),
+        pytest.param("-" * LARGE, False, id="dashes"),
+        pytest.param(("---" + " " * 97 + "x\n") * 50_000, False, id="near-rules"),
+        pytest.param("\ufeff \n" * (LARGE // 5), False, id="white-space"),
+        pytest.param(
+            "---\n$status: $SUSPEND\nreason: a: b\n" + "c d\n" * 200_000 + "---\n",
+            True,
+            id="large-reason",
+        ),
+    ],
+)
+def test_large_reply_is_read_in_linear_time(reply: str, *, is_good: bool) -> None:
+    started = time.process_time()
+
+    found = _extract(reply)
+
+    assert isinstance(found, Extraction) is is_good
+    # A quadratic reading of these takes many minutes.
+    assert time.process_time() - started < 20
+
+
+@given(
+    summary=st.text(st.characters(exclude_categories=["Cs", "Cc"])),
+    body=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    leading=st.text("\n\r\t \ufeff", max_size=4),
+)
+def test_what_a_well_formed_reply_holds_comes_back(
+    summary: str, body: str, leading: str
+) -> None:
+    fields = {"$status": "done", "summary": summary}
+
+    found = _extract(f"{leading}---\n{dump_yaml(fields)}---\n{body}")
+
+    assert isinstance(found, Extraction)
+    assert found.output == fields
+    assert found.body.strip() == body.strip()
+
+
+@given(st.text("-$status: done\n`~#xé\0\ufeff\ud800", max_size=80))
+def test_no_reply_makes_extract_raise(reply: str) -> None:
+    _extract(reply)
+
+
+def _problems(reply: str) -> Sequence[Json]:
+    found = extract_reply(reply, schema=SCHEMA, listed=False, is_link=lambda _: True)
+    assert not isinstance(found, Extraction)
+    return found
+
+
+def test_correction_names_every_problem_and_the_format() -> None:
+    problems = _problems("---\n$status: done\ncount: x\ntags: 1\n---\n")
+
+    text = correction_prompt(problems, schema=SCHEMA, listed=False)
+
+    assert text.startswith(
+        "# Your last reply could not be used\n\n"
+        '- `count`: must be a number, found the text "x"\n'
+        "- `tags`: must be a list, found the number 1\n\n"
+        "Your work is done: do not do it again."
+    )
+    assert "## `$status: failed`" in text
+    assert "$status: $SUSPEND" in text
+
+
+def test_correction_names_the_line_of_broken_yaml_and_the_mend() -> None:
+    problems = _problems("\n---\n$status: done\nsummary: a: b\n---\n")
+
+    text = correction_prompt(problems, schema=SCHEMA, listed=False)
+
+    assert "\n- line 4: the block cannot be read: " in text
+    assert "quote text that holds ': '" in text
+
+
+def test_correction_without_a_session_repeats_prompt_and_reply() -> None:
+    reply = "Hi\n```\nx\n```\n"
+
+    text = correction_without_session(
+        "PROMPT\n", reply, _problems(reply), schema=SCHEMA, listed=False
+    )
+
+    assert text.startswith(
+        "PROMPT\n\n# Your reply to all this\n\n````data\nHi\n```\nx\n```\n````\n\n"
+        "# Your last reply could not be used\n\n- the reply has no block"
+    )

@@ -1,0 +1,69 @@
+"""Holding a thread while it is run or changed, and being asked to pause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from uwfgit.errors import StoreError
+from uwfgit.ids import ThreadId
+from uwfgit.model.ledger import Ledger
+from uwfgit.store.holding import hold_refs, lock_path
+from uwfgit.store.layout import TRASH_PREFIX, thread_ref
+from uwfgit.store.locks import Holder, Lock
+
+
+def thread_lock_path(ledger: Ledger, thread: ThreadId) -> Path:
+    """Give the file whose lock a running thread holds."""
+    return lock_path(ledger.store, thread)
+
+
+@contextmanager
+def hold_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Iterator[Lock]:
+    """Hold a thread for the length of the block.
+
+    Raises:
+        LockedError: Someone else holds it; names the holder.
+    """
+    refs = [thread_ref(thread), TRASH_PREFIX + thread]
+    what = f"thread {thread}"
+    with hold_refs(ledger.store, thread, refs, command=command, what=what) as held:
+        yield held
+
+
+def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:
+    """Ask the one who runs a thread to stop after the step at hand.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    path = _pause_file(ledger, thread)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(_name(holder), encoding="utf-8")
+    except OSError as exc:
+        raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
+
+
+def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
+    """Tell whether this holder was asked to pause; it is told once."""
+    path = _pause_file(ledger, thread)
+    try:
+        # Written for one holder by name: one that came too late stops no other.
+        if held.holder is None or path.read_text(encoding="utf-8") != _name(
+            held.holder
+        ):
+            return False
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def _pause_file(ledger: Ledger, thread: ThreadId) -> Path:
+    return ledger.store.state_dir / "live" / f"{thread}.pause"
+
+
+def _name(holder: Holder) -> str:
+    return f"{holder.host} {holder.pid} {holder.since}"
