@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import git
+from tests.history import names
+from tests.proof import assert_verified
+from tests.sync.forge import forge
+from tests.sync.people import DONE, GOOD, WIRE, Person, make_person, refs_of, results
+from uwfgit.errors import InvalidError, NotFoundError, RemoteError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.sharing import find_sharing
+from uwfgit.store.layout import thread_ref
+from uwfgit.sync.bundle import create_bundle, open_bundle
+from uwfgit.sync.diverge import resolve_thread
+from uwfgit.sync.pull import PullReport
+from uwfgit.sync.verify import verify_threads
+
+
+@pytest.fixture
+def ada(tmp_path: Path) -> Person:
+    return make_person(tmp_path, "ada")
+
+
+@pytest.fixture
+def bob(tmp_path: Path) -> Person:
+    return make_person(tmp_path, "bob", hours=5)
+
+
+def bundle(person: Person, *threads: ThreadId) -> Path:
+    file = person.folder / "threads.bundle"
+    create_bundle(
+        person.ledger,
+        file,
+        threads,
+        wire=WIRE,
+        verify=verify_threads,
+        scan=person.scan,
+    )
+    return file
+
+
+def unpack(person: Person, file: Path) -> PullReport:
+    return open_bundle(
+        person.ledger, file, wire=WIRE, verify=verify_threads, command="test"
+    )
+
+
+def test_threads_travel_in_a_file(ada: Person, bob: Person) -> None:
+    threads = [ada.begin(DONE), ada.begin(DONE, GOOD)]
+    ada.begin()
+
+    report = unpack(bob, bundle(ada, *threads))
+
+    assert results(report.outcomes) == dict.fromkeys(threads, "new")
+    assert [bob.tip(each) for each in threads] == [ada.tip(each) for each in threads]
+    assert_verified(bob.store)
+    bob.go(threads[0], GOOD)
+    assert results(unpack(ada, bundle(bob, threads[0])).outcomes) == {
+        threads[0]: "updated"
+    }
+
+
+def test_plain_git_reads_a_bundle(ada: Person, tmp_path: Path) -> None:
+    thread = ada.begin(DONE)
+    file = bundle(ada, thread)
+
+    git(tmp_path / "x", "clone", "--quiet", "--bare", str(file), str(tmp_path / "x"))
+
+    assert refs_of(tmp_path / "x")[thread_ref(thread)] == ada.tip(thread)
+
+
+def test_a_bad_thread_in_a_bundle_keeps_no_other_out(
+    ada: Person, bob: Person, tmp_path: Path
+) -> None:
+    good, bad = ada.begin(DONE), ada.begin(DONE, GOOD)
+    tip = forge(ada.store, Oid(str(ada.tip(bad))), {1: lambda d: d.state(steps=3)})
+    git(ada.store, "update-ref", thread_ref(bad), tip)
+    file = tmp_path / "x.bundle"
+    git(
+        ada.store,
+        *("bundle", "create", "--quiet", str(file)),
+        *(thread_ref(good), thread_ref(bad), "refs/heads/main"),
+    )
+
+    report = unpack(bob, file)
+
+    assert results(report.outcomes) == {good: "new", bad: "refused"}
+    with pytest.raises(InvalidError):
+        bundle(ada, bad)
+
+
+def test_threads_that_diverged_through_bundles_can_be_resolved(
+    ada: Person, bob: Person
+) -> None:
+    thread = ada.begin(DONE)
+    unpack(bob, bundle(ada, thread))
+    ada.go(thread, GOOD)
+    bob.poke(thread, DONE)
+
+    report = unpack(bob, bundle(ada, thread))
+
+    assert results(report.outcomes) == {thread: "diverged"}
+    tip = Oid(str(bob.tip(thread)))
+    sharing = find_sharing(bob.store, thread, tip)
+    assert (sharing.shared, sharing.diverged) == ("never", ("bundle",))
+    resolve_thread(
+        bob.ledger, thread, way="mine", verify=verify_threads, command="test"
+    )
+    assert names(bob.store, thread)[-1] == "resolve"
+    assert results(unpack(ada, bundle(bob, thread)).outcomes) == {thread: "updated"}
+
+
+def test_what_is_no_bundle_is_refused(bob: Person, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("no bundle\n")
+
+    with pytest.raises(RemoteError):
+        unpack(bob, tmp_path / "x")
+    with pytest.raises(NotFoundError):
+        unpack(bob, tmp_path / "y")
+
+
+def test_what_the_scan_holds_back_is_in_no_bundle(ada: Person) -> None:
+    thread = ada.begin(DONE)
+    ada.scan = lambda leaving: {leaving[0][0]: "a key"}
+
+    with pytest.raises(InvalidError):
+        bundle(ada, thread)
+
+    assert not (ada.folder / "threads.bundle").exists()

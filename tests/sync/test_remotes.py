@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import git
+from tests.sync.people import refs_of
+from uwfgit.errors import NotFoundError, RemoteError, UsageError
+from uwfgit.store.repository import Store, open_store
+from uwfgit.sync.remotes import (
+    Kind,
+    absolute_url,
+    add_remote,
+    choose_remote,
+    get_remote,
+    list_remotes,
+    list_repository_urls,
+    remove_remote,
+    same_place,
+    shown_url,
+)
+
+THREAD = "01M8FV0G61K8RNY396JMTGNRK5"
+
+
+def add(store: Store, name: str, url: str = "/x", kind: Kind = "dedicated") -> None:
+    add_remote(store, name, url, kind=kind, environment=os.environ)
+
+
+def set_config(store: Store, *words: str) -> None:
+    git(store, "config", *words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fetch", "push"),
+    [
+        pytest.param(
+            "dedicated",
+            [
+                "refs/heads/thread/*:refs/remotes/o/thread/*",
+                "refs/heads/workflow/*:refs/remotes/o/workflow/*",
+                "refs/tags/approved/*:refs/tags/approved/*",
+                "refs/heads/main:refs/remotes/o/main",
+            ],
+            [
+                "refs/heads/thread/*:refs/heads/thread/*",
+                "refs/heads/workflow/*:refs/heads/workflow/*",
+                "refs/tags/approved/*:refs/tags/approved/*",
+                "refs/heads/main:refs/heads/main",
+            ],
+            id="dedicated",
+        ),
+        pytest.param(
+            "shared",
+            [
+                "refs/uwf/thread/*:refs/remotes/o/thread/*",
+                "refs/uwf/workflow/*:refs/remotes/o/workflow/*",
+                "refs/uwf/approved/*:refs/tags/approved/*",
+            ],
+            [
+                "refs/heads/thread/*:refs/uwf/thread/*",
+                "refs/heads/workflow/*:refs/uwf/workflow/*",
+                "refs/tags/approved/*:refs/uwf/approved/*",
+            ],
+            id="shared",
+        ),
+    ],
+)
+def test_a_remotes_refspecs_stand_in_the_config_for_plain_git(
+    store: Store, home: Path, kind: Kind, fetch: list[str], push: list[str]
+) -> None:
+    add(store, "o", "https://example.com/x y.git", kind)
+
+    def values(key: str) -> list[str]:
+        return git(store, "config", "--get-all", f"remote.o.{key}").splitlines()
+
+    assert values("fetch") == fetch
+    assert values("push") == push
+    assert values("url") == ["https://example.com/x y.git"]
+    assert values("tagOpt") == ["--no-tags"]
+    assert get_remote(store, "o").kind == kind
+    assert open_store(store.path, home=home).path == store.path
+
+
+def test_adding_the_same_remote_again_changes_nothing(store: Store) -> None:
+    add(store, "o")
+    before = (store.path / "config").read_text()
+
+    add(store, "o")
+
+    assert (store.path / "config").read_text() == before
+    with pytest.raises(RemoteError):
+        add(store, "o", "/y")
+    with pytest.raises(RemoteError):
+        add(store, "o", kind="shared")
+
+
+@pytest.mark.parametrize(
+    "mirror",
+    [
+        pytest.param(["remote", "add", "--mirror=push", "o", "/x"], id="mirror"),
+        pytest.param(["remote", "add", "o", "/x"], id="plain"),
+        pytest.param(["config", "remote.o.url", "/x"], id="url only"),
+    ],
+)
+def test_a_remote_that_uwf_did_not_set_up_is_refused_until_it_does(
+    store: Store, mirror: list[str]
+) -> None:
+    git(store, *mirror)
+
+    with pytest.raises(RemoteError):
+        get_remote(store, "o")
+
+    add(store, "o")
+    assert [each.kind for each in list_remotes(store)] == ["dedicated"]
+
+
+def test_one_more_refspec_makes_a_remote_another(store: Store) -> None:
+    add(store, "o")
+    set_config(store, "--add", "remote.o.push", "+refs/heads/*:refs/heads/*")
+
+    with pytest.raises(RemoteError):
+        get_remote(store, "o")
+
+
+def test_a_removed_remote_leaves_nothing(store: Store) -> None:
+    add(store, "o")
+    add(store, "other")
+    git(store, "update-ref", f"refs/remotes/o/thread/{THREAD}", "main")
+
+    remove_remote(store, "o", environment=os.environ)
+
+    assert [each.name for each in list_remotes(store)] == ["other"]
+    assert set(refs_of(store)) == {"refs/heads/main"}
+    with pytest.raises(NotFoundError):
+        remove_remote(store, "o", environment=os.environ)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-x", "a/b", "a b", ".x", "x.", "a..b", "x.lock", "bundle", THREAD]
+)
+def test_a_name_that_git_or_a_command_would_misread_is_refused(
+    store: Store, name: str
+) -> None:
+    with pytest.raises(UsageError):
+        add(store, name)
+
+
+def test_the_remote_to_take_is_named_shared_the_only_one_or_origin(
+    store: Store,
+) -> None:
+    with pytest.raises(NotFoundError):
+        choose_remote(store, None, share=None)
+    add(store, "one")
+    assert choose_remote(store, None, share=None).name == "one"
+    add(store, "two")
+    with pytest.raises(UsageError):
+        choose_remote(store, None, share=None)
+    assert choose_remote(store, None, share="two").name == "two"
+    assert choose_remote(store, "one", share="two").name == "one"
+    add(store, "origin")
+    assert choose_remote(store, None, share=None).name == "origin"
+
+
+@pytest.mark.parametrize(
+    ("ref", "ours"),
+    [
+        (f"refs/uwf/thread/{THREAD}", f"refs/heads/thread/{THREAD}"),
+        ("refs/uwf/workflow/solve-issue", "refs/heads/workflow/solve-issue"),
+        (f"refs/uwf/approved/{THREAD}/3", f"refs/tags/approved/{THREAD}/3"),
+        (f"refs/uwf/thread/{THREAD.lower()}", None),
+        (f"refs/uwf/thread/{THREAD}/x", None),
+        ("refs/uwf/keep", None),
+        (f"refs/uwf/trash/{THREAD}", None),
+        ("refs/uwf/workflow/Not-One", None),
+        (f"refs/uwf/approved/{THREAD}", None),
+        (f"refs/uwf/approved/{THREAD}/../x", None),
+        (f"refs/heads/thread/{THREAD}", None),
+        ("refs/heads/main", None),
+    ],
+)
+def test_only_names_that_may_travel_are_taken_from_a_shared_remote(
+    store: Store, ref: str, ours: str | None
+) -> None:
+    add(store, "o", kind="shared")
+    remote = get_remote(store, "o")
+
+    assert remote.ours(ref) == ours
+    if ours is not None:
+        assert remote.theirs(ours) == ref
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "refs/uwf/keep",
+        "refs/heads/other",
+        f"refs/uwf/trash/{THREAD}",
+        "refs/heads/main",
+        "refs/tags/v1",
+    ],
+)
+def test_nothing_else_is_ever_sent_to_a_shared_remote(store: Store, ref: str) -> None:
+    add(store, "o", kind="shared")
+
+    with pytest.raises(ValueError, match="not exchanged"):
+        get_remote(store, "o").theirs(ref)
+
+
+def test_addresses_hold_from_any_folder_and_show_no_password(tmp_path: Path) -> None:
+    assert absolute_url("../x", tmp_path / "y") == str(tmp_path / "x")
+    assert absolute_url("host:x", tmp_path) == "host:x"
+    assert absolute_url("ssh://host/x", tmp_path) == "ssh://host/x"
+    assert shown_url("https://me:pass@host/x") == "https://me:***@host/x"
+    assert shown_url("git@host:x") == "git@host:x"
+    assert same_place("/x/y.git/", "file:///x/y")
+    for url in ("", "-x", "ext::sh -c id"):
+        with pytest.raises(UsageError):
+            absolute_url(url, tmp_path)
+
+
+def test_the_remotes_of_a_repository_are_read_from_its_own_config(
+    tmp_path: Path,
+) -> None:
+    git(tmp_path / "code", "init", "--quiet", "--bare", str(tmp_path / "code"))
+    config = tmp_path / "code" / "config"
+    with config.open("a") as file:
+        file.write('[remote "origin"]\n\turl = ../up.git\n[include]\n\tpath = x\n')
+        file.write('[remote "up"]\n\turl = git@host:x.git\n')
+
+    found = list_repository_urls(config, base=tmp_path / "code", environment=os.environ)
+
+    assert found == {"origin": str(tmp_path / "up.git"), "up": "git@host:x.git"}

@@ -1,0 +1,1 @@
+"""Sharing and proving threads."""

@@ -1,0 +1,110 @@
+"""Bundles: threads in a file, for people without a common remote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from uwfgit.errors import InvalidError, NotFoundError, StoreError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger import Ledger
+from uwfgit.store.gitcmd import run_git
+from uwfgit.store.layout import find_ref_thread, thread_ref
+from uwfgit.store.refs import find_ref
+from uwfgit.store.tracking import BUNDLE, scan_refs
+from uwfgit.sync.exchange import Outcome, Source, Verify
+from uwfgit.sync.incoming import bring_in
+from uwfgit.sync.known import verify_unknown
+from uwfgit.sync.pull import PullReport, make_report
+from uwfgit.sync.push import Scan
+from uwfgit.sync.remotes import APPROVED_PREFIX, find_approved, is_exchanged
+from uwfgit.sync.transport import Wire, list_bundle, reason_of
+
+
+def create_bundle(
+    ledger: Ledger,
+    file: Path,
+    threads: Sequence[ThreadId],
+    *,
+    wire: Wire,
+    verify: Verify,
+    scan: Scan,
+) -> dict[str, Oid]:
+    """Write threads into a file that any git can fetch from.
+
+    It is whole in itself: nothing has to be there where it is opened.
+
+    Args:
+        ledger: Whose.
+        file: Replaced when it is there.
+        threads: Which.
+        wire: The environment git starts from.
+        verify: Verifies what this machine neither made nor verified.
+        scan: Says what may not leave.
+
+    Returns:
+        The refs in it.
+
+    Raises:
+        NotFoundError: A thread does not exist.
+        InvalidError: One does not verify, or may not leave.
+        StoreError: The file cannot be written.
+    """
+    tips = {thread: _tip(ledger, thread) for thread in threads}
+    problems = {
+        thread_ref(thread): f"it does not verify: {problem}"
+        for thread, problem in verify_unknown(ledger, tips, verify).items()
+    }
+    refs = {thread_ref(thread): oid for thread, oid in tips.items()}
+    leaving = [(ref, oid, None) for ref, oid in refs.items() if ref not in problems]
+    problems |= scan(leaving)
+    for ref, problem in problems.items():
+        raise InvalidError(f"thread {find_ref_thread(ref)} stays here: {problem}")
+    refs |= _approvals(ledger, threads)
+    done = run_git(
+        ["bundle", "create", "--quiet", str(file), *refs],
+        git_dir=ledger.store.path,
+        environment=wire.environment,
+    )
+    if done.code:
+        raise StoreError(f"cannot write bundle '{file}': {reason_of(done)}")
+    return refs
+
+
+def _tip(ledger: Ledger, thread: ThreadId) -> Oid:
+    oid = find_ref(ledger.store, thread_ref(thread))
+    if oid is None:
+        raise NotFoundError("thread", thread)
+    return oid
+
+
+def _approvals(ledger: Ledger, threads: Sequence[ThreadId]) -> dict[str, Oid]:
+    found = scan_refs(ledger.store, APPROVED_PREFIX)
+    return {ref: oid for ref, oid in found.items() if find_approved(ref) in threads}
+
+
+def open_bundle(
+    ledger: Ledger, file: Path, *, wire: Wire, verify: Verify, command: str
+) -> PullReport:
+    """Bring the threads in a bundle, verified like those of a pull.
+
+    Raises:
+        NotFoundError: There is no such file.
+        RemoteError: It is no bundle, or a broken one.
+    """
+    if not file.is_file():
+        raise NotFoundError("file", str(file))
+    there = list_bundle(wire, file, git_dir=ledger.store.path)
+    names = {ref: ref for ref in there if is_exchanged(ref) and not _is_workflow(ref)}
+    told = [
+        Outcome(ref=ref, result="refused", message="no name of a thread")
+        for ref in there
+        if ref not in names and ref.startswith("refs/heads/thread")
+    ]
+    source = Source(url=str(file), name=BUNDLE, names=names, is_remote=False)
+    outcomes = bring_in(ledger, source, wire=wire, verify=verify, command=command)
+    return make_report(ledger, str(file), [*told, *outcomes])
+
+
+def _is_workflow(ref: str) -> bool:
+    return find_ref_thread(ref) is None and find_approved(ref) is None

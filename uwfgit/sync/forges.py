@@ -1,0 +1,133 @@
+"""Where a forge shows two branches side by side (pure).
+
+The only place that knows how forges spell their pages and their CI jobs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+from urllib.parse import quote
+
+Forge: TypeAlias = Literal["github", "gitlab", "gitea", "bitbucket"]
+Ci: TypeAlias = Literal["github", "gitea", "gitlab"]
+FORGES: Final[tuple[Forge, ...]] = get_args(Forge)
+CIS: Final[tuple[Ci, ...]] = get_args(Ci)
+
+_WEB: Final = re.compile(r"https?://(?:[^@/]*@)?([^/:]+)(:[0-9]+)?/(.+)", re.IGNORECASE)
+_SSH: Final = re.compile(
+    r"(?:ssh|git\+ssh|git)://(?:[^@/]*@)?([^/:]+)(?::[0-9]+)?/(.+)", re.IGNORECASE
+)
+_SCP: Final = re.compile(r"(?:[^@/:]+@)?([^/:]{2,}):(?!//)(.+)")
+_NAMES: Final[dict[str, Forge]] = {
+    "github": "github",
+    "gitlab": "gitlab",
+    "gitea": "gitea",
+    "forgejo": "gitea",
+    "codeberg": "gitea",
+    "bitbucket": "bitbucket",
+}
+_PATHS: Final[dict[Forge, str]] = {
+    "github": "compare/{base}...{head}?expand=1",
+    "gitlab": (
+        "-/merge_requests/new?merge_request%5Bsource_branch%5D={head}"
+        "&merge_request%5Btarget_branch%5D={base}"
+    ),
+    "gitea": "compare/{base}...{head}",
+    "bitbucket": "pull-requests/new?source={head}&dest={base}",
+}
+_ACTIONS: Final = """\
+name: uwf verify
+on:
+  pull_request:
+permissions:
+  contents: read
+jobs:
+  verify:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+        with:
+          fetch-depth: 0
+          persist-credentials: false
+          ref: ${{ github.event.pull_request.head.sha }}
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - run: python -m pip install uwfgit
+      - run: uwf verify --repo . "$HEAD"
+        env:
+          HEAD: ${{ github.event.pull_request.head.sha }}
+"""
+_GITLAB: Final = """\
+uwf-verify:
+  image: python:3.12
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "merge_request_event"
+  variables:
+    GIT_DEPTH: "0"
+  script:
+    - python -m pip install uwfgit
+    - uwf verify --repo . "${CI_MERGE_REQUEST_SOURCE_BRANCH_SHA:-$CI_COMMIT_SHA}"
+"""
+JOBS: Final[dict[Ci, tuple[str, str]]] = {
+    "github": (".github/workflows/uwf-verify.yml", _ACTIONS),
+    "gitea": (".gitea/workflows/uwf-verify.yml", _ACTIONS),
+    "gitlab": (".gitlab-ci.yml", _GITLAB),
+}
+"""CI → the job's file and its text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A repository's page on the web."""
+
+    url: str
+    host: str
+
+
+def find_page(url: str) -> Page | None:
+    """Give the web page of a repository by its git address, without secrets."""
+    if match := _WEB.fullmatch(url):
+        scheme = url.partition(":")[0].lower()
+        place = f"{match[1]}{match[2] or ''}"
+        return _page(f"{scheme}://{place}", match[1], match[3])
+    match = _SSH.fullmatch(url) or (None if "://" in url else _SCP.fullmatch(url))
+    return _page(f"https://{match[1]}", match[1], match[2]) if match else None
+
+
+def _page(root: str, host: str, path: str) -> Page | None:
+    path = path.strip("/").removesuffix(".git")
+    return (
+        Page(url=f"{root}/{quote(path, safe='/~')}", host=host.lower())
+        if path
+        else None
+    )
+
+
+def find_forge(host: str) -> Forge | None:
+    """Tell a forge by its host's name; ``None`` when it does not say."""
+    return next((forge for name, forge in _NAMES.items() if name in host), None)
+
+
+def compare_link(
+    url: str, *, base: str, head: str, forge: Forge | None = None
+) -> str | None:
+    """Give the page on which a review of a branch is opened.
+
+    Args:
+        url: The remote's address.
+        base: The branch to compare with.
+        head: The branch to review.
+        forge: What runs there, when its name does not say.
+    """
+    page = find_page(url)
+    forge = forge or (find_forge(page.host) if page else None)
+    if page is None or forge is None:
+        return None
+    safe = "" if forge in {"gitlab", "bitbucket"} else "/"
+    path = _PATHS[forge].format(
+        base=quote(base, safe=safe), head=quote(head, safe=safe)
+    )
+    return f"{page.url}/{path}"

@@ -1,0 +1,349 @@
+"""Push: what a remote has and lacks, sent without forcing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from uwfgit.errors import NotFoundError, RejectedError, RemoteError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger import Ledger
+from uwfgit.store.ancestry import has_object
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import (
+    HEAD_REF,
+    THREAD_PREFIX,
+    WORKFLOW_PREFIX,
+    find_ref_thread,
+)
+from uwfgit.store.refs import find_ref
+from uwfgit.store.tracking import scan_refs
+from uwfgit.sync.exchange import (
+    CHUNK,
+    FAILED,
+    Outcome,
+    Result,
+    Verify,
+    chunks,
+    compare,
+    halves,
+    note_tracking,
+)
+from uwfgit.sync.known import verify_unknown
+from uwfgit.sync.remotes import APPROVED_PREFIX, Remote, find_approved, is_exchanged
+from uwfgit.sync.transport import Update, Wire, list_refs_there, push_refs
+
+Scan: TypeAlias = Callable[[Sequence[tuple[str, Oid, Oid | None]]], Mapping[str, str]]
+"""Looks at what is about to leave, each as (ref, new, what the remote has).
+
+It gives what blocks a ref, by ref.
+"""
+
+_SENT: Mapping[str, Result] = {"*": "new", "=": "up-to-date", " ": "updated"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushReport:
+    """What a push did; refs that needed nothing are only counted."""
+
+    remote: Remote
+    outcomes: tuple[Outcome, ...]
+    up_to_date: int
+    dry_run: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that was to be sent has arrived."""
+        return not any(outcome.result in FAILED for outcome in self.outcomes)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Push:
+    ledger: Ledger
+    remote: Remote
+    wire: Wire
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def tell(
+        self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
+    ) -> None:
+        outcome = Outcome(ref=ref, result=result, message=message, **oids)
+        self.outcomes.append(outcome)
+
+
+def push(
+    ledger: Ledger,
+    remote: Remote,
+    *,
+    wire: Wire,
+    verify: Verify,
+    scan: Scan,
+    named: Sequence[str] = (),
+    send_all: bool = False,
+    dry_run: bool = False,
+) -> PushReport:
+    """Send a remote what it lacks of our branches.
+
+    Without names that is what it has and is behind with; new branches are told
+    as not shared yet. One that is behind the remote keeps no other back.
+
+    Args:
+        ledger: Whose.
+        remote: Where to.
+        wire: How.
+        verify: Verifies what this machine neither made nor verified.
+        scan: Says what may not leave.
+        named: Our refs to send, new ones too; no others.
+        send_all: New branches too.
+        dry_run: Only tell.
+
+    Raises:
+        AuthError, RemoteError: The remote cannot be reached.
+        NotFoundError: A named branch does not exist.
+    """
+    work = _Push(ledger=ledger, remote=remote, wire=wire)
+    mine = _named_refs(ledger, named) if named else _all_refs(ledger)
+    theirs = _ask(work, only_main=bool(named))
+    wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
+    wanted = _check(work, wanted, theirs, verify, scan)
+    _add_approvals(work, wanted, mine, theirs)
+    _add_main(work, wanted, theirs)
+    if dry_run:
+        wanted.pop(HEAD_REF, None)
+        for ref, oid in wanted.items():
+            old = (theirs or {}).get(ref)
+            work.tell(ref, "updated" if old else "new", old=old, new=oid)
+    else:
+        _send_all(work, wanted, theirs or {})
+        if theirs is not None:
+            note_tracking(
+                ledger.store,
+                remote,
+                {ref: oid for ref, oid in theirs.items() if not find_approved(ref)},
+                mine=mine | _main(ledger),
+                environment=wire.environment,
+            )
+    return _report(work, dry_run=dry_run)
+
+
+def _all_refs(ledger: Ledger) -> dict[str, Oid]:
+    prefixes = (THREAD_PREFIX, WORKFLOW_PREFIX)
+    return {
+        ref: oid
+        for prefix in prefixes
+        for ref, oid in sorted(scan_refs(ledger.store, prefix).items())
+        if is_exchanged(ref)
+    }
+
+
+def _main(ledger: Ledger) -> dict[str, Oid]:
+    main = find_ref(ledger.store, HEAD_REF)
+    return {HEAD_REF: main} if main else {}
+
+
+def _named_refs(ledger: Ledger, refs: Iterable[str]) -> dict[str, Oid]:
+    found = {}
+    for ref in refs:
+        oid = find_ref(ledger.store, ref)
+        if oid is None:
+            kind = "thread" if ref.startswith(THREAD_PREFIX) else "workflow"
+            raise NotFoundError(kind, ref.rpartition("/")[2])
+        found[ref] = oid
+    return found
+
+
+def _ask(work: _Push, *, only_main: bool) -> dict[str, Oid] | None:
+    """Give what the remote has, by our names; ``None``: git will find out.
+
+    git's push asks by itself. To ask before is only needed to choose, or to
+    learn whether the remote was ever pushed to.
+    """
+    remote, store = work.remote, work.ledger.store
+    if only_main and (
+        remote.kind == "shared" or find_ref(store, remote.tracking(HEAD_REF))
+    ):
+        return None
+    return _list_theirs(work)
+
+
+def _list_theirs(work: _Push) -> dict[str, Oid]:
+    remote = work.remote
+    there = list_refs_there(
+        work.wire,
+        remote.push_url,
+        name=remote.name,
+        git_dir=work.ledger.store.path,
+        only_branches=remote.kind == "dedicated",
+    )
+    theirs = {ours: oid for ref, oid in there.items() if (ours := remote.ours(ref))}
+    if remote.kind == "dedicated" and HEAD_REF in there:
+        theirs[HEAD_REF] = there[HEAD_REF]
+        _refuse_code(work, theirs)
+    return theirs
+
+
+def _refuse_code(work: _Push, theirs: Mapping[str, Oid]) -> None:
+    """Keep threads out of a repository of code that was taken for an empty one."""
+    main = theirs[HEAD_REF]
+    is_ours = main == GENESIS_OID or has_object(work.ledger.store, main)
+    if not is_ours and not any(find_ref_thread(ref) for ref in theirs):
+        raise RemoteError(
+            "its branch main is of another history: there seems to be code in it",
+            remote=work.remote.name,
+            hint=f"uwf remote rm {work.remote.name}, then add it with --shared, "
+            "or use an empty repository",
+        )
+
+
+def _choose(
+    work: _Push,
+    mine: Mapping[str, Oid],
+    theirs: Mapping[str, Oid] | None,
+    *,
+    named: bool,
+    send_all: bool,
+) -> dict[str, Oid]:
+    """Choose what to send; tell why the rest stays."""
+    if theirs is None:
+        return dict(mine)
+    wanted = {}
+    for ref, oid in mine.items():
+        found = compare(work.ledger.store, oid, theirs.get(ref))
+        if found == "ahead" or (found == "new" and (named or send_all)):
+            wanted[ref] = oid
+        elif found == "new":
+            work.tell(ref, "not-shared", new=oid)
+        else:
+            result: Result = found
+            if named and found in {"behind", "diverged"}:
+                result = "rejected"
+            work.tell(ref, result, _hint(ref, found), old=theirs.get(ref), new=oid)
+    return wanted
+
+
+def _hint(ref: str, result: Result) -> str | None:
+    thread = find_ref_thread(ref)
+    if result == "diverged" and thread:
+        return f"see both sides: uwf thread resolve {thread}"
+    if result in {"behind", "diverged"}:
+        return "the remote has more: uwf pull"
+    return None
+
+
+def _check(
+    work: _Push,
+    wanted: Mapping[str, Oid],
+    theirs: Mapping[str, Oid] | None,
+    verify: Verify,
+    scan: Scan,
+) -> dict[str, Oid]:
+    """Leave out what does not verify or may not leave, and tell why."""
+    tips = {find_ref_thread(ref): oid for ref, oid in wanted.items()}
+    threads: dict[ThreadId, Oid] = {
+        thread: oid for thread, oid in tips.items() if thread
+    }
+    problems = {
+        f"{THREAD_PREFIX}{thread}": f"it does not verify: {problem}"
+        for thread, problem in verify_unknown(work.ledger, threads, verify).items()
+    }
+    leaving = [
+        (ref, oid, old)
+        for ref, oid in wanted.items()
+        if ref not in problems and (old := _known_there(work, ref, theirs)) != oid
+    ]
+    if leaving:
+        problems |= scan(leaving)
+    for ref, problem in problems.items():
+        work.tell(ref, "refused", problem, new=wanted[ref])
+    return {ref: oid for ref, oid in wanted.items() if ref not in problems}
+
+
+def _known_there(work: _Push, ref: str, theirs: Mapping[str, Oid] | None) -> Oid | None:
+    """Give what the remote has of a ref, or had when it was last asked."""
+    if theirs is not None:
+        return theirs.get(ref)
+    return find_ref(work.ledger.store, work.remote.tracking(ref))
+
+
+def _add_approvals(
+    work: _Push,
+    wanted: dict[str, Oid],
+    mine: Mapping[str, Oid],
+    theirs: Mapping[str, Oid] | None,
+) -> None:
+    """Send the approvals of threads that the remote has or gets."""
+    there = theirs or {}
+    for ref, oid in scan_refs(work.ledger.store, APPROVED_PREFIX).items():
+        thread = find_approved(ref)
+        branch = f"{THREAD_PREFIX}{thread}"
+        if thread is None or branch not in mine or ref in there:
+            continue
+        if branch in wanted or branch in there:
+            wanted[ref] = oid
+
+
+def _add_main(
+    work: _Push, wanted: dict[str, Oid], theirs: Mapping[str, Oid] | None
+) -> None:
+    """Begin a dedicated remote with the commit that all branches start on."""
+    if not wanted or theirs is None or HEAD_REF in theirs:
+        return
+    if work.remote.kind == "dedicated":
+        wanted[HEAD_REF] = GENESIS_OID
+
+
+def _send_all(
+    work: _Push, wanted: Mapping[str, Oid], theirs: Mapping[str, Oid]
+) -> None:
+    for chunk in chunks(list(wanted.items()), CHUNK):
+        waiting = [chunk]
+        while waiting:
+            part = waiting.pop()
+            reasons = _send(work, part, theirs)
+            if reasons and len(part) > 1:
+                # All or none: one that is refused is found by cutting in two.
+                waiting += reversed(halves(part))
+            elif reasons:
+                _tell_rejected(work, part[0], next(iter(reasons.values())))
+
+
+def _send(
+    work: _Push, part: Sequence[tuple[str, Oid]], theirs: Mapping[str, Oid]
+) -> Mapping[str, str]:
+    """Push some refs; give the reasons when none was taken."""
+    updates = [Update(oid=oid, ref=work.remote.theirs(ref)) for ref, oid in part]
+    try:
+        letters = push_refs(
+            work.wire, work.remote.name, updates, git_dir=work.ledger.store.path
+        )
+    except RejectedError as exc:
+        return exc.refs
+    for ref, oid in part:
+        letter = letters.get(work.remote.theirs(ref), " ")
+        if ref != HEAD_REF:
+            work.tell(ref, _SENT.get(letter, "updated"), old=theirs.get(ref), new=oid)
+    return {}
+
+
+def _tell_rejected(work: _Push, sent: tuple[str, Oid], reason: str) -> None:
+    """Say why one ref was not taken: by what is there, else in git's words."""
+    ref, oid = sent
+    there = _list_theirs(work).get(ref)
+    if ref == HEAD_REF and there:
+        return  # Somebody else began it in the meantime.
+    found = compare(work.ledger.store, oid, there)
+    if found in {"behind", "diverged"}:
+        work.tell(ref, "rejected", _hint(ref, found), old=there, new=oid)
+    else:
+        work.tell(ref, "rejected", reason, old=there, new=oid)
+
+
+def _report(work: _Push, *, dry_run: bool) -> PushReport:
+    told = [each for each in work.outcomes if each.result != "up-to-date"]
+    return PushReport(
+        remote=work.remote,
+        outcomes=tuple(told),
+        up_to_date=len(work.outcomes) - len(told),
+        dry_run=dry_run,
+    )

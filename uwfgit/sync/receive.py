@@ -1,0 +1,163 @@
+"""What may be pushed to a server: every ref by an allow-list, its content checked.
+
+Nothing is written; new objects are wherever the store given looks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
+from uwfgit.store.ancestry import is_ancestor
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import HEAD_REF, is_workflow_name
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+from uwfgit.sync.approvals import check_approval
+from uwfgit.sync.entries import check_entries
+from uwfgit.sync.exchange import describe_report
+from uwfgit.sync.remotes import APPROVED_PREFIX, find_approved
+from uwfgit.sync.verify import verify_refs
+
+ZERO: Final = "0" * 40
+REVIEW_PREFIX: Final = "refs/heads/uwf/"
+_THREADS: Final = ("refs/heads/thread/", "refs/uwf/thread/")
+_WORKFLOWS: Final = ("refs/heads/workflow/", "refs/uwf/workflow/")
+_APPROVALS: Final = (APPROVED_PREFIX, "refs/uwf/approved/")
+_OURS: Final = ("refs/uwf/", "refs/replace/", REVIEW_PREFIX)
+_BASE: Final = "-base"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """One ref that is to move; a zero oid stands for none."""
+
+    old: str
+    new: str
+    ref: str
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the ref is to go."""
+        return self.new == ZERO
+
+
+def check_pushes(
+    store: Store, pushes: Sequence[Push], *, shared: bool, skip: int = 0
+) -> Iterator[str | None]:
+    """Say of each ref why it may not move so; ``None`` when it may.
+
+    Args:
+        store: The receiving repository, with what was pushed in sight.
+        pushes: All that one push would move.
+        shared: Whether code lives in that repository: its own branches and
+            tags are then nobody's business here.
+        skip: How many of the refs not to look at again.
+    """
+    pushed = {push.ref: push.new for push in pushes}
+    for push in pushes[skip:]:
+        yield _check(store, push, pushed, shared=shared)
+
+
+def _check(
+    store: Store, push: Push, pushed: dict[str, str], *, shared: bool
+) -> str | None:
+    if not (is_oid(push.old) and is_oid(push.new)):
+        return "git named no sha1 object"
+    if prefix := _prefix(push.ref, _THREADS):
+        return _check_thread(store, push, push.ref[len(prefix) :])
+    if prefix := _prefix(push.ref, _WORKFLOWS):
+        return _check_workflow(store, push, push.ref[len(prefix) :])
+    if prefix := _prefix(push.ref, _APPROVALS):
+        name = APPROVED_PREFIX + push.ref[len(prefix) :]
+        return _check_approved(store, push, name, pushed)
+    return _check_other(store, push, shared=shared)
+
+
+def _check_other(store: Store, push: Push, *, shared: bool) -> str | None:
+    if push.ref.startswith(REVIEW_PREFIX):
+        return _check_review(store, push, push.ref.removeprefix(REVIEW_PREFIX))
+    if not shared and push.ref == HEAD_REF:
+        return _check_main(store, push)
+    is_ours = push.ref.startswith(_OURS) or f"{push.ref}/" in _THREADS
+    if shared and not is_ours:
+        return None
+    return "it is no ref of threads, workflows, approvals or reviews"
+
+
+def _prefix(ref: str, prefixes: Sequence[str]) -> str:
+    return next((prefix for prefix in prefixes if ref.startswith(prefix)), "")
+
+
+def _check_thread(store: Store, push: Push, name: str) -> str | None:
+    if not is_thread_id(name):
+        return "that is no name of a thread's branch"
+    if push.deletes:
+        return "a thread is not deleted"
+    return _check_forward(store, push) or _verify(store, push)
+
+
+def _check_forward(store: Store, push: Push) -> str | None:
+    if push.old == ZERO or is_ancestor(store, Oid(push.old), Oid(push.new)):
+        return None
+    return "not a fast-forward: pull first"
+
+
+def _verify(store: Store, push: Push) -> str | None:
+    (report,) = verify_refs(store, [(push.ref, push.new)])
+    return None if report.ok else describe_report(report)
+
+
+def _check_workflow(store: Store, push: Push, name: str) -> str | None:
+    if not is_workflow_name(name):
+        return "that is no name of a workflow"
+    if push.deletes:
+        return None
+    return _check_forward(store, push) or check_entries(store, Oid(push.new), name)
+
+
+def _check_approved(
+    store: Store, push: Push, name: str, pushed: dict[str, str]
+) -> str | None:
+    thread = find_approved(name)
+    if thread is None:
+        return "that is no name of an approval"
+    if push.deletes:
+        return None
+    if push.old not in {ZERO, push.new}:
+        return "an approval is not changed; delete it first"
+    tips = list(_tips(store, thread, pushed))
+    return check_approval(store, name, Oid(push.new), tips)
+
+
+def _tips(store: Store, thread: ThreadId, pushed: dict[str, str]) -> Iterator[Oid]:
+    for prefix in _THREADS:
+        new = pushed.get(prefix + thread, ZERO)
+        if new != ZERO:
+            yield Oid(new)
+        old = find_ref(store, prefix + thread)
+        if old is not None:
+            yield old
+
+
+def _check_review(store: Store, push: Push, name: str) -> str | None:
+    if name == "main":
+        return _check_main(store, push)
+    if not is_thread_id(name.removesuffix(_BASE)):
+        return "that is no name of a review's branch"
+    if push.deletes:
+        return None
+    if name.endswith(_BASE):
+        # Before a thread's first event there is only genesis.
+        return None if push.new == GENESIS_OID else _verify(store, push)
+    return _check_forward(store, push) or _verify(store, push)
+
+
+def _check_main(store: Store, push: Push) -> str | None:
+    if push.deletes:
+        return "it is what all reviews start from"
+    if not is_ancestor(store, GENESIS_OID, Oid(push.new)):
+        return "it does not start at uwf's first commit"
+    return _check_forward(store, push)

@@ -1,0 +1,158 @@
+"""What verify says: problems and, per thread, a report (pure).
+
+The only place for the shape of a report, and for how text of a thread that
+nobody vouched for is shown inside a problem.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from uwfgit.errors import CorruptError, InvalidError, Problem, UwfError
+from uwfgit.ids import Hash, Oid
+
+MAX_PROBLEMS: Final = 100
+"""Problems told of one commit, and of one thread; the first are the cause."""
+
+_SHOWN_CHARS: Final = 80
+_MESSAGE_CHARS: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyProblem:
+    """One thing wrong with a thread, at a commit and, where there is one, a path."""
+
+    commit: Oid | None
+    path: str | None
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{self.commit or '-'}: {where}{self.message} [{self.code}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What a commit counts for in the report."""
+
+    event: str
+    agent: str | None = None
+    """The ``kind`` of the detail: what made the reply."""
+    has_note: bool = False
+    is_signed: bool = False
+    is_replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadReport:
+    """What verify found about one thread; it is consistent when ``ok``.
+
+    The counts are of the commits that could be checked, inherited ones of a
+    fork included; after a commit that cannot be read nothing is checked.
+    """
+
+    thread: str
+    tip: Oid | None
+    problems: tuple[VerifyProblem, ...] = ()
+    commits: int = 0
+    checked: int = 0
+    events: Mapping[str, int] = field(default_factory=dict)
+    agents: Mapping[str, int] = field(default_factory=dict)
+    notes: int = 0
+    signed: int = 0
+    replayed: int = 0
+    steps: int = 0
+    status: str | None = None
+    workflow_name: str | None = None
+    workflow_hash: Hash | None = None
+    workflow_oid: Oid | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def attempts(self) -> int:
+        """How many tries failed."""
+        return self.events.get("attempt", 0)
+
+    @property
+    def pokes(self) -> int:
+        """How many steps were asked for again."""
+        return self.events.get("poke", 0)
+
+    @property
+    def resolves(self) -> int:
+        """How many divergences were resolved."""
+        return self.events.get("resolve", 0)
+
+
+def count_facts(facts: Iterable[Fact]) -> dict[str, object]:
+    """Count what commits stand for, as fields of a :class:`ThreadReport`."""
+    seen = list(facts)
+    return {
+        "checked": len(seen),
+        "events": dict(Counter(fact.event for fact in seen)),
+        "agents": dict(Counter(fact.agent for fact in seen if fact.agent)),
+        "notes": sum(fact.has_note for fact in seen),
+        "signed": sum(fact.is_signed for fact in seen),
+        "replayed": sum(fact.is_replayed for fact in seen),
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """Collects the problems of one commit."""
+
+    commit: Oid
+    problems: list[VerifyProblem] = field(default_factory=list)
+
+    def note(self, code: str, message: str, path: str | None = None) -> None:
+        """Tell of a problem; checking goes on."""
+        if len(self.problems) < MAX_PROBLEMS:
+            problem = VerifyProblem(
+                commit=self.commit,
+                path=None if path is None else plain(path)[:_MESSAGE_CHARS],
+                code=code,
+                message=plain(message)[:_MESSAGE_CHARS],
+            )
+            self.problems.append(problem)
+
+    def note_error(self, error: UwfError) -> None:
+        """Tell of what made further checks of this commit impossible."""
+        if isinstance(error, InvalidError):
+            for problem in error.problems:
+                self.note(problem.code, problem.message, problem.path)
+        else:
+            self.note(error.code, error.message)
+
+    def expect(
+        self, what: str, found: object, wanted: object, *, code: str, path: str = ""
+    ) -> None:
+        """Tell when something is not what it must be."""
+        if found != wanted:
+            message = f"{what} is {shown(found)}, must be {shown(wanted)}"
+            self.note(code, message, path or None)
+
+
+def refusal(code: str, message: str, path: str | None = None) -> CorruptError:
+    """Make the error that ends the checks of a commit."""
+    return CorruptError([Problem(code=code, message=message, path=path)])
+
+
+def shown(value: object) -> str:
+    """Write a value of unknown origin in a short line of plain ASCII."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = plain(text)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+
+
+def plain(text: str) -> str:
+    """Write a text of unknown origin so that no terminal acts on it."""
+    safe = text.encode("ascii", "backslashreplace").decode()
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in safe)

@@ -1,0 +1,350 @@
+"""The last look before anything leaves: secrets in what the other side lacks.
+
+Also the only place that knows which findings the user has let through.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import InvalidError, StoreError
+from uwfgit.ids import Oid, is_oid, is_thread_id
+from uwfgit.store.ancestry import has_object
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.gitcmd import run_git
+from uwfgit.store.layout import THREAD_PREFIX, find_node_name, find_step_name
+from uwfgit.store.log import append_private
+from uwfgit.store.objects import find_entry, list_tree, read_commit
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store, git_errors
+from uwfgit.sync.scan_text import Match, scan_json, scan_text, without_gaps
+
+ALLOWED_FILE: Final = "allowed-secrets.jsonl"
+"""In the store's own folder: local, and not derived from anything."""
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{12}")
+_REMOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TREE_NAME = re.compile(rb"[0-7]+ ([^\0]+)\0.{20}", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,5}")
+_KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_COMMIT: Final = "commit "
+_PART_CHARS: Final = 60
+"""So much of a secret that was cut is compared: words may follow the cut."""
+_TOLD: Final = 20
+"""Places that one refusal names."""
+
+Leaving = tuple[str, Oid, Oid | None]
+"""A ref, what is to be sent of it, and what the other side has of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A secret and a place where it stands; never printed in full.
+
+    ``path`` is a file's, or names a commit, a tag or a ref.
+    """
+
+    id: str
+    rule: str
+    shown: str
+    path: str
+    line: int
+    oid: Oid | None
+    secret: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule} {self.shown} ({self.id})"
+
+
+def find_secrets(
+    store: Store,
+    oids: Collection[Oid],
+    known: Collection[Oid],
+    *,
+    environment: Mapping[str, str],
+    names: Iterable[str] = (),
+) -> tuple[Finding, ...]:
+    """Look for secrets in all that is reachable from some objects but not from others.
+
+    Every new file is read, decoded where it is JSON; and every commit's and
+    tag's message, people and names. What the user allowed is left out.
+
+    Args:
+        store: Where the objects are.
+        oids: What is to be sent: commits or tags.
+        known: What the receiving side has; one that is not here counts for
+            nothing.
+        environment: What git's starts from.
+        names: Of the refs that are sent.
+
+    Raises:
+        StoreError: git cannot list the objects, or there is no git.
+        CorruptError: An object is missing or damaged.
+    """
+    allowed = read_allowed(store)
+    seen: set[bytes] = set()
+    found = [
+        finding
+        for oid, path in _list_new(store, oids, known, environment)
+        for finding in _scan_object(store, oid, path, seen)
+    ]
+    found += _found("ref name", None, scan_text("\n".join(names)))
+    kept = [finding for finding in _join(found) if finding.id not in allowed]
+    named = {finding.secret: finding.shown for finding in kept}
+    return tuple(replace(each, path=_cut(each.path, named)) for each in kept)
+
+
+def _join(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Give the part of a secret that a message quotes the id of the whole."""
+    wholes = [f for f in findings if not f.path.startswith(_COMMIT)]
+    plain = {f.id: (f.rule, without_gaps(f.secret)) for f in wholes}
+    for finding in findings:
+        part = without_gaps(finding.secret)[:_PART_CHARS]
+        known = (
+            id_
+            for id_, (rule, whole) in plain.items()
+            if rule == finding.rule and part in whole
+        )
+        is_part = finding.path.startswith(_COMMIT) and finding.id not in plain
+        yield replace(finding, id=next(known, finding.id)) if is_part else finding
+
+
+def _cut(path: str, secrets: Mapping[str, str]) -> str:
+    """Give a path that shows no secret which is a name in it."""
+    for secret, shown in secrets.items():
+        path = path.replace(secret, shown)
+    return path
+
+
+def _list_new(
+    store: Store,
+    oids: Collection[Oid],
+    known: Collection[Oid],
+    environment: Mapping[str, str],
+) -> Iterator[tuple[Oid, str]]:
+    if not oids:
+        return
+    without = {oid for oid in known if has_object(store, oid)}
+    lines = [*oids, *(f"^{oid}" for oid in without)]
+    done = run_git(
+        ["rev-list", "--objects", "--stdin"],
+        git_dir=store.path,
+        environment=environment,
+        input="".join(f"{line}\n" for line in lines).encode(),
+    )
+    if done.code:
+        raise StoreError(f"cannot list what would be sent: {done.complaint}")
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        oid, _, path = line.partition(" ")
+        if is_oid(oid):
+            yield Oid(oid), path
+
+
+def _scan_object(
+    store: Store, oid: Oid, path: str, seen: set[bytes]
+) -> Iterator[Finding]:
+    kind, data = _read(store, oid)
+    if kind == "tree":
+        names = "\n".join(_odd_names(data, seen))
+        yield from _found(f"{path or '.'}/", oid, scan_text(names) if names else ())
+        return
+    text = data.decode("utf-8", "replace")
+    if kind == "blob":
+        yield from _found(path, oid, _scan_file(path, text))
+    else:
+        yield from _found(f"{kind} {oid}", oid, scan_text(text))
+
+
+def _read(store: Store, oid: Oid) -> tuple[str, bytes]:
+    with git_errors(f"read object {oid}"):
+        kind, data = store.repo.odb.read(oid)
+    return _KINDS.get(int(kind), "object"), data
+
+
+def _scan_file(path: str, text: str) -> tuple[Match, ...]:
+    if path.endswith(".json"):
+        try:
+            return scan_json(text, json.loads(text))
+        except (ValueError, RecursionError):
+            pass
+    return scan_text(text)
+
+
+def _odd_names(tree: bytes, seen: set[bytes]) -> Iterator[str]:
+    """Give the names in a tree that were not seen and that no rule of uwf's gives."""
+    names = set(_TREE_NAME.findall(tree)) - seen
+    seen |= names
+    for name in sorted(names):
+        text = name.decode("utf-8", "replace")
+        if not (
+            find_node_name(text)
+            or find_step_name(text)
+            or is_thread_id(text)
+            or _NUMBER.fullmatch(text)
+        ):
+            yield text
+
+
+def _found(path: str, oid: Oid | None, matches: Iterable[Match]) -> list[Finding]:
+    return [
+        Finding(
+            id=match.id,
+            rule=match.rule,
+            shown=match.shown,
+            path=path,
+            line=match.line,
+            oid=oid,
+            secret=match.secret,
+        )
+        for match in matches
+    ]
+
+
+def find_leaving(
+    store: Store,
+    leaving: Sequence[Leaving],
+    remote: str | None,
+    *,
+    environment: Mapping[str, str],
+) -> tuple[Finding, ...]:
+    """Look for secrets in what a push of some refs would send.
+
+    Args:
+        store: Ours.
+        leaving: The refs.
+        remote: Where to, as its tracking refs are named; ``None``: not known.
+        environment: What git's starts from.
+    """
+    return find_secrets(
+        store,
+        [oid for _, oid, _ in leaving],
+        _known_there(store, leaving, remote),
+        environment=environment,
+        names=[ref for ref, _, _ in leaving],
+    )
+
+
+def find_blocked(
+    store: Store,
+    leaving: Sequence[Leaving],
+    remote: str | None,
+    *,
+    environment: Mapping[str, str],
+) -> dict[str, str]:
+    """Say which refs would carry a secret away, and where it stands.
+
+    Args: as ``find_leaving`` has them.
+    """
+    found = find_leaving(store, leaving, remote, environment=environment)
+    if not found:
+        return {}
+    if len(leaving) == 1:
+        return {leaving[0][0]: describe_findings(found)}
+    half = len(leaving) // 2
+    return {
+        ref: message
+        for part in (leaving[:half], leaving[half:])
+        for ref, message in find_blocked(
+            store, part, remote, environment=environment
+        ).items()
+    }
+
+
+def _known_there(
+    store: Store, leaving: Sequence[Leaving], remote: str | None
+) -> set[Oid]:
+    """Give what the other side has of these refs, and of what they fork from."""
+    known = {GENESIS_OID, *(old for _, _, old in leaving if old is not None)}
+    if remote is None or not _REMOTE.fullmatch(remote):
+        return known
+    for ref, oid, old in leaving:
+        if old is None and ref.startswith(THREAD_PREFIX):
+            for thread in _threads_in(store, oid):
+                there = find_ref(store, f"refs/remotes/{remote}/thread/{thread}")
+                known |= {there} if there else set()
+    return known
+
+
+def _threads_in(store: Store, commit: Oid) -> Iterator[str]:
+    folder = find_entry(store, read_commit(store, commit).tree, "threads")
+    if folder is not None:
+        yield from list_tree(store, folder.oid)
+
+
+def describe_findings(findings: Sequence[Finding]) -> str:
+    """Say in one line what would have left, and the ways out."""
+    first, count = findings[0], len({finding.id for finding in findings})
+    more = f", and {count - 1} more" if count > 1 else ""
+    return f"a secret stands in {first}{more}; {way_out(findings)}"
+
+
+def list_findings(findings: Sequence[Finding]) -> list[str]:
+    """Write findings a line each; of very many the first, and how many more."""
+    lines = [str(finding) for finding in findings[:_TOLD]]
+    more = len(findings) - _TOLD
+    return [*lines, f"and {more} more places"] if more > 0 else lines
+
+
+def way_out(findings: Sequence[Finding]) -> str:
+    """Name the commands that take a secret out, or let through what is none."""
+    first = findings[0]
+    parts = (part for finding in findings for part in finding.path.split("/")[:2])
+    thread = next(filter(is_thread_id, parts), "THREAD")
+    return (
+        f"take it out: uwf thread redact {thread}; "
+        f"or, if it is none, let it through: uwf hooks allow {first.id}"
+    )
+
+
+def _allowed_path(store: Store) -> Path:
+    return store.state_dir / ALLOWED_FILE
+
+
+def read_allowed(store: Store) -> frozenset[str]:
+    """Give the ids of the findings that the user has let through."""
+    try:
+        lines = _allowed_path(store).read_text("utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(found for line in lines for found in _read_id(line))
+
+
+def _read_id(line: str) -> Iterator[str]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return
+    if isinstance(record, dict) and isinstance(record.get("id"), str):
+        yield record["id"]
+
+
+def allow_findings(store: Store, ids: Iterable[str], *, by: str, now_ms: int) -> None:
+    """Let findings through from now on, and record who did and when.
+
+    Raises:
+        InvalidError: One is no id of a finding.
+        StoreError: It cannot be recorded.
+    """
+    wanted = list(ids)
+    for each in wanted:
+        if not _ID.fullmatch(each):
+            raise InvalidError(
+                f"'{each}' is no id of a finding",
+                hint="give it as the refusal shows it, in brackets",
+            )
+    known = read_allowed(store)
+    lines = [
+        json.dumps({"id": each, "by": by, "atMs": now_ms}) + "\n"
+        for each in wanted
+        if each not in known
+    ]
+    if not lines:
+        return
+    try:
+        append_private(_allowed_path(store), "".join(lines).encode())
+    except OSError as exc:
+        raise StoreError(f"cannot record what is allowed: {exc.strerror}") from exc

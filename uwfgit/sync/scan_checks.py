@@ -1,0 +1,139 @@
+"""What tells a secret from text that only looks like one (pure)."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+import re
+from base64 import b64decode, urlsafe_b64decode
+from collections import Counter
+from itertools import pairwise
+from typing import Final
+
+_LEAST_ENTROPY: Final = 3.0
+"""Bits a character; English words have less in so few characters."""
+_LEAST_CHARS: Final = 12
+_KEY_CHARS: Final = 24
+_LEAST_PASSWORD_KINDS: Final = 3
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
+_HASH = re.compile(r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
+_STEP = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}:\d{1,5}(?::[0-9a-f]*)?")
+_DIGEST = re.compile(r"(?:sha\d{1,3}|md5|blake\w*)[-:].*", re.IGNORECASE)
+_DATA_URL = re.compile(r"data:[a-z]+/", re.IGNORECASE)
+_IMAGE = re.compile(r"iVBORw0KGgo|R0lGOD|/9j/|UklGR|PHN2Zy|Qk0|AAABAA")
+"""How PNG, GIF, JPEG, WebP, SVG, BMP and ICO begin in base64."""
+_PLACEHOLDER = re.compile(
+    r"[$%<{\[(]|\*\*\*|\.\.\.|…|x{4,}|0{6,}|redacted|example\.|your[-_ ]|changeme"
+    r"|placeholder|process\.env|os\.environ|getenv|secrets\.|vault:|\bnull\b|undefined",
+    re.IGNORECASE,
+)
+_PLAIN_PASSWORD = re.compile(
+    r"(?:user(?:name)?|pass(?:word|wd)?|pwd|secret|token|key|xxx+|string|null|none|true"
+    r"|false|test|foo|bar|example|hidden|masked)\d{0,3}",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+[;,)]*|[A-Za-z_]+")
+_PATH = re.compile(r"(?:~|\.{1,2})?/[\w./@~+-]*|[a-z][a-z0-9+.-]*://\S*")
+_WORDS = re.compile(
+    r"[a-z]{1,20}(?:[A-Z][a-z]{2,19})*\d{0,2}|[A-Z][a-z]{1,19}(?:[A-Z][a-z]{2,19})*\d{0,2}"
+    r"|[A-Z]{1,20}\d{0,2}|\d{1,8}|v?\d+[a-z]?"
+)
+_KINDS = (str.islower, str.isupper, str.isdigit)
+
+
+def is_filled(text: str) -> bool:
+    """Tell whether a value is more than a stand-in for one."""
+    return _PLACEHOLDER.search(text) is None and len(set(text)) > 3  # noqa: PLR2004 - ****, 1111
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a value names a thing of git's, uwf's or the world's."""
+    shapes = (_ULID, _HASH, _UUID, _STEP, _DIGEST)
+    if any(shape.fullmatch(text) for shape in shapes):
+        return True
+    if _DATA_URL.match(text) or _IMAGE.match(text):
+        return True
+    return _HEX.fullmatch(text) is not None and len(text) in {40, 56, 64, 96, 128}
+
+
+def is_random(text: str) -> bool:
+    """Tell whether a value is made of random characters rather than of words."""
+    return (
+        is_filled(text)
+        and not is_name(text)
+        and _entropy(text) >= _LEAST_ENTROPY
+        and (any(map(str.isdigit, text)) or _mixes_case(text))
+    )
+
+
+def _mixes_case(text: str) -> bool:
+    """Tell whether cases change within it more often than in joined words."""
+    turns = sum(a.islower() and b.isupper() for a, b in pairwise(text))
+    return turns * 5 >= len(text)
+
+
+def is_likely_secret(text: str) -> bool:
+    """Tell whether a value that was called a secret is one."""
+    text = text.rstrip(".,;:!?)")
+    return (
+        len(text) >= _LEAST_CHARS
+        and not _is_of_words(text)
+        and is_random(text)
+        and not _PATH.fullmatch(text)
+    )
+
+
+def is_password(text: str) -> bool:
+    """Tell whether a value that was called a password is one; it may be short."""
+    text = text.rstrip(".,;")
+    if not is_filled(text) or is_name(text) or _PLAIN_PASSWORD.fullmatch(text):
+        return False
+    if _CODE.fullmatch(text) or _PATH.fullmatch(text):
+        return False
+    kinds = sum(any(map(is_, text)) for is_ in _KINDS)
+    kinds += any(not char.isalnum() for char in text)
+    return kinds >= _LEAST_PASSWORD_KINDS or is_likely_secret(text)
+
+
+def is_url_password(text: str) -> bool:
+    """Tell whether what stands in an address as a password is one."""
+    return is_filled(text) and _PLAIN_PASSWORD.fullmatch(text) is None
+
+
+def _is_of_words(text: str) -> bool:
+    """Tell whether a value is code, or words and numbers joined by signs."""
+    parts = [part for part in re.split(r"[-_.:/@+=|~,]+", text) if part]
+    return all(_WORDS.fullmatch(part) for part in parts)
+
+
+def _entropy(text: str) -> float:
+    counts, length = Counter(text), len(text)
+    return -sum(n / length * math.log2(n / length) for n in counts.values())
+
+
+def is_key_block(text: str) -> bool:
+    """Tell whether a private key follows the line that announces one."""
+    lines = re.split(r"[\s>#|*]+|\\+[nrt]", text)
+    return any(len(line) >= _KEY_CHARS and is_random(line) for line in lines)
+
+
+def is_jwt(text: str) -> bool:
+    """Tell whether a token's head is that of a JSON Web Token."""
+    head = text.partition(".")[0]
+    try:
+        fields = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except (ValueError, binascii.Error):
+        return False
+    return isinstance(fields, dict) and "alg" in fields
+
+
+def is_basic_auth(text: str) -> bool:
+    """Tell whether a value is an encoded ``user:password``."""
+    try:
+        user, colon, password = b64decode(text, validate=True).decode().partition(":")
+    except (ValueError, binascii.Error):
+        return False
+    return bool(colon) and user.isprintable() and is_filled(password)

@@ -1,0 +1,194 @@
+"""Whether git accepts the signatures of a thread, and whose they are.
+
+git's own check, with the keys and programs that the user's own settings name;
+the only place that asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.store.gitcmd import GitResult, run_git
+from uwfgit.store.repository import Store
+from uwfgit.store.tags import read_tag
+from uwfgit.store.tracking import scan_refs
+from uwfgit.sync.approvals import check_approval
+from uwfgit.sync.remotes import APPROVED_PREFIX
+from uwfgit.sync.report import ThreadReport, VerifyProblem, plain, shown
+
+_FIELDS: Final = (
+    "%H%x00%G?%x00%GS%x00%ce%x00%P%x00"
+    "%(trailers:key=Uwf-Event,valueonly,separator=%x2C)"
+)
+_PARTS: Final = 6
+_GOOD: Final = "G"
+_NONE: Final = "N"
+_WORDS: Final = {
+    "B": "is bad",
+    "E": "cannot be checked: its key is not known here",
+    "R": "is made with a revoked key",
+    "U": "is made with a key that nothing here vouches for",
+    "X": "has expired",
+    "Y": "is made with an expired key",
+}
+_SSH: Final = re.compile(
+    r'^Good "git" signature for (.+) with [A-Z0-9-]+ key ', re.MULTILINE
+)
+_GPG: Final = re.compile(r"^\[GNUPG:\] GOODSIG [0-9A-F]+ (.+)$", re.MULTILINE)
+_TAGGER: Final = re.compile(
+    rb"^tagger [^\n]* <([^<>\n]*)> [0-9]+ [+-][0-9]{4}$", re.MULTILINE
+)
+_SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:SSH|PGP|SIGNED)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A tag on a thread's commit; ``signer`` only when git accepts it."""
+
+    ref: str
+    oid: Oid
+    by: str
+    signer: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signed:
+    commit: Oid
+    grade: str
+    signer: str
+    committer: str
+    event: str
+
+
+def check_signatures(
+    store: Store, report: ThreadReport, *, environment: Mapping[str, str]
+) -> ThreadReport:
+    """Add what is wrong with the signatures of a thread's commits.
+
+    Each one there is must be good and the committer's own. The newest event
+    must be signed, which covers all before it; a resolve never is, and counts
+    as the side it keeps.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    if report.tip is None or not report.ok:
+        return report
+    found = list(_ask(store, report.tip, environment))
+    problems = [problem for each in found if (problem := _judge(each))]
+    newest = next((each for each in found if each.event != "resolve"), None)
+    if newest is None or newest.grade == _NONE:
+        message = "the newest event is not signed"
+        problems.append(_problem(report.tip, message))
+    return replace(report, problems=(*report.problems, *problems))
+
+
+def _ask(store: Store, tip: Oid, environment: Mapping[str, str]) -> Iterator[_Signed]:
+    done = run_git(
+        ["log", "--first-parent", "-z", f"--format={_FIELDS}", tip, "--"],
+        git_dir=store.path,
+        environment={**environment, "LC_ALL": "C"},
+    )
+    words = done.stdout.decode("utf-8", "replace").split("\0")
+    for start in range(0, len(words) - _PARTS + 1, _PARTS):
+        commit, grade, signer, committer, parents, event = words[start : start + _PARTS]
+        if parents:
+            yield _Signed(
+                commit=Oid(commit),
+                grade=grade,
+                signer=signer,
+                committer=committer,
+                event=event.strip(),
+            )
+
+
+def _judge(signed: _Signed) -> VerifyProblem | None:
+    if signed.grade == _NONE:
+        return None
+    if signed.grade != _GOOD:
+        word = _WORDS.get(signed.grade, f"is of grade {shown(signed.grade)}")
+        return _problem(signed.commit, f"the signature {word}")
+    if not is_signer(signed.signer, signed.committer):
+        message = (
+            f"signed by {shown(signed.signer)}, committed by {shown(signed.committer)}"
+        )
+        return _problem(signed.commit, message)
+    return None
+
+
+def is_signer(signer: str, email: str) -> bool:
+    """Tell whether a signature's principal is the person with an address."""
+    signer, email = signer.casefold(), email.casefold()
+    return bool(email) and (signer == email or signer.endswith(f"<{email}>"))
+
+
+def _problem(commit: Oid, message: str) -> VerifyProblem:
+    return VerifyProblem(commit=commit, path=None, code="signature", message=message)
+
+
+def list_approvals(
+    store: Store,
+    thread: ThreadId,
+    tips: Sequence[Oid],
+    *,
+    environment: Mapping[str, str],
+) -> tuple[Approval, ...]:
+    """Give the approvals of a thread, each with what is wrong with it.
+
+    An approval counts under its own name and for its own commit only; one that
+    is not signed has no signer.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    refs = sorted(scan_refs(store, f"{APPROVED_PREFIX}{thread}/").items())
+    return tuple(_look(store, ref, oid, tips, environment) for ref, oid in refs)
+
+
+def _look(
+    store: Store,
+    ref: str,
+    oid: Oid,
+    tips: Sequence[Oid],
+    environment: Mapping[str, str],
+) -> Approval:
+    problem = check_approval(store, ref, oid, tips)
+    signer, by = None, ""
+    if problem is None:
+        try:
+            data = read_tag(store, oid)
+        except UwfError as exc:
+            problem, data = exc.message, b""
+        match = _TAGGER.search(data.partition(b"\n\n")[0])
+        by = match[1].decode("utf-8", "replace") if match else ""
+        if _SIGNATURE.search(data):
+            signer, problem = _check_tag(store, oid, by, environment)
+    return Approval(ref=ref, oid=oid, by=plain(by), signer=signer, problem=problem)
+
+
+def _check_tag(
+    store: Store, oid: Oid, by: str, environment: Mapping[str, str]
+) -> tuple[str | None, str | None]:
+    done = run_git(
+        ["verify-tag", "--raw", oid],
+        git_dir=store.path,
+        environment={**environment, "LC_ALL": "C"},
+    )
+    signer = _signer_of(done)
+    if done.code or signer is None:
+        return None, "git does not accept its signature"
+    if not is_signer(signer, by):
+        return None, f"signed by {shown(signer)}, made by {shown(by)}"
+    return signer, None
+
+
+def _signer_of(done: GitResult) -> str | None:
+    said = (done.stderr + done.stdout).decode("utf-8", "replace")
+    match = _SSH.search(said) or _GPG.search(said)
+    return match[1] if match else None

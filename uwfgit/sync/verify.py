@@ -1,0 +1,380 @@
+"""Prove threads from git alone: no lookup, no local state, nothing written.
+
+A thread is walked from genesis along first parents; each commit must leave
+exactly what its event gives, recomputed from the commits before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import CorruptError, NotFoundError, UwfError
+from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
+from uwfgit.model.record import NodePlaces
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread, thread_ref
+from uwfgit.store.refs import find_ref, list_refs
+from uwfgit.store.refscan import list_broken
+from uwfgit.store.repository import Store
+from uwfgit.sync.rawtree import Changes, Objects, diff_trees
+from uwfgit.sync.report import (
+    MAX_PROBLEMS,
+    Findings,
+    ThreadReport,
+    VerifyProblem,
+    count_facts,
+    plain,
+    refusal,
+    shown,
+)
+from uwfgit.sync.shape import Message, RawCommit, parse_commit, parse_message
+from uwfgit.sync.steps import check_step
+from uwfgit.sync.verify_events import (
+    check_cancel,
+    check_fork,
+    check_resolve,
+    check_start,
+    thread_of,
+)
+from uwfgit.sync.verify_nodes import NodeReader
+from uwfgit.sync.verify_settle import REPLAYED, Expected, settle
+from uwfgit.sync.verify_view import Run, Seen, View
+
+_STEPS = frozenset({"step", "resume", "poke", "attempt"})
+_KEPT_COMMITS = 50_000
+"""Commits whose state one run keeps, so that forks are not checked again."""
+
+
+def verify_thread(store: Store, tip: Oid, thread: ThreadId) -> ThreadReport:
+    """Check the thread that ends at a commit; whatever is wrong is in the report."""
+    return _report(_open(store), tip, thread)
+
+
+def verify_threads(
+    store: Store, threads: Iterable[ThreadId] | None = None
+) -> tuple[ThreadReport, ...]:
+    """Check threads of a store, by default all; what forks share is checked once.
+
+    Raises:
+        NotFoundError: A thread that was named has no branch.
+    """
+    refs = list_thread_refs(store) if threads is None else name_refs(store, threads)
+    return tuple(verify_refs(store, refs))
+
+
+def verify_refs(
+    store: Store, refs: Iterable[tuple[str, str]]
+) -> Iterator[ThreadReport]:
+    """Check the threads that refs name, one after the other.
+
+    A ref whose last part is a thread's id must end at that thread; any other
+    name, below ``refs/heads/thread/`` refused, may end at whichever it likes.
+
+    Args:
+        store: Where they are.
+        refs: Names of refs, and what they point at; they need not exist.
+    """
+    run = _open(store)
+    for ref, target in refs:
+        yield _report_ref(run, ref, target)
+
+
+def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
+    """Give the branches of threads; a broken one points at nothing."""
+    whole, below = THREAD_PREFIX.rstrip("/"), THREAD_PREFIX
+    found: dict[str, str] = {
+        ref: oid
+        for ref, oid in list_refs(store, whole).items()
+        if ref == whole or ref.startswith(below)
+    }
+    # libgit2 passes by a ref whose file holds garbage.
+    for ref in list_broken(store.path, below):
+        found.setdefault(ref, "")
+    return tuple(sorted(found.items()))
+
+
+def name_refs(store: Store, threads: Iterable[ThreadId]) -> tuple[tuple[str, str], ...]:
+    """Give the branches of some threads; a broken one points at nothing.
+
+    Raises:
+        NotFoundError: One has no branch.
+    """
+    found = []
+    broken = set(list_broken(store.path, THREAD_PREFIX))
+    for thread in threads:
+        ref = thread_ref(thread)
+        target = "" if ref in broken else find_ref(store, ref)
+        if target is None:
+            raise NotFoundError("thread", thread)
+        found.append((ref, target))
+    return tuple(found)
+
+
+def _open(store: Store) -> Run:
+    objects = Objects(store=store)
+    return Run(objects=objects, reader=NodeReader(objects=objects))
+
+
+def _report_ref(run: Run, ref: str, target: str) -> ThreadReport:
+    name = ref.removeprefix(THREAD_PREFIX)
+    is_branch = ref == THREAD_PREFIX.rstrip("/") or ref.startswith(THREAD_PREFIX)
+    last = ref.rpartition("/")[2]
+    thread = ThreadId(last) if is_thread_id(last) else None
+    if is_branch and find_ref_thread(ref) is None:
+        return refused_report(name, f"{shown(ref)} is no name of a thread's branch")
+    if not is_oid(target):
+        return refused_report(name, "the branch does not name a commit")
+    tip = Oid(target)
+    if thread is None:
+        thread = _read_thread(run, tip)
+    if thread is None:
+        return refused_report(name, "it does not end at an event of a thread", tip)
+    if len(run.seen) > _KEPT_COMMITS:
+        run.seen.clear()
+        run.commits.clear()
+    return _report(run, tip, thread)
+
+
+def _read_thread(run: Run, tip: Oid) -> ThreadId | None:
+    """Read off a commit which thread it is an event of."""
+    try:
+        commit = parse_commit(tip, run.objects.commit(tip))
+        return thread_of(parse_message(commit.message))
+    except CorruptError:
+        return None
+
+
+def refused_report(
+    name: str, message: str, tip: Oid | None = None, *, code: str = "ref"
+) -> ThreadReport:
+    """Give the report of a thread of which nothing could be checked."""
+    problem = VerifyProblem(commit=tip, path=None, code=code, message=message)
+    return ThreadReport(thread=plain(name), tip=tip, problems=(problem,))
+
+
+def _report(run: Run, tip: Oid, thread: ThreadId) -> ThreadReport:
+    chain, problems = _check_all(run, tip)
+    seen = [run.seen[commit.oid] for commit in chain if commit.oid in run.seen]
+    problems += [problem for each in seen for problem in each.problems]
+    view = seen[-1].view if seen else None
+    if not chain and not problems:
+        problems.append(_problem(tip, "chain", "the branch has no event"))
+    if view is not None and len(seen) == len(chain) and view.thread != thread:
+        message = f"the newest event is of thread {view.thread}"
+        problems.append(_problem(tip, "thread", message))
+    counts: dict[str, Any] = count_facts(each.fact for each in seen if each.fact)
+    return ThreadReport(
+        thread=thread,
+        tip=tip,
+        problems=tuple(problems[:MAX_PROBLEMS]),
+        commits=len(chain),
+        **counts,
+        **_describe(next((each.view for each in reversed(seen) if each.view), None)),
+    )
+
+
+def _describe(view: View | None) -> dict[str, Any]:
+    if view is None:
+        return {}
+    return {
+        "steps": view.state.steps,
+        "status": view.state.status,
+        "workflow_name": view.state.workflow_name,
+        "workflow_hash": view.state.workflow_hash,
+        "workflow_oid": view.state.workflow_oid,
+    }
+
+
+def _problem(commit: Oid, code: str, message: str) -> VerifyProblem:
+    return VerifyProblem(commit=commit, path=None, code=code, message=message)
+
+
+def _check_all(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
+    """Check a tip's chain, and before it the chains that its resolves took in."""
+    waiting, tried = [tip], {tip}
+    chain: list[RawCommit] = []
+    problems: list[VerifyProblem] = []
+    while waiting:
+        chain, problems = _list_chain(run, waiting[-1])
+        others = [each for commit in chain for each in commit.parents[1:]]
+        new = [each for each in others if each not in tried and each not in run.seen]
+        if new:
+            tried.update(new)
+            waiting += new
+            continue
+        waiting.pop()
+        if not problems:
+            _check_chain(run, chain)
+    return chain, problems
+
+
+def _list_chain(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
+    """Follow first parents to genesis; gives the chain oldest first."""
+    chain: list[RawCommit] = []
+    oid = tip
+    while oid != GENESIS_OID:
+        commit = run.commits.get(oid)
+        if commit is None:
+            findings = Findings(commit=oid)
+            try:
+                commit = parse_commit(oid, run.objects.commit(oid))
+            except CorruptError as exc:
+                findings.note_error(exc)
+                return chain[::-1], findings.problems
+            run.commits[oid] = commit
+        chain.append(commit)
+        oid = commit.parents[0]
+    return chain[::-1], []
+
+
+def _check_chain(run: Run, chain: list[RawCommit]) -> None:
+    places: NodePlaces = {}
+    before: Seen | None = None
+    run.begin_chain()
+    for commit in chain:
+        seen = run.seen.get(commit.oid)
+        if seen is None:
+            seen = run.seen[commit.oid] = _check_commit(run, commit, before, places)
+        if seen.view is None:
+            return
+        places.update(seen.added)
+        before = seen
+
+
+def _check_commit(
+    run: Run, commit: RawCommit, before: Seen | None, places: NodePlaces
+) -> Seen:
+    findings = Findings(commit=commit.oid)
+    view = None if before is None else before.view
+    try:
+        expected, added, signs = _check_event(run, commit, view, places, findings)
+    except UwfError as exc:
+        findings.note_error(exc)
+        return Seen(problems=tuple(findings.problems))
+    except RecursionError:
+        findings.note("size", "nested too deeply to check")
+        return Seen(problems=tuple(findings.problems))
+    problems = tuple(findings.problems)
+    return Seen(
+        view=expected.view,
+        added=added,
+        fact=replace(expected.fact, **signs),
+        problems=problems,
+        is_sound=not problems and (before is None or before.is_sound),
+    )
+
+
+def _check_event(
+    run: Run,
+    commit: RawCommit,
+    view: View | None,
+    places: NodePlaces,
+    findings: Findings,
+) -> tuple[Expected, NodePlaces, dict[str, Any]]:
+    message = parse_message(commit.message)
+    event = _event_of(commit, message, view)
+    if view is not None and commit.committer.time < view.committed_at:
+        findings.note("time", "the committer's time is before the parent's")
+    root = _genesis_tree(run) if view is None else view.root
+    changes = diff_trees(run.objects, root, commit.tree)
+    expected, added = _expect(
+        run, commit, message, event, view, places, changes, findings
+    )
+    settle(
+        run.objects,
+        commit,
+        message,
+        expected=expected,
+        root=root,
+        changes=changes,
+        findings=findings,
+    )
+    signs = {
+        "is_signed": commit.is_signed,
+        "is_replayed": REPLAYED in message.trailers,
+    }
+    return expected, added, signs
+
+
+def _genesis_tree(run: Run) -> Oid:
+    # Its bytes are constant, so where the tree's name stands is too.
+    return Oid(run.objects.commit(GENESIS_OID)[5:45].decode())
+
+
+def _event_of(commit: RawCommit, message: Message, view: View | None) -> str:
+    trailers = message.trailers
+    if trailers.get("Uwf-Format") != str(FORMAT_VERSION):
+        raise refusal("format", f"Uwf-Format is {shown(trailers.get('Uwf-Format'))}")
+    event = trailers.get("Uwf-Event", "")
+    if (event == "start") != (view is None):
+        raise refusal("event", f"event {shown(event)} cannot stand here")
+    if (len(commit.parents) > 1) != (event == "resolve"):
+        raise refusal(
+            "parents", f"{len(commit.parents)} parents of event {shown(event)}"
+        )
+    if event not in {"start", "fork"} and view and thread_of(message) != view.thread:
+        raise refusal("thread", f"an event of thread {thread_of(message)} stands here")
+    return event
+
+
+def _expect(
+    run: Run,
+    commit: RawCommit,
+    message: Message,
+    event: str,
+    view: View | None,
+    places: NodePlaces,
+    changes: Changes,
+    findings: Findings,
+) -> tuple[Expected, NodePlaces]:
+    if view is None:
+        return check_start(run, commit, message, changes=changes, findings=findings)
+    if event in _STEPS:
+        return check_step(
+            run,
+            commit,
+            message,
+            event=event,
+            view=view,
+            places=places,
+            changes=changes,
+            findings=findings,
+        )
+    if event == "fork":
+        return check_fork(run, commit, message, view=view, findings=findings), {}
+    if event == "cancel":
+        return check_cancel(commit, view=view, findings=findings), {}
+    if event == "resolve":
+        return _expect_resolve(run, commit, message, view, findings), {}
+    raise refusal("event", f"event {shown(event)} is not known")
+
+
+def _expect_resolve(
+    run: Run, commit: RawCommit, message: Message, view: View, findings: Findings
+) -> Expected:
+    kept, given = commit.parents
+    other = run.seen.get(given)
+    is_merged = given in _ancestors(run, kept) or kept in _ancestors(run, given)
+    return check_resolve(
+        commit,
+        message,
+        view=view,
+        other=other.view if other is not None and other.is_sound else None,
+        is_merged=is_merged,
+        findings=findings,
+    )
+
+
+def _ancestors(run: Run, oid: Oid) -> set[Oid]:
+    """Give a commit and all that it holds, of the commits that were read."""
+    found: set[Oid] = set()
+    waiting = [oid]
+    while waiting:
+        commit = run.commits.get(waiting.pop())
+        if commit is not None and commit.oid not in found:
+            found.add(commit.oid)
+            waiting += commit.parents
+    return found
