@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uwfgit.cli.app import run
+from uwfgit.cli.start import run
 
 if __name__ == "__main__":
     run()

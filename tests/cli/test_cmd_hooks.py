@@ -1,0 +1,321 @@
+"""The hook pre-commit: real commits, and what it is installed beside."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import WORKFLOW, Uwf
+from uwfgit.cli.precommit import COMMAND
+
+SOURCE = Path(__file__).parents[2]
+BAD = WORKFLOW.replace("role: checker", "role: chekcer")
+WITH_TEXT = WORKFLOW.replace("procedure: Write.", "procedure: !include parts/how.md")
+WITH_PART = WORKFLOW.replace(
+    "    capabilities: []\n    procedure: Write.",
+    "    capabilities: !include parts/can.yaml\n    procedure: Write.",
+)
+WITH_SCHEMA = WORKFLOW.replace(
+    "version: 1\n", "version: 1\nx-part: !include part.yaml\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A work tree with the hook in place, and the shell of its user."""
+
+    root: Path
+    environment: Mapping[str, str]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words,
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def git(self, *words: str) -> str:
+        done = self.run("git", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def commits(self, *words: str) -> bool:
+        """Commit, and tell whether the hook let it through."""
+        done = self.run("git", "commit", "-q", "-m", "change", *words)
+        assert done.returncode in {0, 1}, done.stderr
+        return done.returncode == 0
+
+    def write(self, name: str, text: str, *, add: bool = True) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if add:
+            self.git("add", name)
+
+
+def make_project(folder: Path, *, git_format: str = "sha1") -> Project:
+    programs = folder / "programs"
+    programs.mkdir()
+    uwf = programs / "uwf"
+    uwf.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m uwfgit "$@"\n')
+    uwf.chmod(0o755)
+    root = folder / "project"
+    root.mkdir()
+    environment = {
+        **{key: os.environ[key] for key in ("HOME", "UWF_HOME", "GIT_CONFIG_NOSYSTEM")},
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(SOURCE),
+        **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
+        **{f"GIT_{who}_EMAIL": "ada@example.org" for who in ("AUTHOR", "COMMITTER")},
+    }
+    project = Project(root=root, environment=environment)
+    project.git("init", "-q", f"--object-format={git_format}")
+    done = project.run("uwf", "hooks", "install")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_project(tmp_path)
+
+
+@pytest.fixture
+def committed(project: Project) -> Project:
+    project.write(".workflows/ping.yaml", WITH_PART)
+    project.write(".workflows/parts/can.yaml", "[]")
+    assert project.commits()
+    return project
+
+
+def test_a_bad_staged_file_fails_whatever_the_work_tree_holds(project: Project) -> None:
+    project.write(".workflows/ping.yaml", BAD)
+    project.write(".workflows/ping.yaml", WORKFLOW, add=False)
+
+    done = project.run("git", "commit", "-m", "change")
+
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert "\n.workflows/ping.yaml:34:" in f"\n{said}"
+    assert "chekcer, prompt" in said
+
+
+def test_a_good_staged_file_passes_whatever_the_work_tree_holds(
+    project: Project,
+) -> None:
+    project.write(".workflows/ping.yaml", WORKFLOW)
+    project.write(".workflows/ping.yaml", BAD, add=False)
+
+    assert project.commits()
+
+
+def test_a_staged_include_counts_and_the_work_trees_does_not(
+    committed: Project,
+) -> None:
+    committed.write(".workflows/parts/can.yaml", "[1]")
+    committed.write(".workflows/parts/can.yaml", "[]", add=False)
+    assert not committed.commits()
+
+    committed.write(".workflows/parts/can.yaml", "[writing]")
+    committed.write(".workflows/parts/can.yaml", "[1]", add=False)
+    assert committed.commits()
+
+
+def test_an_include_that_is_removed_or_never_added_fails(committed: Project) -> None:
+    committed.git("rm", "-q", "--cached", ".workflows/parts/can.yaml")
+
+    assert not committed.commits()
+
+
+def test_an_include_that_is_only_announced_is_not_there(project: Project) -> None:
+    project.write(".workflows/ping.yaml", WITH_TEXT)
+    project.write(".workflows/parts/how.md", "Write.", add=False)
+    project.git("add", "-N", ".workflows/parts/how.md")
+
+    assert not project.commits()
+
+
+def test_commit_of_all_and_of_one_file_check_what_they_commit(
+    committed: Project,
+) -> None:
+    committed.write(".workflows/ping.yaml", BAD, add=False)
+    assert not committed.commits("-a")
+    assert not committed.commits("--", ".workflows/ping.yaml")
+
+    committed.write(".workflows/ping.yaml", BAD)
+    committed.write(".workflows/ping.yaml", WITH_PART + "x-a: 1\n", add=False)
+    assert committed.commits("-a")
+
+
+def test_commit_of_another_file_leaves_what_is_staged_alone(committed: Project) -> None:
+    committed.write("notes.txt", "a note")
+    assert committed.commits()
+    committed.write(".workflows/ping.yaml", BAD)
+    committed.write("notes.txt", "another note", add=False)
+
+    assert committed.commits("--", "notes.txt")
+
+
+def test_a_linked_worktree_is_checked_as_its_own(committed: Project) -> None:
+    committed.git("worktree", "add", "-q", "../linked")
+    linked = Project(
+        root=committed.root.parent / "linked", environment=committed.environment
+    )
+    committed.write(".workflows/ping.yaml", BAD)
+    linked.write(".workflows/ping.yaml", WITH_PART + "x-a: 1\n")
+    assert linked.commits()
+
+    linked.write(".workflows/ping.yaml", BAD, add=False)
+    assert not linked.commits("-a")
+
+
+def test_what_a_commit_does_not_change_is_no_bar(project: Project) -> None:
+    project.write(".workflows/ping.yaml", BAD)
+    project.git("commit", "-q", "--no-verify", "-m", "bad")
+    project.write(".workflows/pong.yaml", WORKFLOW.replace("ping", "pong"))
+    project.write(".workflows/notes.md", "Nobody includes this.")
+
+    assert project.commits()
+
+
+def test_a_part_is_checked_with_the_workflow_that_includes_it(project: Project) -> None:
+    project.write(".workflows/ping.yaml", WITH_SCHEMA)
+    project.write(".workflows/part.yaml", "a: 1\n")
+    assert project.commits()
+
+    project.write(".workflows/part.yaml", "a: [\n")
+    assert not project.commits()
+
+
+def test_files_that_include_each_other_fail(project: Project) -> None:
+    project.write(".workflows/ping.yaml", WITH_SCHEMA)
+    project.write(".workflows/part.yaml", "a: !include ping.yaml\n")
+
+    assert not project.commits()
+
+
+def test_a_link_to_a_workflow_elsewhere_is_followed(project: Project) -> None:
+    project.write("flows/ping.yaml", WITH_PART)
+    project.write("flows/parts/can.yaml", "[]")
+    (project.root / ".workflows").mkdir()
+    (project.root / ".workflows" / "ping.yaml").symlink_to("../flows/ping.yaml")
+    project.git("add", ".workflows")
+
+    assert project.commits()
+    assert ".workflows/ping.yaml" in project.git("ls-files")
+
+
+def test_a_repository_of_sha256_is_read_too(tmp_path: Path) -> None:
+    project = make_project(tmp_path, git_format="sha256")
+    project.write("deep/.workflow/ping.yaml", BAD)
+    assert not project.commits()
+
+    project.write("deep/.workflow/ping.yaml", WORKFLOW)
+    assert project.commits()
+
+
+def test_without_the_program_one_line_says_so(project: Project) -> None:
+    (project.root.parent / "programs" / "uwf").unlink()
+    project.write("notes.txt", "a note")
+    environment = {**project.environment, "PATH": "/usr/bin:/bin"}
+
+    done = Project(root=project.root, environment=environment).run(
+        "git", "commit", "-m", "change"
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "uwf is not on your PATH" in done.stderr
+
+
+def test_a_commit_that_concerns_no_workflow_is_silent(project: Project) -> None:
+    project.write("notes.txt", "a note")
+
+    done = project.run("git", "commit", "-q", "-m", "change")
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_staged_outside_a_repository_is_one_line(uwf: Uwf) -> None:
+    done = uwf("workflow", "validate", "--staged", "--json")
+
+    assert done.code == 1
+    assert done.error["code"] == "not-found"
+
+
+def test_edited_parts_are_mapped_to_their_workflows(uwf: Uwf, work: Path) -> None:
+    parts = work / ".workflows" / "parts"
+    parts.mkdir(parents=True)
+    (parts / "can.yaml").write_text("[1]")
+    (parts / "unused.md").write_text("")
+    (work / ".workflows" / "ping.yaml").write_text(WITH_PART)
+    (work / ".workflows" / "broken.yaml").write_text("name: [\n")
+    words = ("workflow", "validate", "--edited")
+
+    used = uwf(*words, ".workflows/parts/can.yaml")
+    unused = uwf(*words, ".workflows/parts/unused.md")
+    itself = uwf(*words, ".workflows/broken.yaml", "--json")
+
+    assert used.code == 1
+    assert used.out.startswith(".workflows/parts/can.yaml:1:2: error S3: ")
+    assert (unused.code, unused.out) == (0, "")
+    assert [p["file"] for p in itself.json["problems"]] == [".workflows/broken.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "added"),
+    [
+        pytest.param(".git/hooks/pre-commit", "#!/bin/sh\n", COMMAND, id="own"),
+        pytest.param(".husky/pre-commit", "npm test\n", COMMAND, id="husky"),
+        pytest.param(
+            ".pre-commit-config.yaml", "repos: []\n", "id: uwf-validate", id="framework"
+        ),
+    ],
+)
+def test_install_overwrites_nothing_and_prints_what_to_add(
+    project: Project, name: str, text: str, added: str
+) -> None:
+    path = project.root / name
+    project.write(name, text, add=False)
+
+    done = project.run("uwf", "hooks", "install")
+
+    assert done.returncode == 1
+    assert added in done.stdout
+    assert done.stderr.count("\n") == 1
+    assert path.read_text() == text
+
+    path.write_text(text + done.stdout)
+    assert project.run("uwf", "hooks", "install").returncode == 0
+
+
+def test_install_beside_a_hooks_path_writes_nothing(project: Project) -> None:
+    project.git("config", "core.hooksPath", "~/hooks")
+
+    done = project.run("uwf", "hooks", "install")
+
+    assert (done.returncode, done.stdout) == (1, f"{COMMAND}\n")
+    home = Path(project.environment["HOME"])
+    assert str(home / "hooks" / "pre-commit") in done.stderr
+    assert not (home / "hooks").exists()
+
+
+def test_install_twice_changes_nothing(project: Project) -> None:
+    again = project.run("uwf", "hooks", "install")
+
+    assert again.returncode == 0
+    assert again.stdout.startswith("unchanged: ")
+
+
+def test_install_needs_a_repository(uwf: Uwf) -> None:
+    assert uwf("hooks", "install", "--json").error["code"] == "not-found"

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import Uwf
+
+
+def test_a_thread_that_was_run_is_consistent(uwf: Uwf, ended: str) -> None:
+    uwf("workflow", "add", "ping.yaml")
+
+    checked = uwf("verify", "--json")
+
+    assert (checked.code, checked.json["ok"]) == (0, True)
+    (item,) = checked.json["items"]
+    assert (item["threadId"], item["steps"], item["problems"]) == (ended, 4, [])
+    assert (item["workflow"], item["agents"]) == ("known", {"scripted": 4})
+    assert "consistent; 4 steps; workflow ping known" in uwf("verify", ended).out
+
+
+def test_the_cli_s_own_events_are_consistent(uwf: Uwf, thread: str) -> None:
+    asking = ("--agent", "scripted:asking.yaml")
+    uwf("thread", "exec", thread, *asking)
+    uwf("thread", "resume", thread, "-p", "Ærø", "--agent", "stdio:false")
+    uwf("thread", "resume", thread, "-p", "that one", *asking)
+    fork = uwf("thread", "fork", thread, "--at", "1", "--json").json["threadId"]
+    uwf("thread", "poke", fork, "-p", "again", "--agent", "scripted:replies.yaml")
+    uwf("thread", "cancel", fork, "--reason", "enough")
+
+    checked = uwf("verify", "--json")
+
+    assert [item["problems"] for item in checked.json["items"]] == [[], []]
+    assert checked.code == 0
+
+
+def test_a_changed_thread_is_named_and_exits_1(uwf: Uwf, ended: str) -> None:
+    store = uwf("store", "path").out.strip()
+    ref = f"refs/heads/thread/{ended}"
+    git = ["git", f"--git-dir={store}", "-c", "user.name=x", "-c", "user.email=x@y"]
+    forged = subprocess.run(
+        [*git, "commit-tree", f"{ref}^{{tree}}", "-p", ref, "-m", "forged"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    subprocess.run([*git, "update-ref", ref, forged], check=True)
+
+    checked = uwf("verify", ended, "--json")
+
+    assert (checked.code, checked.json["ok"]) == (1, False)
+    assert checked.json["items"][0]["problems"][0]["commit"] == forged
+    assert "not consistent" in uwf("verify", ended).out
+
+
+def test_verify_of_nothing(uwf: Uwf) -> None:
+    uwf("init")
+
+    assert uwf("verify").err == "no threads\n"
+    assert uwf("verify", "zzzz").code == 1
+
+
+def _clone(uwf: Uwf, folder: Path) -> Path:
+    """Make a code repository that has the store's threads fetched beside code."""
+    store = uwf("store", "path").out.strip()
+    subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+    specs = [
+        "refs/heads/thread/*:refs/uwf/thread/*",
+        "refs/heads/workflow/*:refs/uwf/workflow/*",
+    ]
+    subprocess.run(["git", "-C", folder, "fetch", "-q", store, *specs], check=True)
+    return folder
+
+
+def test_refs_of_any_clone_can_be_verified(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    uwf("workflow", "add", "ping.yaml")
+    clone = str(_clone(uwf, tmp_path / "clone"))
+    before = sorted(Path(clone).rglob("*"))
+
+    checked = uwf("verify", "--repo", clone, f"refs/uwf/thread/{ended}", "--json")
+
+    (item,) = checked.json["items"]
+    assert (checked.code, item["threadId"], item["ok"]) == (0, ended, True)
+    assert item["workflow"] == "known"
+    assert sorted(Path(clone).rglob("*")) == before
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_clone_s_ref_must_be_there_and_be_a_thread(uwf: Uwf, tmp_path: Path) -> None:
+    clone = _clone(uwf, tmp_path / "clone")
+    git = ["git", "-C", str(clone), "-c", "user.name=x", "-c", "user.email=x@y"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "code"], check=True)
+
+    assert uwf("verify", "--repo", str(clone), "nothing", "--json").code == 1
+    assert uwf("verify", "--repo", str(clone)).code == 2
+    assert uwf("verify", "--repo", str(tmp_path), "main").code == 1
+    assert "not consistent" in uwf("verify", "--repo", str(clone), "main").out
+
+
+def test_a_clone_that_shows_a_changed_history_is_refused(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    clone = _clone(uwf, tmp_path / "clone")
+    (clone / ".git" / "shallow").write_text("")
+
+    checked = uwf("verify", "--repo", str(clone), f"uwf/thread/{ended}", "--json")
+
+    assert (checked.code, checked.error["code"]) == (1, "untrusted")
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_demanded_workflow_must_be_the_pinned_one(uwf: Uwf, work: Path) -> None:
+    other = (work / "ping.yaml").read_text().replace("Write and check", "Otherwise")
+    (work / "ping.yaml").write_text(other)
+    uwf("workflow", "add", "ping.yaml")
+
+    checked = uwf("verify", "--workflow", "ping", "--json")
+
+    (item,) = checked.json["items"]
+    assert (checked.code, item["workflow"]) == (1, "unknown")
+    assert [problem["code"] for problem in item["problems"]] == ["workflow"]
+    assert uwf("verify", "--workflow", "none").code == 1
+
+
+@pytest.mark.usefixtures("ended")
+def test_an_older_version_of_the_workflow_is_told_and_accepted(
+    uwf: Uwf, work: Path
+) -> None:
+    uwf("workflow", "add", "ping.yaml")
+    other = (work / "ping.yaml").read_text().replace("Write and check", "Otherwise")
+    (work / "ping.yaml").write_text(other)
+    uwf("workflow", "add", "ping.yaml")
+
+    checked = uwf("verify", "--workflow", "ping", "--json")
+
+    assert (checked.code, checked.json["items"][0]["workflow"]) == (0, "older")
+
+
+def _sign(uwf: Uwf, thread: str, folder: Path, *, as_: str) -> None:
+    """Write the newest commit of a thread again, signed with an ssh key."""
+    store = uwf("store", "path").out.strip()
+    ref = f"refs/heads/thread/{thread}"
+    raw = _git(store, "cat-file", "commit", ref)
+    signed = folder / "commit"
+    signed.write_text(raw)
+    key = _make_key(folder)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", "git", signed],
+        check=True,
+        capture_output=True,
+    )
+    head, _, body = raw.partition("\n\n")
+    lines = (folder / "commit.sig").read_text().rstrip("\n").split("\n")
+    data = "\n".join([head, "gpgsig " + "\n ".join(lines), "", body])
+    (folder / "signed").write_text(data)
+    oid = _git(store, "hash-object", "-w", "-t", "commit", str(folder / "signed"))
+    _git(store, "update-ref", ref, oid.strip())
+    allow(folder, as_)
+
+
+def _make_key(folder: Path) -> Path:
+    key = folder / "key"
+    if not key.exists():
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True
+        )
+    return key
+
+
+def allow(folder: Path, principal: str) -> None:
+    """Let git know whose the key is, in the user's own settings."""
+    public = (folder / "key.pub").read_text()
+    (folder / "allowed").write_text(f"{principal} {public}")
+    settings = (
+        f'[gpg]\n\tformat = ssh\n[gpg "ssh"]\n\tallowedSignersFile = {folder}/allowed\n'
+    )
+    (folder / "home" / ".gitconfig").write_text(settings)
+
+
+def _git(store: str, *args: str) -> str:
+    return subprocess.run(
+        ["git", f"--git-dir={store}", *args], check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("principal", "code", "message"),
+    [
+        pytest.param("ada@example.org", 0, None, id="the committer's"),
+        pytest.param(
+            "eve@example.com",
+            1,
+            "signed by 'eve@example.com', committed by 'ada@example.org'",
+            id="another's",
+        ),
+    ],
+)
+def test_a_signature_must_be_the_committer_s(
+    uwf: Uwf, ended: str, tmp_path: Path, principal: str, code: int, message: str | None
+) -> None:
+    _sign(uwf, ended, tmp_path, as_=principal)
+
+    checked = uwf("verify", "--signatures", "--json")
+
+    (item,) = checked.json["items"]
+    assert [each["message"] for each in item["problems"]] == (
+        [message] if message else []
+    )
+    assert (checked.code, item["signed"]) == (code, 1)
+
+
+def test_a_key_that_nobody_vouches_for_is_a_problem(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    _sign(uwf, ended, tmp_path, as_="ada@example.org")
+    (tmp_path / "allowed").write_text("")
+
+    checked = uwf("verify", "--signatures", "--json")
+
+    assert checked.json["items"][0]["problems"][0]["code"] == "signature"
+
+
+def test_a_thread_without_a_signature_is_a_problem_when_one_is_demanded(
+    uwf: Uwf, ended: str
+) -> None:
+    checked = uwf("verify", ended, "--signatures", "--json")
+
+    assert [each["message"] for each in checked.json["items"][0]["problems"]] == [
+        "the newest event is not signed"
+    ]

@@ -1,0 +1,149 @@
+"""Threads that others made: nothing of them runs before ``--trust``."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import WORKFLOW, Result, Uwf
+
+AGENT = ("--agent", "scripted:replies.yaml")
+There = Callable[..., Result]
+
+
+def git(folder: Path, *args: str) -> str:
+    words = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@y"]
+    done = subprocess.run([*words, *args], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def give(uwf: Uwf, tmp_path: Path) -> There:
+    """Give somebody else what is in this folder's store: the program in theirs."""
+    store = uwf("store", "path").out.strip()
+    theirs = str(tmp_path / "theirs.git")
+    assert uwf("clone", store, theirs).code == 0
+
+    def call(*words: str) -> Result:
+        return uwf("--store", theirs, *words)
+
+    return call
+
+
+def test_nothing_runs_before_the_user_agrees(
+    uwf: Uwf, thread: str, tmp_path: Path
+) -> None:
+    there = give(uwf, tmp_path)
+
+    refused = there("thread", "exec", thread, *AGENT, "--cwd", ".", "--json")
+    shown = there("thread", "exec", thread, *AGENT, "--cwd", ".")
+
+    assert (refused.code, refused.error["code"]) == (1, "untrusted")
+    for word in ("Ada <ada@example.org>", "ping", "scripted", "writer", str(tmp_path)):
+        assert word in shown.err
+    assert there("thread", "show", thread, "--json").json["steps"] == 0
+
+
+def test_to_agree_once_is_enough_also_for_forks(
+    uwf: Uwf, thread: str, tmp_path: Path
+) -> None:
+    there = give(uwf, tmp_path)
+    first = there("thread", "exec", thread, *AGENT, "--cwd", ".", "--trust", "--json")
+
+    second = there("thread", "exec", thread, *AGENT, "--json")
+    fork = there("thread", "fork", thread, "--json").json["threadId"]
+    third = there("thread", "exec", fork, *AGENT, "--json")
+    poked = there("thread", "poke", fork, "-p", "again", *AGENT, "--json")
+
+    assert [each.code for each in (first, second, third, poked)] == [0, 0, 0, 0]
+    assert there("verify").code == 0
+
+
+def test_a_thread_made_here_is_never_asked_about(uwf: Uwf, thread: str) -> None:
+    fork = uwf("thread", "fork", thread, "--json").json["threadId"]
+
+    codes = [uwf("thread", "exec", each, *AGENT).code for each in (thread, fork)]
+
+    assert codes == [0, 0]
+
+
+def test_what_others_continued_is_theirs_too(
+    uwf: Uwf, thread: str, tmp_path: Path
+) -> None:
+    there = give(uwf, tmp_path)
+    there("thread", "exec", thread, *AGENT, "--cwd", ".", "--trust")
+    ours = uwf("store", "path").out.strip()
+    git(
+        tmp_path / "theirs.git",
+        "push",
+        "--no-verify",
+        ours,
+        f"refs/heads/thread/{thread}",
+    )
+
+    done = uwf("thread", "exec", thread, *AGENT, "--cwd", ".", "--json")
+
+    assert (done.code, done.error["code"]) == (1, "untrusted")
+
+
+def test_a_recorded_folder_is_not_used(uwf: Uwf, thread: str, tmp_path: Path) -> None:
+    there = give(uwf, tmp_path)
+
+    done = there("thread", "exec", thread, *AGENT, "--trust", "--json")
+
+    assert (done.code, done.error["code"]) == (1, "state")
+    assert "--cwd" in done.error["hint"]
+
+
+def test_the_same_folder_of_the_same_repository_is_found(
+    uwf: Uwf, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(work, "init", "-q", "-b", "main")
+    (work / "part").mkdir()
+    (work / "part" / "file").touch()
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "code")
+    started = uwf("thread", "start", "ping.yaml", "-p", "x", "--cwd", "part", "--json")
+    thread = started.json["threadId"]
+    there = give(uwf, tmp_path)
+    git(tmp_path, "clone", "-q", str(work), "other")
+    monkeypatch.chdir(tmp_path / "other")
+
+    done = there("thread", "exec", thread, *AGENT, "--trust", "--json")
+
+    step = there("step", "show", f"{thread}:1", "--json")
+    assert (done.code, step.json["cwd"]) == (0, str(tmp_path / "other" / "part"))
+
+
+def test_a_location_outside_is_refused(uwf: Uwf, work: Path, tmp_path: Path) -> None:
+    place = f'prompt: "Write it.", location: "{tmp_path}"'
+    text = WORKFLOW.replace('prompt: "Write it."', place)
+    (work / "ping.yaml").write_text(text)
+    git(work, "init", "-q", "-b", "main")
+    git(work, "commit", "-q", "--allow-empty", "-m", "code")
+    started = uwf("thread", "start", "ping.yaml", "-p", "x", "--json")
+    thread = started.json["threadId"]
+    there = give(uwf, tmp_path)
+
+    refused = there("thread", "exec", thread, *AGENT, "--trust", "--json")
+    config = tmp_path / "home" / ".uwf" / "config.yaml"
+    config.write_text(f"trustedRoots: ['{tmp_path}']\n")
+    allowed = there("thread", "exec", thread, *AGENT, "--json")
+
+    assert (refused.code, refused.error["code"]) == (1, "state")
+    assert "outside of" in refused.error["message"]
+    assert allowed.code == 0
+
+
+def test_a_head_that_came_by_plain_git_is_verified_first(uwf: Uwf, thread: str) -> None:
+    store = Path(uwf("store", "path").out.strip())
+    ref = f"refs/heads/thread/{thread}"
+    forged = git(store, "commit-tree", f"{ref}^{{tree}}", "-p", ref, "-m", "forged")
+    git(store, "update-ref", ref, forged)
+
+    done = uwf("thread", "exec", thread, *AGENT, "--trust", "--cwd", ".", "--json")
+
+    assert (done.code, done.error["code"]) == (1, "corrupt")
+    assert "does not verify" in done.error["message"]

@@ -1,0 +1,233 @@
+"""Secrets do not leave: by push, by plain git, by uwf git or in a bundle."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.builders import git, reply
+from tests.planted import GITHUB, PEM, URL
+from tests.sync.people import Person, make_bare, make_person, refs_of
+from uwfgit.ids import ThreadId
+from uwfgit.store.hooks import HOOKS
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.repository import open_store
+from uwfgit.sync.scan_text import scan_text
+
+pytestmark = pytest.mark.compat
+BIN: Final = Path(sys.executable).parent
+
+
+@pytest.fixture
+def ada(tmp_path: Path) -> Person:
+    person = make_person(tmp_path, "ada")
+    person.join(make_bare(tmp_path / "remote.git"))
+    return person
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return tmp_path / "remote.git"
+
+
+def call(
+    person: Person, *words: str, path: str | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program as this person would in their shell."""
+    return subprocess.run(
+        words,
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=cwd or person.folder,
+        env={
+            **os.environ,
+            "UWF_HOME": str(person.store.path.parent / ".uwf"),
+            "PATH": f"{BIN}:{os.environ['PATH']}" if path is None else path,
+        },
+    )
+
+
+def uwf(person: Person, *words: str) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "uwfgit", "--store", str(person.store.path))
+    return call(person, *command, *words, cwd=Path(__file__).parents[2])
+
+
+def plain_push(person: Person, *words: str) -> subprocess.CompletedProcess[str]:
+    return call(person, "git", f"--git-dir={person.store.path}", "push", *words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(GITHUB, id="token"),
+        pytest.param(json.dumps({"key": PEM}), id="key in JSON"),
+        pytest.param(b64encode(GITHUB.encode()).decode(), id="base64"),
+        pytest.param(URL, id="remote's URL"),
+    ],
+)
+def test_no_way_out_takes_a_secret_along_or_shows_it(
+    ada: Person, remote: Path, tmp_path: Path, text: str
+) -> None:
+    thread = ada.begin(reply(plan="x", body=f"It is {text}"))
+    before = refs_of(remote)
+    bundle = tmp_path / "threads.bundle"
+
+    ways = {
+        "push": uwf(ada, "push", thread),
+        "plain push": plain_push(ada, "origin", thread_ref(thread)),
+        "all, as configured": plain_push(ada, "origin"),
+        "uwf git push": uwf(ada, "git", "push", "origin", thread_ref(thread)),
+        "another address": plain_push(ada, str(remote), thread_ref(thread)),
+        "bundle": uwf(ada, "bundle", "create", str(bundle), thread),
+    }
+
+    (secret,) = scan_text(text)
+    for name, done in ways.items():
+        said = done.stdout + done.stderr
+        assert done.returncode == 1, name
+        assert secret.id in said, name
+        assert f"uwf thread redact {thread}" in said, name
+        assert secret.secret not in said, name
+        assert text not in said, name
+    assert refs_of(remote) == before
+    assert not bundle.exists()
+
+
+def test_what_is_clean_leaves_by_plain_git(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan="x"))
+
+    done = plain_push(ada, "origin", thread_ref(thread))
+
+    assert done.returncode == 0, done.stderr
+    assert refs_of(remote)[thread_ref(thread)] == ada.tip(thread)
+
+
+def test_a_deleted_branch_is_nothing_to_scan(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan="x"))
+    plain_push(ada, "origin", thread_ref(thread))
+
+    done = plain_push(ada, "origin", f":{thread_ref(thread)}")
+
+    assert done.returncode == 0, done.stderr
+    assert thread_ref(thread) not in refs_of(remote)
+
+
+def test_without_uwf_on_the_path_nothing_is_sent(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan="x"))
+    command = ("git", f"--git-dir={ada.store.path}", "push", "origin")
+
+    done = call(ada, *command, thread_ref(thread), path="/usr/bin:/bin")
+
+    assert done.returncode == 1
+    assert "uwf is not on your PATH" in done.stderr
+    assert "hint: put uwf on your PATH" in done.stderr
+    assert refs_of(remote) == {}
+
+
+@pytest.mark.parametrize("place", ["store", "above", "elsewhere"])
+def test_the_hook_finds_its_store_wherever_git_was_called(
+    ada: Person, tmp_path: Path, place: str
+) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+    store = ada.store.path
+    words = {
+        "store": (["git"], store),
+        "above": (["git", f"--git-dir={store.name}"], store.parent),
+        "elsewhere": (["git", f"--git-dir={store}"], tmp_path),
+    }[place]
+
+    done = call(ada, *words[0], "push", "origin", thread_ref(thread), cwd=words[1])
+
+    assert done.returncode == 1
+    assert "github-token" in done.stderr
+
+
+def test_a_finding_that_is_none_can_be_let_through(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+    (secret,) = scan_text(GITHUB)
+
+    wrong = uwf(ada, "hooks", "allow", "nonsense")
+    allowed = uwf(ada, "hooks", "allow", secret.id, "--json")
+    done = plain_push(ada, "origin", thread_ref(thread))
+
+    assert wrong.returncode == 1
+    assert json.loads(allowed.stdout) == {"allowed": [secret.id]}
+    assert done.returncode == 0, done.stderr
+    assert thread_ref(thread) in refs_of(remote)
+
+
+def test_push_lets_a_finding_through_that_it_is_told(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+    (secret,) = scan_text(GITHUB)
+
+    done = uwf(ada, "push", thread, "--allow", secret.id)
+
+    assert done.returncode == 0, done.stderr
+    assert thread_ref(thread) in refs_of(remote)
+    assert plain_push(ada, "origin").returncode == 0
+
+
+def test_only_the_thread_with_the_secret_stays(ada: Person, remote: Path) -> None:
+    clean = [ada.begin(reply(plan="x")) for _ in range(3)]
+    dirty = ada.begin(reply(plan=GITHUB))
+
+    done = uwf(ada, "push", "--all", "--json")
+
+    sent = {ThreadId(ref.rpartition("/")[2]) for ref in refs_of(remote)} - {"main"}
+    assert done.returncode == 1
+    assert sent == {*clean}
+    assert dirty not in sent
+
+
+def test_a_store_without_the_hook_gets_it_when_it_is_opened_for_writing(
+    ada: Person,
+) -> None:
+    hook = ada.store.path / "hooks" / "pre-push"
+    home = ada.store.path.parent / ".uwf"
+    hook.unlink()
+    open_store(ada.store.path, home=home)
+    assert not hook.exists()
+
+    open_store(ada.store.path, home=home, write=True)
+
+    assert hook.read_bytes() == HOOKS["pre-push"]
+    assert os.access(hook, os.X_OK)
+    hook.chmod(0o600)
+    open_store(ada.store.path, home=home, write=True)
+    assert os.access(hook, os.X_OK)
+
+
+def test_a_plain_bare_clone_gets_the_hook_when_it_is_completed(
+    ada: Person, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone.git"
+    git(ada.store, "clone", "--quiet", "--bare", str(ada.store.path), str(clone))
+
+    done = call(ada, str(BIN / "uwf"), "init", "--store", str(clone))
+
+    assert done.returncode == 0, done.stderr
+    assert (clone / "hooks" / "pre-push").read_bytes() == HOOKS["pre-push"]
+    assert uwf(ada, "store", "path").returncode == 0
+
+
+def test_what_git_says_must_have_its_form(ada: Person) -> None:
+    command = (sys.executable, "-m", "uwfgit", "--store", str(ada.store.path))
+    done = subprocess.run(
+        [*command, "hooks", "pre-push", "origin", "url"],
+        check=False,
+        capture_output=True,
+        text=True,
+        input="refs/heads/x nonsense y z\n",
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "UWF_HOME": str(ada.store.path.parent / ".uwf")},
+    )
+
+    assert done.returncode == 2

@@ -1,0 +1,352 @@
+"""gc, reindex and doctor as commands."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import git
+from tests.cli.calls import Result, Uwf
+from uwfgit.store.canonical import Json
+
+GC_KEYS = {
+    "threads",
+    "refs",
+    "objectsBefore",
+    "objectsAfter",
+    "bytesBefore",
+    "bytesAfter",
+}
+
+
+@pytest.fixture
+def path(uwf: Uwf, thread: str) -> Path:
+    """The store, with one thread in it."""
+    assert thread
+    return Path(uwf("store", "path").out.strip())
+
+
+def checks(result: Result, name: str) -> list[Json]:
+    return [each for each in result.json["checks"] if each["check"] == name]
+
+
+def problems(result: Result) -> list[str]:
+    return [e["message"] for e in result.json["checks"] if e["level"] == "problem"]
+
+
+def write_config(home: Path, text: str) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.yaml").write_text(text)
+
+
+def test_gc_tells_what_there_was_before_and_after(uwf: Uwf, path: Path) -> None:
+    done = uwf("gc", "--json")
+
+    assert done.code == 0
+    assert done.json.keys() == GC_KEYS
+    assert done.json["threads"] == 1
+    assert git(path, "count-objects").startswith("0 objects")
+
+
+def test_gc_for_people_is_three_lines(uwf: Uwf, path: Path) -> None:
+    done = uwf("gc")
+
+    names = [line.split()[0] for line in done.out.splitlines()]
+    assert (done.code, done.err, names) == (0, "", ["threads", "objects", "size"])
+    assert path.exists()
+
+
+def test_gc_prune_now_wants_a_yes(uwf: Uwf, path: Path, thread: str) -> None:
+    assert uwf("thread", "rm", thread).code == 0
+
+    refused = uwf("gc", "--prune=now", "--json")
+    assert refused.code == 2
+    assert "--yes" in refused.error["hint"]
+    assert git(path, "for-each-ref", "refs/uwf/trash")
+
+    done = uwf("gc", "--prune=now", "--yes", "--json")
+    assert (done.code, done.json["threads"]) == (0, 0)
+    assert not git(path, "for-each-ref", "refs/uwf/trash")
+
+
+def test_gc_prune_keeps_a_thread_removed_just_now(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    assert uwf("thread", "rm", thread).code == 0
+
+    assert uwf("gc", "--prune").code == 0
+
+    assert thread in git(path, "for-each-ref", "refs/uwf/trash")
+
+
+def test_gc_takes_no_other_word_for_prune(uwf: Uwf, path: Path) -> None:
+    done = uwf("gc", "--prune=1.day.ago", "--yes", "--json")
+
+    assert (done.code, done.error["code"]) == (2, "usage")
+    assert path.exists()
+
+
+def test_gc_makes_no_store(uwf: Uwf) -> None:
+    assert (uwf("gc").code, uwf("reindex").code) == (1, 1)
+
+
+def test_gc_without_git_is_one_line(
+    uwf: Uwf, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(path))
+
+    done = uwf("gc", "--json")
+
+    assert (done.code, done.out) == (1, "")
+    assert done.error["message"] == "git is not installed, or not on your PATH"
+
+
+def test_cas_gc_is_the_same(uwf: Uwf, path: Path) -> None:
+    assert uwf("cas", "gc", "--json").json.keys() == GC_KEYS
+    assert uwf("cas", "reindex", "--json").json["threads"] == 1
+    assert path.exists()
+
+
+def test_reindex_counts_what_git_holds(uwf: Uwf, path: Path, ended: str) -> None:
+    (path / "uwf" / "lookup.sqlite3").write_bytes(b"no database at all")
+
+    done = uwf("reindex", "--json")
+
+    assert done.code == 0
+    assert done.json | {"nodes": 0} == {"refs": 1, "threads": 1, "nodes": 0, "steps": 4}
+    assert uwf("thread", "show", ended).code == 0
+
+
+def test_exec_hints_once_at_very_many_loose_objects(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    words = ("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+    assert "uwf gc" not in uwf(*words).err
+    folder = path / "objects" / "17"
+    folder.mkdir(exist_ok=True)
+    for number in range(80):
+        (folder / f"{number:038x}").touch()
+
+    assert uwf(*words).err.count("uwf gc") == 1
+
+
+def test_doctor_finds_nothing_wrong_with_a_fresh_store(uwf: Uwf, path: Path) -> None:
+    done = uwf("doctor", "--json")
+
+    assert (done.code, done.json["ok"], problems(done)) == (0, True, [])
+    assert done.json["store"] == str(path)
+
+
+def test_doctor_works_without_a_store(uwf: Uwf) -> None:
+    done = uwf("doctor", "--json")
+
+    assert done.code == 0
+    assert [each["level"] for each in checks(done, "store")] == ["note"]
+
+
+def test_doctor_says_that_git_is_missing(
+    uwf: Uwf, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(path))
+
+    done = uwf("doctor", "--json")
+
+    assert done.code == 1
+    assert problems(done) == ["git is not installed, or not on your PATH"]
+
+
+def test_doctor_mends_the_stores_settings(uwf: Uwf, path: Path) -> None:
+    git(path, "config", "gc.auto", "6700")
+    git(path, "config", "--unset", "gc.cruftPacks")
+
+    seen = uwf("doctor", "--json")
+    fixed = uwf("doctor", "--fix", "--json")
+
+    wrong = ["gc.auto is '6700', not '0'", "gc.cruftPacks is missing, not 'false'"]
+    assert (seen.code, problems(seen)) == (1, wrong)
+    assert (fixed.code, [e["message"] for e in fixed.json["mended"]]) == (0, wrong)
+    assert git(path, "config", "gc.auto") == "0\n"
+
+
+def test_doctor_lets_the_user_choose_how_long_things_stay(uwf: Uwf, path: Path) -> None:
+    git(path, "config", "gc.pruneExpire", "6.weeks.ago")
+    git(path, "config", "receive.denyNonFastForwards", "yes")
+
+    assert problems(uwf("doctor", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        pytest.param(
+            ("update-ref", "refs/heads/thread/mine", "main"),
+            "no name that uwf gives",
+            id="a-thread-of-another-name",
+        ),
+        pytest.param(
+            ("update-ref", "-d", "refs/heads/main"),
+            "'refs/heads/main' is missing",
+            id="no-main",
+        ),
+    ],
+)
+def test_doctor_names_a_ref_that_no_rule_gives(
+    uwf: Uwf, path: Path, command: tuple[str, ...], told: str
+) -> None:
+    git(path, *command)
+
+    (problem,) = checks(uwf("doctor", "--json"), "refs")
+
+    assert told in problem["message"]
+    assert problem["hint"]
+
+
+def test_doctor_names_a_thread_that_leads_nowhere(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    tip = git(path, "rev-parse", f"thread/{thread}").strip()
+    (path / "objects" / tip[:2] / tip[2:]).unlink()
+
+    done = uwf("doctor", "--json")
+
+    assert done.code == 1
+    assert any(thread in each for each in problems(done))
+
+
+def test_doctor_mends_a_damaged_lookup(uwf: Uwf, path: Path, thread: str) -> None:
+    assert uwf("thread", "list").code == 0
+    (path / "uwf" / "lookup.sqlite3").write_bytes(b"no database at all" * 100)
+
+    seen = uwf("doctor", "--json")
+    fixed = uwf("doctor", "--fix", "--json")
+
+    assert seen.code == 1
+    assert [each["hint"] for each in checks(seen, "lookup")] == ["uwf reindex"]
+    assert (fixed.code, len(fixed.json["mended"])) == (0, 1)
+    assert thread in uwf("thread", "list").out
+
+
+def test_doctor_names_a_lock_file_that_was_left(uwf: Uwf, path: Path) -> None:
+    left = path / "refs" / "heads" / "main.lock"
+    left.touch()
+    assert problems(uwf("doctor", "--json")) == []
+    os.utime(left, (time.time() - 7200, time.time() - 7200))
+
+    (problem,) = problems(uwf("doctor", "--json"))
+
+    assert str(left) in problem
+
+
+def test_doctor_tells_who_holds_what(uwf: Uwf, path: Path, thread: str) -> None:
+    from uwfgit.store.locks import lock  # noqa: PLC0415 - the one test that needs it
+
+    with lock(path / "uwf" / "locks" / thread, command="uwf thread exec"):
+        done = uwf("doctor", "--json")
+
+    (found,) = checks(done, "locks")
+    assert found["message"].startswith(f"thread {thread}: pid {os.getpid()} on ")
+    assert done.code == 0
+
+
+def test_doctor_warns_of_a_cruft_pack(uwf: Uwf, path: Path) -> None:
+    git(path, "repack", "-adq")
+    (pack,) = (path / "objects" / "pack").glob("*.pack")
+    pack.with_suffix(".mtimes").touch()
+
+    assert "a cruft pack" in problems(uwf("doctor", "--json"))[0]
+
+
+def test_doctor_lists_threads_that_exist_only_here(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    assert uwf("doctor", "--json").json["onlyHere"] == [thread]
+    git(path, "update-ref", f"refs/remotes/origin/thread/{thread}", f"thread/{thread}")
+
+    assert uwf("doctor", "--json").json["onlyHere"] == []
+
+
+def test_doctor_reports_a_store_it_will_not_open(uwf: Uwf, path: Path) -> None:
+    git(path, "config", "core.sshCommand", "touch /tmp/owned")
+
+    done = uwf("doctor", "--json")
+
+    assert done.code == 1
+    assert "core.sshCommand" in problems(done)[0]
+
+
+def test_doctor_calls_an_unknown_key_a_problem(uwf: Uwf, home: Path) -> None:
+    write_config(home, "limts: {maxSteps: 3}\n")
+
+    done = uwf("doctor", "--json")
+
+    assert done.code == 1
+    assert "did you mean 'limits'" in problems(done)[0]
+    assert done.err == ""
+
+
+def test_doctor_tells_which_keys_are_there_and_shows_none(
+    uwf: Uwf, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-very-secret-0123456789"  # noqa: S105 - for this test
+    write_config(
+        home,
+        "providers:\n  a: {baseUrl: 'https://a', apiKeyEnv: A_KEY}\n"
+        "  b: {baseUrl: 'https://b', apiKeyEnv: B_KEY}\n"
+        "  c: {baseUrl: 'https://c', apiKeyEnv: C_KEY}\n"
+        f"  d: {{baseUrl: 'https://d', apiKey: {secret}}}\n",
+    )
+    (home / ".env").write_text(f"B_KEY={secret}\n")
+    monkeypatch.setenv("A_KEY", secret)
+
+    done = uwf("doctor", "--json")
+
+    sources: Mapping[str, Any] = {e["provider"]: e["source"] for e in done.json["keys"]}
+    assert sources == {
+        "a": "environment",
+        "b": ".env",
+        "c": None,
+        "d": "config.yaml",
+    }
+    assert secret not in done.out + done.err + uwf("doctor").out
+
+
+def test_doctor_finds_the_program_of_an_agent(
+    uwf: Uwf, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "answer"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ntouch ran\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    write_config(
+        home,
+        "agents:\n  here: {kind: stdio, command: answer}\n"
+        "  gone: {kind: stdio, command: no-such-program}\n",
+    )
+
+    done = uwf("doctor", "--json")
+
+    found = {each["name"]: each for each in done.json["agents"]}
+    assert found["here"]["path"] == str(program)
+    assert found["here"]["problem"] is None
+    assert "'no-such-program' is not on your PATH" in found["gone"]["problem"]
+    assert done.code == 1
+    # Only programs that are known to tell their version are asked for it.
+    assert not Path("ran").exists()
+
+
+def test_doctor_for_people_puts_the_mend_below_the_problem(
+    uwf: Uwf, path: Path
+) -> None:
+    git(path, "config", "gc.auto", "1")
+
+    lines = uwf("doctor").out.splitlines()
+
+    place = lines.index("problem  settings: gc.auto is '1', not '0'")
+    assert lines[place + 1].strip() == "mend: uwf git config gc.auto 0"

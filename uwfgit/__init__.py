@@ -1,0 +1,78 @@
+"""uwfgit: multi-role agent workflows, run step by step and kept in git.
+
+The public names are imported when they are first used, so that importing the
+package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uwfgit.errors import Problem as Problem
+    from uwfgit.errors import UwfError as UwfError
+    from uwfgit.model.ledger import Ledger as Ledger
+    from uwfgit.model.node import Node as Node
+    from uwfgit.model.node import make_node as make_node
+    from uwfgit.model.source import read_workflow as read_workflow
+    from uwfgit.model.workflow import Workflow as Workflow
+    from uwfgit.store.repository import Store as Store
+    from uwfgit.store.repository import init_store as init_store
+    from uwfgit.store.repository import open_store as open_store
+
+    __version__: str
+
+_HOMES = {
+    "Ledger": "uwfgit.model.ledger",
+    "Node": "uwfgit.model.node",
+    "Problem": "uwfgit.errors",
+    "Store": "uwfgit.store.repository",
+    "UwfError": "uwfgit.errors",
+    "Workflow": "uwfgit.model.workflow",
+    "init_store": "uwfgit.store.repository",
+    "make_node": "uwfgit.model.node",
+    "open_store": "uwfgit.store.repository",
+    "read_workflow": "uwfgit.model.source",
+}
+
+__all__ = [
+    "Ledger",
+    "Node",
+    "Problem",
+    "Store",
+    "UwfError",
+    "Workflow",
+    "__version__",
+    "init_store",
+    "make_node",
+    "open_store",
+    "read_workflow",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _read_version()
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'uwfgit' has no attribute '{name}'")
+    return getattr(import_module(home), name)
+
+
+def _read_version() -> str:
+    # Reading metadata costs more than everything else here.
+    from importlib.metadata import (  # noqa: PLC0415
+        PackageNotFoundError,
+        version,
+    )
+
+    try:
+        return version("uwfgit")
+    except PackageNotFoundError:
+        # Run from a source folder that was never installed.
+        return "0+source"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The edge: reads the world, prints, and turns errors into exit codes."""

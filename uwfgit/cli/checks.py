@@ -1,0 +1,56 @@
+"""What threads have to pass before they come in or leave.
+
+Handed to the rooms below, which know neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from uwfgit.cli.context import CommandContext
+
+if TYPE_CHECKING:
+    from uwfgit.ids import Oid, ThreadId
+    from uwfgit.store.repository import Store
+    from uwfgit.sync.exchange import Verify
+    from uwfgit.sync.push import Scan
+    from uwfgit.sync.report import ThreadReport
+
+
+def make_verify(context: CommandContext) -> Verify:
+    """Give what verifies threads that this machine has not made."""
+
+    def verify(store: Store, threads: Sequence[ThreadId]) -> Iterable[ThreadReport]:
+        # Imported only now: most of what travels needs no verifying.
+        from uwfgit.cli.limited import verify_limited
+
+        return verify_limited(store, threads, environment=context.environment)
+
+    return verify
+
+
+def make_scan(context: CommandContext, store: Store, remote: str | None = None) -> Scan:
+    """Give what says which branches would carry a secret away.
+
+    Args:
+        context: The command's.
+        store: Ours.
+        remote: The name of the one that they go to.
+    """
+
+    def scan(leaving: Sequence[tuple[str, Oid, Oid | None]]) -> Mapping[str, str]:
+        from uwfgit.sync.scan import find_blocked
+
+        return find_blocked(store, leaving, remote, environment=context.environment)
+
+    return scan
+
+
+def allow_findings(context: CommandContext, store: Store, ids: Sequence[str]) -> None:
+    """Let findings of the scan through from now on."""
+    from uwfgit.cli.context import now_ms
+    from uwfgit.sync.scan import allow_findings as record
+
+    if ids:
+        record(store, ids, by=str(context.identity), now_ms=now_ms())

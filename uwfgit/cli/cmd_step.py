@@ -1,0 +1,265 @@
+"""Commands about single steps: list, show, read, turns and fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uwfgit.cli.commands import add_command, make_group
+from uwfgit.cli.context import CommandContext, get_context
+from uwfgit.cli.output import (
+    Column,
+    format_duration,
+    format_fields,
+    format_json,
+    format_table,
+    format_time,
+)
+from uwfgit.cli.runs import ThreadArgument, way_on
+from uwfgit.cli.screen import shown, shown_lines
+from uwfgit.errors import UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.model.ledger import Ledger
+    from uwfgit.model.record import Record, Step, Tip
+
+app = make_group("Look at single steps of a thread.")
+
+StepArgument = Annotated[
+    str, typer.Argument(metavar="STEP", help="A step's hash, or THREAD:NUMBER.")
+]
+
+
+@add_command(app, "list")
+def list_steps(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """List the steps of a thread, oldest first."""
+    from uwfgit.cli.payloads import step_item
+    from uwfgit.model.ledger import find_tip
+    from uwfgit.model.record import open_record
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    record = open_record(ledger.store, tip, checked=False)
+    items = [step_item(step) for step in record.steps()]
+    if not items and context.output.is_text:
+        context.output.say("no steps yet")
+    context.output.emit(
+        {"threadId": tip.thread, "items": items}, lambda: _items_text(context, items)
+    )
+
+
+def _items_text(context: CommandContext, items: list[dict[str, Any]]) -> str:
+    if not items:
+        return ""
+    columns = [
+        Column(title="STEP", right=True),
+        Column(title="HASH"),
+        Column(title="ROLE", flexible=True),
+        Column(title="STATUS", flexible=True),
+        Column(title="AGENT", flexible=True),
+        Column(title="DURATION", right=True),
+    ]
+    rows = [
+        (
+            str(item["number"]),
+            item["hash"],
+            item["role"],
+            item["status"],
+            item["agent"],
+            format_duration(item["durationMs"]),
+        )
+        for item in items
+    ]
+    return format_table(context.output, columns, rows)
+
+
+@add_command(app, "show")
+def show_step(ctx: typer.Context, step: StepArgument) -> None:
+    """Show everything recorded of a step."""
+    from uwfgit.cli.payloads import step_payload
+    from uwfgit.model.ledger import resolve_step
+
+    context = get_context(ctx)
+    record, found = resolve_step(context.open_ledger(), step)
+    detail = _load_detail(record, found)
+    payload = step_payload(record.tip.thread, found, detail)
+    context.output.emit(payload, lambda: _step_text(context, payload))
+
+
+def _load_detail(record: Record, step: Step) -> Any:  # noqa: ANN401 - a JSON value
+    return record.node(step.detail_hash).payload
+
+
+def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
+    detail = step["detail"]
+    usage = step["usage"]
+    fields = [
+        ("step", f"{step['threadId']}:{step['number']}"),
+        ("hash", step["hash"]),
+        ("role", step["role"]),
+        ("reported", step["status"]),
+        ("agent", step["agent"]),
+        ("kind", detail.get("kind")),
+        ("model", detail.get("model")),
+        ("started", format_time(step["startedAtMs"])),
+        ("duration", format_duration(step["durationMs"])),
+        (
+            "tokens",
+            f"{usage['inputTokens']} in, {usage['outputTokens']} out"
+            if usage
+            else None,
+        ),
+        ("folder", step["cwd"]),
+        ("code", f"{step['code']['before'] or '-'} -> {step['code']['after'] or '-'}"),
+        ("asked", step["edgePrompt"]),
+        ("note", step["note"]),
+        ("attempts", " ".join(step["previousAttempts"]) or None),
+        ("warnings", "\n".join(step["warnings"]) or None),
+        ("turns", str(len(detail.get("turns") or []))),
+    ]
+    head = format_fields(context.output, fields, status="")
+    output = format_json(step["output"])
+    body = shown_lines(step["body"]).strip()
+    return f"{head}\n\noutput\n{output}" + (f"\n\n{body}" if body else "")
+
+
+@add_command(app, "read")
+def read_step(
+    ctx: typer.Context,
+    step: StepArgument,
+    quota: Annotated[
+        int, typer.Option("--quota", metavar="N", help="Characters for the turns.")
+    ] = 4000,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="The whole prompt the agent got instead.")
+    ] = False,
+) -> None:
+    """Read a step as markdown."""
+    from uwfgit.cli.reading import check_quota, step_markdown
+    from uwfgit.model.ledger import resolve_step
+
+    context = get_context(ctx)
+    check_quota(quota)
+    record, found = resolve_step(context.open_ledger(), step)
+    detail = _load_detail(record, found)
+    if prompt:
+        text = shown_lines(detail.get("assembledPrompt") or "not recorded\n")
+    else:
+        text = step_markdown(record.tip.thread, found, detail, quota=quota)
+    head = {"threadId": record.tip.thread, "hash": found.hash}
+    emit_markdown(context, head, text)
+
+
+def emit_markdown(context: CommandContext, head: dict[str, Any], text: str) -> None:
+    """Print markdown for people, or an object that holds it."""
+    if context.output.is_text:
+        context.output.emit_document(text)
+    else:
+        context.output.emit({**head, "text": text}, str)
+
+
+@add_command(app, "turns")
+def turns(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="Only of this role.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="At most so many turns.")
+    ] = None,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", help="Leave out the first N turns.")
+    ] = 0,
+) -> None:
+    """Show what agents said and did, turn by turn, in all steps of a thread."""
+    from uwfgit.model.ledger import find_tip
+    from uwfgit.model.record import open_record
+
+    context = get_context(ctx)
+    if offset < 0 or (limit is not None and limit < 0):
+        raise UsageError("--limit and --offset are 0 or more")
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    record = open_record(ledger.store, tip)
+    items = list(_list_turns(record, role))
+    end = None if limit is None else offset + limit
+    page = items[offset:end]
+    if context.output.is_text:
+        context.output.emit_document(_turns_text(record, items, page))
+    else:
+        context.output.emit({"threadId": tip.thread, "items": page}, str)
+
+
+def _list_turns(record: Record, role: str | None) -> Iterator[dict[str, Any]]:
+    number = 0
+    for step in record.steps():
+        if role is not None and step.role != role:
+            continue
+        for turn in _load_detail(record, step).get("turns") or []:
+            number += 1
+            yield {"number": number, "step": step.number, "of": step.role, **turn}
+
+
+def _turns_text(
+    record: Record, items: list[dict[str, Any]], page: list[dict[str, Any]]
+) -> str:
+    from uwfgit.cli.reading import turn_markdown
+
+    parts = [f"# Turns of thread {record.tip.thread}"]
+    counts: dict[int, int] = {}
+    for item in items:
+        counts[item["step"]] = counts.get(item["step"], 0) + 1
+    heading = None
+    for item in page:
+        if item["step"] != heading:
+            heading = item["step"]
+            count = counts[heading]
+            word = "turn" if count == 1 else "turns"
+            parts.append(f"## Step {heading}: {shown(item['of'])} ({count} {word})")
+        parts.append(turn_markdown(item, item["number"]))
+    if not page:
+        parts.append("no turns recorded")
+    return "\n\n".join(parts) + "\n"
+
+
+@add_command(app, "fork")
+def fork(ctx: typer.Context, step: StepArgument) -> None:
+    """Branch a new thread off at a step."""
+    fork_step(get_context(ctx), step)
+
+
+def fork_step(context: CommandContext, text: str) -> None:
+    """Fork at a step named by hash or as THREAD:NUMBER."""
+    from uwfgit.engine.thread import fork_thread
+    from uwfgit.model.ledger import resolve_step, resolve_thread
+
+    ledger = context.open_ledger(write=True, create=False)
+    thread, colon, number = text.rpartition(":")
+    if colon and number == "0":
+        tip = fork_thread(ledger, resolve_thread(ledger, thread), at=0)
+    else:
+        record, found = resolve_step(ledger, text)
+        tip = fork_thread(ledger, record.tip.thread, step=found.hash)
+    emit_fork(context, ledger, tip)
+
+
+def emit_fork(context: CommandContext, ledger: Ledger, tip: Tip) -> None:
+    """Print a new fork and the command that runs it."""
+    ledger.local.set_last(tip.thread)
+    origin = tip.state.forked_from
+    assert origin is not None  # noqa: S101 - what a fork is
+    payload = {
+        "threadId": tip.thread,
+        "forkedFrom": {"thread": origin.thread, "step": origin.step},
+    }
+    fields = [
+        ("thread", tip.thread),
+        ("fork of", f"{origin.thread}:{origin.number} ({origin.step})"),
+    ]
+    context.output.emit(payload, lambda: format_fields(context.output, fields))
+    if context.output.is_text:
+        context.output.say(way_on(tip.state.status, tip.thread))

@@ -1,0 +1,304 @@
+"""Commands that share threads: push, pull, clone and bundle."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwfgit.cli.checks import allow_findings, make_scan, make_verify
+from uwfgit.cli.commands import add_command, make_group, make_single
+from uwfgit.cli.context import CommandContext, get_context
+from uwfgit.cli.exchanges import (
+    pull_payload,
+    pull_text,
+    push_payload,
+    push_text,
+    warn_collisions,
+)
+from uwfgit.cli.screen import shown
+from uwfgit.cli.wires import open_wire, take_remote
+from uwfgit.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.ids import ThreadId
+    from uwfgit.model.ledger import Ledger
+    from uwfgit.sync.exchange import Outcome
+    from uwfgit.sync.pull import PullReport
+    from uwfgit.sync.remotes import Remote
+    from uwfgit.sync.transport import Wire
+
+push_app = make_single()
+pull_app = make_single()
+clone_app = make_single()
+bundle_app = make_group("Share threads in a file.")
+
+WorkflowsOption = Annotated[
+    bool, typer.Option("--workflows", help="Adopt registered workflows too.")
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow", metavar="ID", help="Let this finding of the secret scan through."
+    ),
+]
+
+
+@add_command(push_app, "push")
+def push(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[REMOTE] [THREAD...]",
+            help="Where to; which threads (workflow/NAME is a registered workflow).",
+        ),
+    ] = None,
+    send_all: Annotated[
+        bool, typer.Option("--all", help="Threads too that it does not have yet.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only say what would be sent.")
+    ] = False,
+    allow: AllowOption = None,
+) -> None:
+    """Send threads to a remote; nothing is ever forced.
+
+    Without threads: those it already has and is behind with. A thread it has
+    never seen has to be named, or --all given.
+    """
+    from uwfgit.sync.push import push as push_threads
+
+    context = get_context(ctx)
+    store = context.open_store(write=True, create=False)
+    ledger = context.make_ledger(store)
+    remote, names = take_remote(context, store, words or [])
+    allow_findings(context, store, allow or ())
+    if names and send_all:
+        raise UsageError("--all and threads exclude each other")
+    with open_wire(context) as wire:
+        report = push_threads(
+            ledger,
+            remote,
+            wire=wire,
+            verify=make_verify(context),
+            scan=make_scan(context, store, remote.name),
+            named=[_branch(ledger, name) for name in names],
+            send_all=send_all,
+            dry_run=dry_run,
+        )
+    context.output.emit(push_payload(report), lambda: push_text(context.output, report))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _branch(ledger: Ledger, name: str) -> str:
+    from uwfgit.model.ledger import resolve_thread
+    from uwfgit.store.layout import is_workflow_name, thread_ref, workflow_ref
+
+    workflow = name.removeprefix("workflow/")
+    if workflow != name and is_workflow_name(workflow):
+        return workflow_ref(workflow)
+    return thread_ref(resolve_thread(ledger, name))
+
+
+@add_command(pull_app, "pull")
+def pull(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[REMOTE] [THREAD]", help="Where from; which thread."),
+    ] = None,
+    workflows: WorkflowsOption = False,
+) -> None:
+    """Bring what a remote has of threads; each is verified before it is ours.
+
+    A thread that others continued as well is left as it is and shown as
+    diverged: 'uwf thread resolve' shows both sides. One removed here does not
+    come back until there is something new in it.
+    """
+    context = get_context(ctx)
+    store = context.open_store(write=True, create=False)
+    remote, names = take_remote(context, store, words or [])
+    if len(names) > 1:
+        raise UsageError("pull brings one thread, or all", hint="name one thread")
+    with open_wire(context) as wire:
+        report = _pull(
+            context,
+            context.make_ledger(store),
+            remote,
+            wire,
+            only=names[0] if names else None,
+            workflows=workflows,
+        )
+    raise typer.Exit(_tell(context, report))
+
+
+def _pull(
+    context: CommandContext,
+    ledger: Ledger,
+    remote: Remote,
+    wire: Wire,
+    *,
+    only: str | None,
+    workflows: bool,
+) -> PullReport:
+    from uwfgit.sync.pull import finish, look
+
+    found = look(ledger, remote, wire=wire, only=only, workflows=workflows)
+    brought: tuple[Outcome, ...] = ()
+    if found.source is not None:
+        # Imported only now: a pull that finds nothing new is the usual one.
+        from uwfgit.sync.incoming import bring_in
+
+        brought = bring_in(
+            ledger,
+            found.source,
+            wire=wire,
+            verify=make_verify(context),
+            command=context.command,
+        )
+    return finish(ledger, found, brought, wire=wire)
+
+
+def _tell(context: CommandContext, report: PullReport) -> int:
+    """Print a pull and give its exit code: refused beats busy."""
+    context.output.emit(pull_payload(report), lambda: pull_text(context.output, report))
+    warn_collisions(context, report)
+    if not report.ok:
+        return 1
+    return 4 if report.is_busy else 0
+
+
+@add_command(clone_app, "clone")
+def clone(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="A repository of threads.")],
+    folder: Annotated[
+        str | None,
+        typer.Argument(metavar="[DIR]", help="Where to; else named after the URL."),
+    ] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", metavar="THREAD", help="Bring only this thread."),
+    ] = None,
+    shared: Annotated[
+        bool | None,
+        typer.Option(
+            "--shared/--dedicated", help="It holds code too, or not; else looked at."
+        ),
+    ] = None,
+    workflows: WorkflowsOption = False,
+) -> None:
+    """Make a store of a remote's threads; the remote is its 'origin'."""
+    context = get_context(ctx)
+    target = context.resolve(folder) if folder else context.cwd / _default_name(url)
+    with open_wire(context) as wire:
+        code = _clone(
+            context, wire, url, target, only=thread, shared=shared, workflows=workflows
+        )
+    raise typer.Exit(code)
+
+
+def _default_name(url: str) -> str:
+    name = url.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
+    if not name or name.startswith("-"):
+        raise UsageError(f"'{url}' gives no name for a folder", hint="name one: DIR")
+    return f"{name}.git"
+
+
+def _clone(
+    context: CommandContext,
+    wire: Wire,
+    url: str,
+    target: Path,
+    *,
+    only: str | None,
+    shared: bool | None,
+    workflows: bool,
+) -> int:
+    from uwfgit.store.refbatch import pack_refs
+    from uwfgit.store.repository import init_store, open_store, resolve_path
+    from uwfgit.sync.remotes import DEFAULT_NAME, absolute_url, add_remote, find_kind
+
+    path, address = resolve_path(target), absolute_url(url, context.cwd)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise StoreError(f"'{target}' is there already", hint="name another folder")
+    was_there = path.exists()
+    kind = find_kind(wire, address, name=DEFAULT_NAME, shared=shared)
+    init_store(path, home=context.home)
+    try:
+        store = open_store(path, home=context.home, write=True)
+        remote = add_remote(
+            store, DEFAULT_NAME, address, kind=kind, environment=wire.environment
+        )
+        ledger = context.make_ledger(store)
+        report = _pull(context, ledger, remote, wire, only=only, workflows=workflows)
+        pack_refs(store, environment=wire.environment)
+    except BaseException:
+        # As git does: a clone that failed is none.
+        if not was_there:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+    context.output.say(f"created store {shown(str(path))}; use it with --store")
+    return _tell(context, report)
+
+
+@add_command(bundle_app, "create")
+def create(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write.")],
+    threads: Annotated[
+        list[str], typer.Argument(metavar="THREAD...", help="The threads to put in.")
+    ],
+    allow: AllowOption = None,
+) -> None:
+    """Write threads into a file for somebody without a common remote.
+
+    Plain git can read it too: a bundle is a repository in a file.
+    """
+    from uwfgit.model.ledger import resolve_thread
+    from uwfgit.sync.bundle import create_bundle
+
+    context = get_context(ctx)
+    store = context.open_store(write=True, create=False)
+    ledger = context.make_ledger(store)
+    allow_findings(context, store, allow or ())
+    found: list[ThreadId] = [resolve_thread(ledger, name) for name in threads]
+    path = context.resolve(file)
+    with open_wire(context) as wire:
+        refs = create_bundle(
+            ledger,
+            path,
+            list(dict.fromkeys(found)),
+            wire=wire,
+            verify=make_verify(context),
+            scan=make_scan(context, store),
+        )
+    context.output.emit(
+        {"file": str(path), "refs": refs},
+        lambda: f"{shown(str(path))}: {len(set(found))} threads",
+    )
+
+
+@add_command(bundle_app, "open")
+def open_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle.")],
+) -> None:
+    """Bring the threads in a bundle; each is verified before it is ours."""
+    from uwfgit.sync.bundle import open_bundle
+
+    context = get_context(ctx)
+    store = context.open_store(write=True)
+    ledger = context.make_ledger(store)
+    with open_wire(context) as wire:
+        report = open_bundle(
+            ledger,
+            context.resolve(file),
+            wire=wire,
+            verify=make_verify(context),
+            command=context.command,
+        )
+    raise typer.Exit(_tell(context, report))

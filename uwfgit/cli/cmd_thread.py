@@ -1,0 +1,449 @@
+"""Commands about threads: start, run, list, read, fork, cancel and remove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uwfgit.cli import cmd_step
+from uwfgit.cli.arguments import read_text
+from uwfgit.cli.cmd_compare import LOG_SETTINGS, diff_command, log_command
+from uwfgit.cli.cmd_redact import redact_command
+from uwfgit.cli.cmd_resolve import resolve_command
+from uwfgit.cli.cmd_running import join_command, pause_command, stop_command
+from uwfgit.cli.commands import add_command, make_group
+from uwfgit.cli.context import CommandContext, get_context
+from uwfgit.cli.output import format_duration, format_fields, format_time
+from uwfgit.cli.runs import (
+    AgentOption,
+    ThreadArgument,
+    exec_command,
+    finish_run,
+    poke_command,
+    resume_command,
+    run_started,
+    way_on,
+)
+from uwfgit.errors import InvalidError, UsageError
+from uwfgit.ids import find_hash, find_thread_id
+
+if TYPE_CHECKING:
+    from uwfgit.ids import Hash, ThreadId
+    from uwfgit.model.ledger import Ledger
+    from uwfgit.model.record import Tip
+
+app = make_group("Start, run, read and fork threads.")
+
+WorkflowArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKFLOW", help="A path, a name, NAME@HASH, or a workflow's hash."
+    ),
+]
+PromptOption = Annotated[
+    str,
+    typer.Option(
+        "--prompt", "-p", metavar="TEXT", help="The task; - is stdin, @FILE a file."
+    ),
+]
+StartCwdOption = Annotated[
+    str | None,
+    typer.Option("--cwd", metavar="DIR", help="Where its agents work; else here."),
+]
+
+
+@add_command(app, "start")
+def start(
+    ctx: typer.Context,
+    workflow: WorkflowArgument,
+    prompt: PromptOption,
+    cwd: StartCwdOption = None,
+) -> None:
+    """Start a thread: pin the workflow and the task; nothing runs yet."""
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True)
+    tip = _start(context, ledger, workflow, prompt, cwd)
+    state = tip.state
+    payload = {
+        "threadId": tip.thread,
+        "workflowName": state.workflow_name,
+        "workflowHash": state.workflow_hash,
+        "head": state.head,
+        "oid": tip.commit,
+        "status": state.status,
+    }
+    fields = [
+        ("thread", tip.thread),
+        ("workflow", f"{state.workflow_name} ({state.workflow_hash})"),
+    ]
+    context.output.emit(payload, lambda: format_fields(context.output, fields))
+    if context.output.is_text:
+        context.output.say(way_on(state.status, tip.thread))
+
+
+def _start(
+    context: CommandContext,
+    ledger: Ledger,
+    workflow: str,
+    prompt: str,
+    cwd: str | None,
+) -> Tip:
+    from uwfgit.cli.workflows import find_workflow
+    from uwfgit.engine.thread import start_thread
+
+    found = find_workflow(context, ledger, workflow)
+    task = read_text(context, prompt, what="--prompt")
+    task = context.mask(task, what="--prompt")
+    folder = context.resolve(cwd) if cwd is not None else context.cwd
+    if not folder.is_dir():
+        raise InvalidError(f"--cwd: '{cwd}' is no folder")
+    place, root = _place_in_repository(context, folder)
+    tip = start_thread(
+        ledger,
+        workflow=found.workflow,
+        data=found.data,
+        prompt=task,
+        cwd=folder,
+        cwd_in_repo=place,
+        root_commit=root,
+        parent=_find_parent(context, ledger),
+    )
+    ledger.local.set_last(tip.thread)
+    return tip
+
+
+def _place_in_repository(
+    context: CommandContext, folder: Path
+) -> tuple[str | None, str | None]:
+    from uwfgit.store.worktree import find_enclosing, root_commit
+
+    enclosing = find_enclosing(folder)
+    if enclosing is None:
+        return None, None
+    inside = folder.resolve().relative_to(enclosing.root).as_posix()
+    return inside, root_commit(enclosing.root, environment=context.environment)
+
+
+def _find_parent(
+    context: CommandContext, ledger: Ledger
+) -> tuple[ThreadId, Hash, int] | None:
+    """Find the thread whose agent runs this command, if it is in this store."""
+    from uwfgit.errors import UwfError
+    from uwfgit.model.record import load_tip, open_record
+
+    thread = find_thread_id(context.environment.get("UWF_THREAD", ""))
+    if thread is None:
+        return None
+    try:
+        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        depth = record.start.depth
+    except UwfError:
+        return None
+    return thread, record.tip.state.head, depth
+
+
+@add_command(app, "run")
+def run(
+    ctx: typer.Context,
+    workflow: WorkflowArgument,
+    prompt: PromptOption,
+    cwd: StartCwdOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """Start a thread and run it until it stops."""
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True)
+    tip = _start(context, ledger, workflow, prompt, cwd)
+    if context.output.is_text:
+        context.output.say(f"thread {tip.thread}")
+    finish_run(context, run_started(context, ledger, tip.thread, agent=agent))
+
+
+add_command(app, "exec", "step")(exec_command)
+add_command(app, "resume")(resume_command)
+add_command(app, "poke")(poke_command)
+add_command(app, "join")(join_command)
+add_command(app, "stop")(stop_command)
+add_command(app, "pause")(pause_command)
+add_command(app, "log", settings=LOG_SETTINGS)(log_command)
+add_command(app, "diff")(diff_command)
+
+
+@add_command(app, "show")
+def show(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """Show the state of a thread."""
+    from uwfgit.cli.listing import is_running
+    from uwfgit.cli.payloads import thread_payload
+    from uwfgit.model.ledger import find_tip
+    from uwfgit.model.sharing import find_sharing
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    payload = thread_payload(
+        tip,
+        running=is_running(ledger, tip.thread),
+        sharing=find_sharing(ledger.store, tip.thread, tip.commit),
+    )
+    context.output.emit(payload, lambda: _thread_text(context, payload))
+    if context.output.is_text:
+        message = payload["suspendMessage"]
+        context.output.say(way_on(payload["status"], tip.thread, message))
+
+
+def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
+    origin = thread["forkedFrom"]
+    fields = [
+        ("thread", thread["threadId"]),
+        ("workflow", f"{thread['workflowName']} ({thread['workflowHash']})"),
+        ("status", thread["status"]),
+        ("role", thread["suspendedRole"] or thread["currentRole"]),
+        ("steps", str(thread["steps"])),
+        ("head", thread["head"]),
+        ("commit", thread["oid"]),
+        ("started", f"{format_time(thread['startedAtMs'])} by {thread['by']}"),
+        ("updated", format_time(thread["updatedAtMs"])),
+        ("usage", _usage_text(thread["usage"])),
+        ("shared", thread["shared"]),
+    ]
+    if origin is not None:
+        fields.append(
+            ("fork of", f"{origin['thread']}:{origin['number']} ({origin['step']})")
+        )
+    if thread["suspendMessage"]:
+        fields.append(("waiting", thread["suspendMessage"]))
+    return format_fields(context.output, fields)
+
+
+def _usage_text(usage: dict[str, Any] | None) -> str | None:
+    if usage is None:
+        return None
+    parts = [
+        f"{usage['turns']} turns",
+        f"{usage['inputTokens']} tokens in",
+        f"{usage['outputTokens']} out",
+        format_duration(usage["durationMs"]) or "-",
+    ]
+    if usage["costUsd"] is not None:
+        parts.append(f"${usage['costUsd']:.4f}")
+    return ", ".join(parts)
+
+
+@add_command(app, "list")
+def list_(  # noqa: PLR0917 - one parameter an option
+    ctx: typer.Context,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            "--status", metavar="A,B", help="Only these; active is all but ended."
+        ),
+    ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Ended and cancelled ones too.")
+    ] = False,
+    workflow: Annotated[
+        str | None,
+        typer.Option("--workflow", metavar="NAME", help="Only of this workflow."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="TEXT", help="Only those this person started."),
+    ] = None,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="Only those you started.")
+    ] = False,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after", metavar="TIME", help="Started after 7d, 12h, or a date."
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="TIME", help="Started before that time."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="At most so many.")
+    ] = None,
+    offset: Annotated[
+        int | None, typer.Option("--offset", metavar="N", help="Leave out the first N.")
+    ] = None,
+    take: Annotated[int | None, typer.Option("--take", hidden=True)] = None,
+    skip: Annotated[int | None, typer.Option("--skip", hidden=True)] = None,
+    trash: Annotated[
+        bool, typer.Option("--trash", help="Removed threads instead.")
+    ] = False,
+) -> None:
+    """List threads, newest first.
+
+    Ended and cancelled ones are left out and counted, unless --all or --status
+    asks for them.
+    """
+    from uwfgit.cli.listing import print_threads, read_filters
+
+    context = get_context(ctx)
+    if mine and by:
+        raise UsageError("--mine and --by exclude each other")
+    filters = read_filters(
+        status=status,
+        show_all=show_all,
+        workflow=workflow,
+        by=f"<{context.identity.email}>" if mine else by,
+        after=after,
+        before=before,
+        limit=limit if limit is not None else take,
+        offset=offset if offset is not None else skip,
+        trash=trash,
+    )
+    print_threads(context, context.open_ledger(), filters)
+
+
+@add_command(app, "running", hidden=True)
+def running(ctx: typer.Context) -> None:
+    """List the threads that are being run right now."""
+    from uwfgit.cli.listing import print_threads, read_filters
+
+    context = get_context(ctx)
+    filters = read_filters(
+        status="running",
+        show_all=False,
+        workflow=None,
+        by=None,
+        after=None,
+        before=None,
+        limit=None,
+        offset=None,
+        trash=False,
+    )
+    print_threads(context, context.open_ledger(), filters)
+
+
+@add_command(app, "read")
+def read(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    quota: Annotated[
+        int, typer.Option("--quota", metavar="N", help="Characters for the steps.")
+    ] = 4000,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="STEP", help="Only steps older than this."),
+    ] = None,
+    with_start: Annotated[
+        bool, typer.Option("--start", help="The task too, in spite of --before.")
+    ] = False,
+) -> None:
+    """Read a thread as markdown, its newest steps first to be kept."""
+    from uwfgit.cli.listing import is_running
+    from uwfgit.cli.reading import check_quota, thread_markdown
+    from uwfgit.model.ledger import find_tip
+    from uwfgit.model.record import open_record
+
+    context = get_context(ctx)
+    check_quota(quota)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    held = is_running(ledger, tip.thread)
+    text = thread_markdown(
+        open_record(ledger.store, tip, checked=False),
+        status="running" if held else tip.state.status,
+        quota=quota,
+        before=before,
+        with_start=with_start,
+    )
+    cmd_step.emit_markdown(context, {"threadId": tip.thread}, text)
+
+
+@add_command(app, "fork")
+def fork(
+    ctx: typer.Context,
+    thread: Annotated[
+        str, typer.Argument(metavar="THREAD|STEP", help="A thread, or a step's hash.")
+    ],
+    at: Annotated[
+        int | None,
+        typer.Option("--at", metavar="N", help="Fork after step N; 0 is the start."),
+    ] = None,
+    from_role: Annotated[
+        str | None,
+        typer.Option(
+            "--from-role", metavar="ROLE", help="Fork before this role's newest step."
+        ),
+    ] = None,
+) -> None:
+    """Branch a new thread off one; nothing is copied, the old one stays."""
+    from uwfgit.engine.thread import fork_thread
+    from uwfgit.model.ledger import resolve_thread
+
+    context = get_context(ctx)
+    if at is not None and at < 0:
+        raise UsageError(f"--at: {at} is less than 0")
+    if at is None and from_role is None and (find_hash(thread) or ":" in thread):
+        cmd_step.fork_step(context, thread)
+        return
+    ledger = context.open_ledger(write=True, create=False)
+    tip = fork_thread(
+        ledger, resolve_thread(ledger, thread), at=at, from_role=from_role
+    )
+    cmd_step.emit_fork(context, ledger, tip)
+
+
+@add_command(app, "cancel", "kill")
+def cancel(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="Why; goes into the history."),
+    ] = None,
+) -> None:
+    """Give a thread up; it is kept, and cannot run again.
+
+    A running agent is stopped first.
+    """
+    from uwfgit.engine.control import stop_thread
+    from uwfgit.engine.thread import cancel_thread
+    from uwfgit.model.ledger import resolve_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    stop_thread(ledger, found)
+    if reason is not None:
+        reason = context.mask(reason, what="--reason")
+    tip = cancel_thread(ledger, found, reason=reason, command="uwf thread cancel")
+    context.output.emit(
+        {"threadId": tip.thread, "status": tip.state.status, "cancelled": True},
+        lambda: f"cancelled {tip.thread}",
+    )
+
+
+@add_command(app, "rm")
+def remove(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """Move a thread to the trash; a running agent is stopped first.
+
+    'uwf thread list --trash' shows it there.
+    """
+    from uwfgit.cli.listing import find_status
+    from uwfgit.engine.control import stop_thread
+    from uwfgit.engine.thread import remove_thread
+    from uwfgit.model.ledger import resolve_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    stop_thread(ledger, found)
+    status = find_status(ledger, found)
+    remove_thread(ledger, found, command="uwf thread rm")
+    context.output.emit(
+        {"threadId": found, "status": status, "removed": True},
+        lambda: f"removed {found}",
+    )
+
+
+add_command(app, "resolve")(resolve_command)
+add_command(app, "redact")(redact_command)
+add_command(app, "steps", hidden=True)(cmd_step.list_steps)
+add_command(app, "step-details", hidden=True)(cmd_step.show_step)

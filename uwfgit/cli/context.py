@@ -1,0 +1,441 @@
+"""The composition root: the world as a command sees it, and what is made of it.
+
+The only place that reads the environment, the working directory, the user's
+home and the configuration files, and hands values of them to the rooms below.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, cast
+
+import typer
+
+from uwfgit.cli.options import GlobalOptions
+from uwfgit.cli.output import Output
+from uwfgit.cli.ready import VARIABLE, Ready
+from uwfgit.errors import (
+    ConfigError,
+    NotFoundError,
+    StoreError,
+    UsageError,
+    UwfError,
+)
+
+if TYPE_CHECKING:
+    from uwfgit.agents.base import Agent
+    from uwfgit.config import Settings
+    from uwfgit.engine.executor import Engine
+    from uwfgit.model.ledger import Ledger
+    from uwfgit.model.mask import Masker
+    from uwfgit.store.local import Local
+    from uwfgit.store.repository import Store
+    from uwfgit.store.worktree import Enclosing, Identity
+
+CONFIG_FILE: Final = "config.yaml"
+REPOSITORY_FILE: Final = ".uwf.yaml"
+_OFF: Final = ("false", "no", "off", "0")
+
+Source = Literal["option", "environment", "git config", "repository", "user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChoice:
+    """The store a command uses, and what chose it."""
+
+    path: Path
+    source: Source
+
+
+@dataclass(kw_only=True)
+class CommandContext:
+    """One run of the program; everything in it is read when it is first asked for."""
+
+    options: GlobalOptions
+    environment: Mapping[str, str]
+    folder: Path | None = None
+    """Stands in for the process's working directory."""
+    command: str = "uwf"
+    closing: ExitStack = field(default_factory=ExitStack)
+    _code_roots: dict[Path, Path] = field(default_factory=dict)
+    has_begun: bool = False
+    """Whether the whole command line was parsed and a command runs."""
+
+    @cached_property
+    def output(self) -> Output:
+        """Where results and notes go."""
+        return Output(options=self.options, environment=self.environment)
+
+    @cached_property
+    def ready(self) -> Ready:
+        """The line to the command that started this process as a worker."""
+        return Ready.from_environment(self.environment)
+
+    @cached_property
+    def cwd(self) -> Path:
+        """The working directory.
+
+        Raises:
+            StoreError: It does not exist any more.
+        """
+        if self.folder is not None:
+            return self.folder
+        try:
+            return Path.cwd()
+        except OSError as exc:
+            raise StoreError(
+                f"the current directory is gone: {exc.strerror}",
+                hint="change to a directory that exists",
+            ) from exc
+
+    @cached_property
+    def user_home(self) -> Path:
+        """The user's home directory: HOME, else what the system knows.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        home = self.environment.get("HOME") or _registered_home()
+        if not home:
+            raise ConfigError("HOME is not set", hint="set HOME or UWF_HOME")
+        return self.resolve(home)
+
+    @cached_property
+    def home(self) -> Path:
+        """Where the user's own configuration and store are: ``UWF_HOME``."""
+        given = self.environment.get("UWF_HOME")
+        return self.resolve(given) if given else self.user_home / ".uwf"
+
+    def resolve(self, path: str) -> Path:
+        """Make a path of the command line absolute, with ``~/`` expanded."""
+        if path == "~" or path.startswith("~/"):
+            return Path(os.path.normpath(self.user_home / path[2:]))
+        if os.path.isabs(path):  # noqa: PTH117 - before Path.cwd, which may be gone
+            return Path(os.path.normpath(path))
+        return Path(os.path.normpath(self.cwd / path))
+
+    @cached_property
+    def enclosing(self) -> Enclosing | None:
+        """The repository whose work tree the working directory is in."""
+        from uwfgit.store.worktree import find_enclosing
+
+        return None if self.search_folder is None else find_enclosing(self.cwd)
+
+    @cached_property
+    def search_folder(self) -> Path | None:
+        """The working directory, unless it does not exist any more."""
+        try:
+            return self.cwd
+        except StoreError:
+            return None
+
+    @cached_property
+    def store_choice(self) -> StoreChoice:
+        """Which store this command uses; it may not exist yet."""
+        if self.options.store is not None:
+            return StoreChoice(path=self.resolve(self.options.store), source="option")
+        given = self.environment.get("UWF_STORE")
+        if given:
+            return StoreChoice(path=self.resolve(given), source="environment")
+        return self._repository_choice() or StoreChoice(
+            path=self.home / "store", source="user"
+        )
+
+    def _repository_choice(self) -> StoreChoice | None:
+        enclosing = self.enclosing
+        if enclosing is None:
+            self._require_place()
+            return None
+        named = self._repository_setting("uwf.store")
+        if named:
+            path = Path(os.path.normpath(enclosing.root / self._expand(named)))
+            return StoreChoice(path=path, source="git config")
+        return StoreChoice(path=enclosing.common_dir / "uwf", source="repository")
+
+    def _require_place(self) -> None:
+        """Refuse to guess which store is meant by a place that is no more.
+
+        Raises:
+            StoreError: The working directory is gone.
+        """
+        self.resolve(".")
+
+    def _expand(self, path: str) -> str:
+        return str(self.resolve(path)) if path.startswith("~") else path
+
+    def _repository_setting(self, key: str) -> str | None:
+        from uwfgit.store.worktree import enclosing_setting
+
+        enclosing = self.enclosing
+        return enclosing_setting(enclosing, key) if enclosing is not None else None
+
+    def open_store(self, *, write: bool = False, create: bool = True) -> Store:
+        """Open the store; a command that writes creates it and says so.
+
+        Raises:
+            NotFoundError: There is none, and the command only reads.
+            UntrustedError: It was not made on this machine.
+            StoreError: It cannot be used.
+        """
+        from uwfgit.store.repository import init_store, open_store
+
+        path = self.store_choice.path
+        if not path.exists():
+            if not (write and create) or not self._may_create():
+                raise NotFoundError("store", str(path), hint=self._init_hint())
+            if init_store(path, home=self.home):
+                self.output.say(f"created store {path}")
+        return open_store(path, home=self.home, write=write)
+
+    def _may_create(self) -> bool:
+        return (self._repository_setting("uwf.autoInit") or "").lower() not in _OFF
+
+    def _init_hint(self) -> str:
+        choice = self.store_choice
+        how = {
+            "option": f"uwf init --store {choice.path}",
+            "environment": f"uwf init --store {choice.path}",
+            "git config": f"uwf init --store {choice.path}",
+            "repository": "uwf init",
+            "user": "uwf init --user",
+        }
+        return f"create it with: {how[choice.source]}"
+
+    def open_ledger(self, *, write: bool = False, create: bool = True) -> Ledger:
+        """Open the store for threads and nodes; closed when the command ends.
+
+        Args:
+            write: The command may change the store.
+            create: It may also create it; not for one that needs what is in it.
+        """
+        store = self.open_store(write=write, create=create)
+        return self.make_ledger(store, write=write)
+
+    def make_ledger(self, store: Store, *, write: bool = False) -> Ledger:
+        """Put a ledger over an open store."""
+        from uwfgit.model.ledger import Ledger
+        from uwfgit.model.node import STEP_TYPE
+        from uwfgit.store.local import open_local
+        from uwfgit.store.lookup import open_lookup
+
+        lookup = self.closing.enter_context(open_lookup(store, step_type=STEP_TYPE))
+        local = self.closing.enter_context(open_local(store))
+        if write:
+            self._tell_identity(local)
+        return Ledger(
+            store=store,
+            lookup=lookup,
+            local=local,
+            identity=self.identity if write else _nobody(),
+            now_ms=now_ms,
+            random=os.urandom,
+            utc_offset=_utc_offset(),
+        )
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Who commits: git's identity, else the configured one, else a made-up one."""
+        from uwfgit.store.worktree import Identity, find_identity
+
+        found = find_identity(
+            self.environment, enclosing=self.enclosing, home=self._home_for_paths()
+        )
+        if not found.is_default:
+            return found
+        name, email = self.settings.identity_name, self.settings.identity_email
+        if name and email:
+            return Identity(name=name, email=email)
+        return found
+
+    def _tell_identity(self, local: Local) -> None:
+        """Say once a store that the committer's name is made up."""
+        who = self.identity
+        if not who.is_default or self.environment.get("UWF_STEP"):
+            return
+        if local.is_first("made-up committer"):
+            self.output.say(
+                f"note: git knows no name and address of yours; committing as {who}"
+            )
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The configuration in force; what has no effect in it is warned about once."""
+        settings, warnings = self.loaded_settings
+        for warning in warnings:
+            self.output.warn(warning)
+        return settings
+
+    @cached_property
+    def loaded_settings(self) -> tuple[Settings, tuple[str, ...]]:
+        """The configuration in force, and a warning for all that has no effect."""
+        from uwfgit.config import settings_from
+
+        root = self.enclosing.root if self.enclosing is not None else None
+        user_file = self.home / CONFIG_FILE
+        repository_file = root / REPOSITORY_FILE if root else Path(REPOSITORY_FILE)
+        return settings_from(
+            read_config(user_file),
+            read_config(repository_file) if root else None,
+            user_source=user_file,
+            repository_source=repository_file,
+            home=self._home_for_paths(),
+            root=root,
+        )
+
+    def _home_for_paths(self) -> Path:
+        return self.user_home if self.environment.get("HOME") else self.home
+
+    def make_engine(self, ledger: Ledger) -> Engine:
+        """Put an engine over a ledger, with the agents of the configuration."""
+        from uwfgit.agents.registry import choose_agent
+        from uwfgit.engine.executor import Engine
+
+        environment = self.child_environment()
+
+        def choose(flag: str | None, workflow: str, role: str) -> Agent:
+            return choose_agent(
+                flag,
+                settings=self.settings,
+                workflow=workflow,
+                role=role,
+                base_dir=self.search_folder or Path("/"),
+                environment=environment,
+            )
+
+        return Engine(
+            ledger=ledger,
+            settings=self.settings,
+            choose=choose,
+            environment=environment,
+            home=self.home,
+            code_head=self._code_head,
+            masker=self.masker,
+            command=self.command,
+            on_ready=self.ready.tell_begun,
+            on_wait=self.output.say,
+        )
+
+    @cached_property
+    def masker(self) -> Masker:
+        """What knows the secrets of this user: of variables, ``.env`` and settings."""
+        from uwfgit.cli.secrets import make_masker
+
+        return make_masker(self.environment, self.home, self.settings)
+
+    def mask(self, text: str, *, what: str) -> str:
+        """Take known secrets out of a text that will be stored; say so."""
+        from uwfgit.model.mask import mask_warnings
+
+        found: set[str] = set()
+        masked = self.masker.mask(text, found)
+        for warning in mask_warnings(found):
+            self.output.warn(f"{what}: {warning}")
+        return masked
+
+    def mask_message(self, text: str) -> str:
+        """Take known secrets out of a message; nothing that is broken is a bar."""
+        from uwfgit.cli.secrets import make_masker
+
+        try:
+            return make_masker(self.environment, self.home).mask_cut(text)
+        except UwfError:
+            # Without a home there is no file, and the variables count all the same.
+            return make_masker(self.environment, Path("/nonexistent")).mask_cut(text)
+
+    def _code_head(self, folder: Path) -> str | None:
+        from uwfgit.store.worktree import find_enclosing, read_head
+
+        root = self._code_roots.get(folder)
+        if root is None:
+            enclosing = find_enclosing(folder)
+            if enclosing is None:
+                return None
+            root = self._code_roots[folder] = enclosing.root
+        return read_head(root, environment=self.environment)
+
+    def child_environment(self) -> dict[str, str]:
+        """The environment agents start from: ours, with this ``uwf`` first."""
+        environment = dict(self.environment)
+        environment.pop(VARIABLE, None)
+        own = _own_folder(environment)
+        if own is not None:
+            path = environment.get("PATH") or os.defpath
+            environment["PATH"] = os.pathsep.join([own, path])
+        return environment
+
+
+def _nobody() -> Identity:
+    # Readers commit nothing; asking git's config for a name would cost them.
+    from uwfgit.store.worktree import Identity
+
+    return Identity(name="", email="", is_default=True)
+
+
+def get_context(ctx: typer.Context) -> CommandContext:
+    """Give the context of a running command; the command line is parsed then."""
+    context = cast("CommandContext", ctx.obj)
+    context.has_begun = True
+    if context.options.format == "github" and ctx.info_name != "validate":
+        raise UsageError(
+            "--format github is for 'uwf workflow validate' alone",
+            hint="use --format json",
+        )
+    return context
+
+
+def _registered_home() -> str | None:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return None
+
+
+def now_ms() -> int:
+    """Give the time in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def _utc_offset() -> int:
+    return time.localtime().tm_gmtoff // 60
+
+
+def _own_folder(environment: Mapping[str, str]) -> str | None:
+    started = shutil.which(sys.argv[0], path=environment.get("PATH"))
+    beside = Path(sys.executable).parent / "uwf"
+    candidates = [Path(started)] if started else []
+    for candidate in (*candidates, beside):
+        if candidate.name == "uwf" and os.access(candidate, os.X_OK):
+            return str(candidate.absolute().parent)
+    return None
+
+
+def read_config(path: Path) -> object:
+    """Read a configuration file; ``None`` when there is none.
+
+    Raises:
+        ConfigError: It cannot be read, or is no YAML.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise ConfigError(f"cannot be read: {exc.strerror}", source=path) from exc
+    from uwfgit.model.yamlcore import parse_yaml
+
+    if not data.strip():
+        return None
+    try:
+        return parse_yaml(data, file=str(path)).value
+    except UwfError as exc:
+        raise ConfigError(exc.message, hint=exc.hint) from exc

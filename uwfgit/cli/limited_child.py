@@ -1,0 +1,82 @@
+"""The process that checks what others made, within limits it cannot lift.
+
+It reads one request from standard input, writes one line of JSON an item, and
+nothing else anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from uwfgit.cli.limited import EXIT_MEMORY, encode_report
+from uwfgit.store.reading import limit_mapping, open_reading
+from uwfgit.store.repository import Store
+from uwfgit.sync.receive import Push, check_pushes
+from uwfgit.sync.verify import verify_refs
+
+_MAPPED: int = 256 * 1024 * 1024
+
+
+def run() -> None:
+    """Answer one request; leave with 0, with 71 for too much memory, or die."""
+    request = json.load(sys.stdin)
+    _limit(request["memory"])
+    try:
+        _answer(request)
+    except MemoryError:
+        os._exit(EXIT_MEMORY)
+
+
+def _limit(memory: int) -> None:
+    # Not the address space: packs are mapped, and cost no memory of ours.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # No file is written, whatever goes wrong.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    limit_mapping(_MAPPED)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+
+def _answer(request: Mapping[str, Any]) -> None:
+    quarantine = request["quarantine"]
+    store = open_reading(
+        Path(request["repository"]),
+        quarantine=Path(quarantine) if quarantine else None,
+    )
+    _say({"ready": True})
+    answers = _answers(store, request)
+    while (answer := _within(request["seconds"], answers)) is not None:
+        _say(answer)
+
+
+def _answers(store: Store, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    items, skip = request["items"], request["skip"]
+    if request["job"] == "verify":
+        refs = ((ref, target) for ref, target in items[skip:])
+        yield from map(encode_report, verify_refs(store, refs))
+        return
+    pushes = [Push(old=old, new=new, ref=ref) for old, new, ref in items]
+    for problem in check_pushes(store, pushes, shared=request["shared"], skip=skip):
+        yield {"problem": problem}
+
+
+def _within(seconds: float, items: Iterator[Any]) -> Any:  # noqa: ANN401 - whatever they are
+    """Give the next item; without one in time, the system ends this process."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    return next(items, None)
+
+
+def _say(answer: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    run()

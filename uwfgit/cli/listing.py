@@ -1,0 +1,255 @@
+"""``thread list``: which threads, in which order, and how they look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uwfgit.cli.context import CommandContext, now_ms
+from uwfgit.cli.output import Column, Output, format_table, format_time
+from uwfgit.cli.payloads import row_payload
+from uwfgit.cli.when import parse_time
+from uwfgit.errors import CorruptError, UsageError, UwfError
+from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
+from uwfgit.model.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.record import load_tip, read_tip
+from uwfgit.model.sharing import NOT_SHARED, Sharing, compare_sharing
+from uwfgit.store.layout import TRASH_PREFIX
+from uwfgit.store.locks import read_holder
+from uwfgit.store.refs import list_refs
+from uwfgit.store.tracking import list_tracked
+
+STATUSES: Final = (
+    *("idle", "running", "suspended", "diverged", "end", "cancelled", "corrupt"),
+)
+ACTIVE: Final = ("idle", "running", "suspended", "diverged")
+_OTHER_WORDS: Final = {"completed": ("end",), "active": ACTIVE}
+_HIDDEN: Final = ("end", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the options of ``thread list`` say, checked."""
+
+    statuses: frozenset[str] | None
+    show_all: bool
+    workflow: str | None
+    by: str | None
+    after_ms: int | None
+    before_ms: int | None
+    limit: int | None
+    offset: int
+    trash: bool
+
+
+def read_filters(
+    *,
+    status: str | None,
+    show_all: bool,
+    workflow: str | None,
+    by: str | None,
+    after: str | None,
+    before: str | None,
+    limit: int | None,
+    offset: int | None,
+    trash: bool,
+) -> Filters:
+    """Check the options of ``thread list``.
+
+    Raises:
+        UsageError: A value does not fit; names the option.
+    """
+    for name, number in (("--limit", limit), ("--offset", offset)):
+        if number is not None and number < 0:
+            raise UsageError(f"{name}: {number} is less than 0")
+    now = now_ms()
+    return Filters(
+        statuses=_parse_statuses(status),
+        show_all=show_all,
+        workflow=workflow,
+        by=by,
+        after_ms=parse_time(after, option="--after", now_ms=now) if after else None,
+        before_ms=parse_time(before, option="--before", now_ms=now) if before else None,
+        limit=limit,
+        offset=offset or 0,
+        trash=trash,
+    )
+
+
+def _parse_statuses(text: str | None) -> frozenset[str] | None:
+    if text is None:
+        return None
+    found: set[str] = set()
+    for word in text.split(","):
+        name = word.strip()
+        if name in _OTHER_WORDS:
+            found.update(_OTHER_WORDS[name])
+        elif name in STATUSES:
+            found.add(name)
+        else:
+            raise UsageError(
+                f"--status: '{name}' is no status",
+                hint=f"statuses: {', '.join(STATUSES)}, active",
+            )
+    return frozenset(found)
+
+
+def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> None:
+    """Print the threads the filters let through, newest first."""
+    running = frozenset() if filters.trash else find_running(ledger)
+    rows = _list_trash(ledger) if filters.trash else list_threads(ledger)
+    sharing = {} if filters.trash else _list_sharing(ledger, rows)
+    fitting = [
+        (row, status)
+        for row in rows
+        if _fits(row, filters)
+        for status in (_status(row, running, sharing),)
+        if filters.statuses is None or status in filters.statuses
+    ]
+    hides = filters.statuses is None and not filters.show_all and not filters.trash
+    kept = [item for item in fitting if not (hides and item[1] in _HIDDEN)]
+    end = None if filters.limit is None else filters.offset + filters.limit
+    page = kept[filters.offset : end]
+    _tell_hidden(context, len(fitting) - len(kept), is_empty=not page)
+    _warn_corrupt(context, page)
+    items = [
+        row_payload(
+            row, status=status, shared=sharing.get(row.thread, NOT_SHARED).shared
+        )
+        for row, status in page
+    ]
+    context.output.emit({"items": items}, lambda: _table(context.output, items))
+
+
+def _list_trash(ledger: Ledger) -> list[ThreadRow]:
+    rows = []
+    for name, oid in list_refs(ledger.store, TRASH_PREFIX).items():
+        thread = name.removeprefix(TRASH_PREFIX)
+        if not is_thread_id(thread):
+            continue
+        found = ThreadId(thread)
+        try:
+            state = read_tip(ledger.store, found, oid).state
+            rows.append(ThreadRow(thread=found, commit=oid, state=state))
+        except UwfError as exc:
+            rows.append(
+                ThreadRow(thread=found, commit=oid, state=None, problem=exc.message)
+            )
+    rows.sort(key=lambda row: row.thread, reverse=True)
+    return rows
+
+
+def find_running(ledger: Ledger) -> frozenset[str]:
+    """Find the threads whose lock is held, by the lock files that are not empty."""
+    folder = ledger.store.state_dir / "locks"
+    try:
+        with os.scandir(folder) as entries:
+            busy = [
+                e.name for e in entries if is_thread_id(e.name) and e.stat().st_size
+            ]
+    except OSError:
+        return frozenset()
+    return frozenset(name for name in busy if read_holder(folder / name) is not None)
+
+
+def is_running(ledger: Ledger, thread: ThreadId) -> bool:
+    """Tell whether somebody holds a thread's lock."""
+    return read_holder(ledger.store.state_dir / "locks" / thread) is not None
+
+
+def find_status(ledger: Ledger, thread: ThreadId) -> str:
+    """Give the status a listing shows for one thread.
+
+    Raises:
+        NotFoundError: There is no such thread.
+    """
+    try:
+        return load_tip(ledger.store, thread).state.status
+    except CorruptError:
+        return "corrupt"
+
+
+def _list_sharing(
+    ledger: Ledger, rows: Sequence[ThreadRow]
+) -> Mapping[ThreadId, Sharing]:
+    """Compare with what remotes had; only threads that differ are walked."""
+    tracked = list_tracked(ledger.store)
+    return {
+        row.thread: compare_sharing(ledger.store, row.commit, tracked[row.thread])
+        for row in rows
+        if row.thread in tracked
+    }
+
+
+def _status(
+    row: ThreadRow, running: frozenset[str], sharing: Mapping[ThreadId, Sharing]
+) -> str:
+    if row.state is None:
+        return "corrupt"
+    if row.thread in running:
+        return "running"
+    if sharing.get(row.thread, NOT_SHARED).diverged:
+        return "diverged"
+    return row.state.status
+
+
+def _fits(row: ThreadRow, filters: Filters) -> bool:
+    state = row.state
+    if filters.workflow is not None:
+        wanted = filters.workflow
+        if state is None or wanted not in (state.workflow_name, state.workflow_hash):
+            return False
+    if filters.by is not None and (
+        state is None or filters.by.casefold() not in state.started_by.casefold()
+    ):
+        return False
+    if filters.after_ms is None and filters.before_ms is None:
+        return True
+    started = thread_time_ms(row.thread)
+    after = filters.after_ms is None or started > filters.after_ms
+    return after and (filters.before_ms is None or started < filters.before_ms)
+
+
+def _tell_hidden(context: CommandContext, hidden: int, *, is_empty: bool) -> None:
+    if not context.output.is_text:
+        return
+    if is_empty:
+        context.output.say("no threads" + (" to show" if hidden else ""))
+    if hidden:
+        word = "thread" if hidden == 1 else "threads"
+        context.output.say(f"{hidden} ended or cancelled {word} not shown (--all)")
+
+
+def _warn_corrupt(
+    context: CommandContext, page: Sequence[tuple[ThreadRow, str]]
+) -> None:
+    for row, _ in page:
+        if row.problem is not None:
+            context.output.warn(f"thread {row.thread} is corrupt: {row.problem}")
+
+
+def _table(output: Output, items: Sequence[dict[str, Any]]) -> str:
+    if not items:
+        return ""
+    columns = [
+        Column(title="THREAD"),
+        Column(title="WORKFLOW", flexible=True),
+        Column(title="STATUS", status=True),
+        Column(title="ROLE", flexible=True),
+        Column(title="STARTED"),
+    ]
+    return format_table(output, columns, list(_rows(items)))
+
+
+def _rows(items: Sequence[dict[str, Any]]) -> Iterator[tuple[str | None, ...]]:
+    for item in items:
+        role = item["suspendedRole"] or item["currentRole"]
+        yield (
+            item["threadId"],
+            item["workflowName"],
+            item["status"],
+            role,
+            format_time(item["startedAtMs"]),
+        )

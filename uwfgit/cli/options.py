@@ -1,0 +1,189 @@
+"""Global options: what they are, and how every command comes to accept them.
+
+They are parameters of the root and, hidden, of every group and command, so
+the parser itself tells an option from another option's value
+(``-p --json`` is a prompt).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, cast
+
+import typer
+
+Format = Literal["text", "json", "yaml", "github"]
+Color = Literal["auto", "always", "never"]
+
+FORMATS: Final[dict[str, Format]] = {
+    "text": "text",
+    "json": "json",
+    "yaml": "yaml",
+    "raw-json": "json",
+    "raw-yaml": "yaml",
+    "github": "github",
+}
+COLORS: Final = ("auto", "always", "never")
+
+
+@dataclass(slots=True)
+class GlobalOptions:
+    """The values the command line gave so far; filled while it is parsed."""
+
+    format: Format = "text"
+    store: str | None = None
+    color: Color = "auto"
+    quiet: bool = False
+    verbose: int = 0
+    debug: bool = False
+
+
+def _options(ctx: typer.Context) -> GlobalOptions:
+    return cast("GlobalOptions", ctx.obj.options)
+
+
+def _set_format(ctx: typer.Context, value: str | None) -> None:
+    if value is None:
+        return
+    if value not in FORMATS:
+        raise typer.BadParameter(f"'{value}' is none of {', '.join(FORMATS)}")
+    _options(ctx).format = FORMATS[value]
+
+
+def _set_json(ctx: typer.Context, value: bool) -> None:
+    if value:
+        _options(ctx).format = "json"
+
+
+def _set_store(ctx: typer.Context, value: str | None) -> None:
+    if value is not None:
+        if not value:
+            raise typer.BadParameter("the path is empty")
+        _options(ctx).store = value
+
+
+def _set_color(ctx: typer.Context, value: str | None) -> None:
+    if value is None:
+        return
+    if value not in COLORS:
+        raise typer.BadParameter(f"'{value}' is none of {', '.join(COLORS)}")
+    _options(ctx).color = cast("Color", value)
+
+
+def _set_quiet(ctx: typer.Context, value: bool) -> None:
+    if value:
+        _options(ctx).quiet = True
+
+
+def _set_verbose(ctx: typer.Context, value: int) -> None:
+    _options(ctx).verbose += value or 0
+
+
+def _set_debug(ctx: typer.Context, value: bool) -> None:
+    if value:
+        _options(ctx).debug = True
+
+
+def _declare(
+    global_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Write text, json or yaml (raw-json and raw-yaml are the same).",
+            callback=_set_format,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = None,
+    global_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Short for --format json.",
+            callback=_set_json,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = False,
+    global_store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="PATH",
+            help="Use this store.",
+            callback=_set_store,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = None,
+    global_color: Annotated[
+        str | None,
+        typer.Option(
+            "--color",
+            metavar="WHEN",
+            help="Colour the output: auto, always or never.",
+            callback=_set_color,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = None,
+    global_quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Leave out notes on stderr.",
+            callback=_set_quiet,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = False,
+    global_verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            help="Say more on stderr.",
+            callback=_set_verbose,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = 0,
+    global_debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            help="Show tracebacks.",
+            callback=_set_debug,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = False,
+) -> None:
+    """Carry the declarations; never run.
+
+    A parameter of a command with the same name would get the option's value,
+    hence the prefix.
+    """
+
+
+@lru_cache(maxsize=1)
+def visible_options() -> tuple[Any, ...]:
+    """Give the options as parameters of the root, shown in its help."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command()(_declare)
+    return tuple(typer.main.get_command(app).params)
+
+
+@lru_cache(maxsize=1)
+def hidden_options() -> tuple[Any, ...]:
+    """Give the options as parameters of a command, left out of its help."""
+    hidden = tuple(copy.copy(option) for option in visible_options())
+    for option in hidden:
+        option.hidden = True
+    return hidden

@@ -1,0 +1,313 @@
+"""What goes to stdout and stderr, and in which form; the only place that prints.
+
+stdout is data, stderr is talk. In JSON and YAML, notes wait until the command
+has succeeded, so that an error stands alone on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from shutil import get_terminal_size
+from typing import Any, Final
+
+from uwfgit.cli.options import GlobalOptions
+from uwfgit.cli.screen import shown, shown_json, shown_lines
+
+_STATUS_COLORS: Final = {
+    "idle": "36",
+    "running": "34",
+    "suspended": "33",
+    "end": "32",
+    "diverged": "31",
+    "cancelled": "2",
+    "corrupt": "31",
+    "error": "31",
+    "warning": "33",
+    "valid": "32",
+    "invalid": "31",
+    "current": "32",
+}
+_LONG: Final = 200
+_DEFAULT_WIDTH: Final = 80
+_GAP: Final = "  "
+_LEAST_WIDTH: Final = 6
+_SECOND_MS: Final = 1000
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 3_600_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Output:
+    """The two streams of one command, and how much it says on them."""
+
+    options: GlobalOptions
+    environment: Mapping[str, str]
+    _notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the output is for people."""
+        return self.options.format == "text"
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal on stdout; ``None`` when it is none."""
+        if not _is_terminal(sys.stdout):
+            return None
+        return get_terminal_size((_DEFAULT_WIDTH, 24)).columns
+
+    def emit(self, payload: Any, text: Callable[[], str]) -> None:  # noqa: ANN401 - a JSON value
+        """Print a command's one result: the payload, or its text for people."""
+        if self.options.format == "json":
+            write(format_json(payload) + "\n")
+        elif self.options.format == "yaml":
+            from uwfgit.model.yamldump import dump_yaml
+
+            write(dump_yaml(payload))
+        else:
+            rendered = text()
+            if rendered:
+                write(rendered if rendered.endswith("\n") else rendered + "\n")
+
+    def emit_document(self, text: str) -> None:
+        """Print a text for people, through the pager when it may be long."""
+        whole = text if text.endswith("\n") else text + "\n"
+        if self.width is None or whole.count("\n") < get_terminal_size().lines:
+            write(whole)
+            return
+        import pydoc
+
+        # What git sets when the user did not: quit on one screen, keep colours.
+        os.environ.setdefault("LESS", "FRX")
+        pydoc.pager(whole)
+
+    def say(self, message: str) -> None:
+        """Tell the user something on stderr, unless ``-q`` was given."""
+        if self.options.quiet:
+            return
+        if self.is_text:
+            talk(message)
+        else:
+            self._notes.append(message)
+
+    def say_more(self, message: str) -> None:
+        """Tell the user something that only ``-v`` asks for."""
+        if self.options.verbose:
+            self.say(message)
+
+    def warn(self, message: str) -> None:
+        """Warn on stderr in one line."""
+        self.say(f"warning: {shown(message)}")
+
+    def flush_notes(self) -> None:
+        """Print the notes that waited for the command to succeed."""
+        notes, self._notes = self._notes, []
+        for note in notes:
+            talk(note)
+
+    def paint(self, text: str, word: str) -> str:
+        """Colour a text as a status word is, where colours are wanted."""
+        code = _STATUS_COLORS.get(word)
+        if code is None or not self.is_colored:
+            return text
+        return f"\x1b[{code}m{text}\x1b[0m"
+
+    @property
+    def is_colored(self) -> bool:
+        """Whether stdout gets colours."""
+        if self.options.color != "auto":
+            return self.options.color == "always"
+        if self.environment.get("NO_COLOR") or self.environment.get("TERM") == "dumb":
+            return False
+        return _is_terminal(sys.stdout)
+
+
+def _is_terminal(stream: Any) -> bool:  # noqa: ANN401 - stdout may be None or replaced
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
+def write(text: str) -> None:
+    """Write data to stdout."""
+    if sys.stdout is not None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def talk(message: str) -> None:
+    """Write one message to stderr; nobody listening is no failure."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return
+
+
+def talk_width(*, quiet: bool) -> int | None:
+    """Give the columns for progress on stderr; ``None`` when nobody watches it."""
+    if quiet or not _is_terminal(sys.stderr):
+        return None
+    return get_terminal_size((_DEFAULT_WIDTH, 24)).columns
+
+
+def talk_over(line: str, width: int) -> None:
+    """Show a line of progress in place of the one before; "" takes it away."""
+    try:
+        print(
+            f"\r\x1b[K{shown(line)[: width - 1]}", end="", file=sys.stderr, flush=True
+        )
+    except (OSError, ValueError):
+        return
+
+
+def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Write JSON for people and programs; control characters are escaped.
+
+    A long listing has one line an item, which is many times faster to write.
+    """
+    items = payload.get("items") if isinstance(payload, dict) else None
+    if isinstance(items, list) and len(items) > _LONG:
+        return shown_json(_format_listing(payload))
+    return shown_json(json.dumps(payload, indent=2, ensure_ascii=False))
+
+
+def _format_listing(payload: Mapping[str, Any]) -> str:
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    parts = []
+    for key, value in payload.items():
+        lines = ",\n    ".join(map(encode, value)) if key == "items" else None
+        text = f"[\n    {lines}\n  ]" if lines is not None else encode(value)
+        parts.append(f"  {encode(key)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a listing; a flexible one is cut when the terminal is narrow."""
+
+    title: str
+    flexible: bool = False
+    right: bool = False
+    status: bool = False
+
+
+def format_table(
+    output: Output, columns: Sequence[Column], rows: Sequence[Sequence[str | None]]
+) -> str:
+    """Align rows under a header; ``-`` stands for nothing.
+
+    Cells are cut on a terminal only, never in a pipe.
+    """
+    given = zip(*rows, strict=True) if rows else [()] * len(columns)
+    cells = [[shown(cell) if cell else "-" for cell in column] for column in given]
+    widths = [
+        max(map(_display_width, (column.title, *texts)))
+        for column, texts in zip(columns, cells, strict=True)
+    ]
+    _narrow(widths, columns, output.width)
+    parts = [
+        _format_column(output, column, texts, width)
+        for column, texts, width in zip(columns, cells, widths, strict=True)
+    ]
+    return "\n".join(_GAP.join(line).rstrip() for line in zip(*parts, strict=True))
+
+
+def _format_column(
+    output: Output, column: Column, cells: Sequence[str], width: int
+) -> list[str]:
+    padded = [_pad(cell, width, right=column.right) for cell in (column.title, *cells)]
+    if not (column.status and output.is_colored):
+        return padded
+    painted = [
+        text.replace(cell, output.paint(cell, cell), 1)
+        for text, cell in zip(padded[1:], cells, strict=True)
+    ]
+    return [padded[0], *painted]
+
+
+def _pad(cell: str, width: int, *, right: bool) -> str:
+    if cell.isascii() and len(cell) <= width:
+        return cell.rjust(width) if right else cell.ljust(width)
+    cut = cell if _display_width(cell) <= width else _cut(cell, width)
+    space = " " * (width - _display_width(cut))
+    return space + cut if right else cut + space
+
+
+def _narrow(widths: list[int], columns: Sequence[Column], terminal: int | None) -> None:
+    if terminal is None:
+        return
+    flexible = [i for i, column in enumerate(columns) if column.flexible]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - terminal
+    while excess > 0 and flexible:
+        widest = max(flexible, key=lambda i: widths[i])
+        if widths[widest] <= max(_LEAST_WIDTH, len(columns[widest].title)):
+            return
+        widths[widest] -= 1
+        excess -= 1
+
+
+def _display_width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(
+        0
+        if unicodedata.combining(char)
+        else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _cut(text: str, width: int) -> str:
+    while _display_width(text) > width - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def format_fields(
+    output: Output, fields: Sequence[tuple[str, str | None]], *, status: str = "status"
+) -> str:
+    """Write names and values in two aligned columns; ``-`` stands for nothing."""
+    width = max((len(name) for name, _ in fields), default=0)
+    lines = []
+    for name, value in fields:
+        text = indent_rest(shown_lines(value), width + len(_GAP)) if value else "-"
+        painted = output.paint(text, text) if name == status else text
+        lines.append(f"{name.ljust(width)}{_GAP}{painted}")
+    return "\n".join(lines)
+
+
+def indent_rest(text: str, by: int) -> str:
+    """Indent all lines but the first."""
+    return text.rstrip("\n").replace("\n", "\n" + " " * by)
+
+
+def format_time(at_ms: int | None) -> str | None:
+    """Write a time as people read it, in the local zone, to the minute."""
+    if at_ms is None:
+        return None
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms // 1000))
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def format_duration(duration_ms: int | None) -> str | None:
+    """Write a duration: ``850 ms``, ``4.2 s``, ``3 m 05 s``, ``2 h 10 m``."""
+    if duration_ms is None:
+        return None
+    if duration_ms < _SECOND_MS:
+        return f"{duration_ms} ms"
+    if duration_ms < _MINUTE_MS:
+        return f"{duration_ms / _SECOND_MS:.1f} s"
+    if duration_ms < _HOUR_MS:
+        minutes, rest = divmod(duration_ms // _SECOND_MS, 60)
+        return f"{minutes} m {rest:02d} s"
+    hours, rest = divmod(duration_ms // _MINUTE_MS, 60)
+    return f"{hours} h {rest:02d} m"

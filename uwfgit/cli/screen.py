@@ -1,0 +1,66 @@
+"""Foreign text on a terminal; the only place that decides how it may look.
+
+Stored text, agents' words and git's output reach a terminal through
+:func:`shown` only: an escape sequence in them would otherwise move the
+cursor, hide lines or retitle the window, and a bidirectional control would
+show other words than the ones that are there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# C0 without tab and newline, DEL and C1, line separators, bidirectional
+# controls, zero-width characters that join nothing, invisible tag characters,
+# lone surrogates. The joiners U+200C and U+200D stay: scripts and emoji need
+# them, and they reorder and hide nothing.
+_UNSAFE: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+)
+_MULTI_LINE: Final = re.compile(f"[{_UNSAFE}]")
+_ONE_LINE: Final = re.compile(f"[{_UNSAFE}\t\n]")
+_JSON_UNSAFE: Final = re.compile(f"[{_UNSAFE}]")
+_CRLF: Final = re.compile(r"\r\n")
+
+
+def shown(text: str) -> str:
+    r"""Give text of one line that is safe to print: ``\x1b`` for an escape."""
+    # Printable for Python is less than safe here, and costs next to nothing.
+    return text if text.isprintable() else _ONE_LINE.sub(_escape, text)
+
+
+def shown_lines(text: str) -> str:
+    r"""Give text of several lines that is safe to print.
+
+    Newlines and tabs stay; CRLF becomes a newline.
+    """
+    return _MULTI_LINE.sub(_escape, _CRLF.sub("\n", text))
+
+
+def shown_json(text: str) -> str:
+    r"""Escape what a terminal must not get in JSON text as ``\uXXXX``.
+
+    The value is the same: such characters stand in strings only.
+    """
+    return _JSON_UNSAFE.sub(_escape_json, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    if named is not None:
+        return named
+    if code < 0x100:  # noqa: PLR2004 - two digits are enough below it
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the basic plane's end
+
+
+def _escape_json(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code <= 0xFFFF:  # noqa: PLR2004 - the basic plane's end
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

@@ -1,0 +1,19 @@
+"""Where the program begins: completion without the rest of it, or all of it."""
+
+from __future__ import annotations
+
+import sys
+
+COMPLETE = "__complete"
+
+
+def run() -> None:
+    """Run the program and leave the process with its exit code."""
+    if sys.argv[1:2] == [COMPLETE]:
+        from uwfgit.cli.complete import complete
+
+        complete(sys.argv[2:])
+        return
+    from uwfgit.cli.app import run as run_program
+
+    run_program()

@@ -1,0 +1,149 @@
+"""Running what others made: the one screen, the question, and the folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from uwfgit.cli.context import CommandContext
+from uwfgit.cli.output import talk
+from uwfgit.cli.screen import shown
+from uwfgit.errors import StateError, UntrustedError
+
+if TYPE_CHECKING:
+    from uwfgit.agents.base import Agent
+    from uwfgit.engine.run import Ground
+    from uwfgit.model.ledger import Ledger
+    from uwfgit.model.record import Record, Tip
+
+    Admit: TypeAlias = Callable[[Record, str, str | None, Path | None], Ground | None]
+    Choose: TypeAlias = Callable[[str | None, str, str], Agent]
+
+
+def make_admit(
+    context: CommandContext, ledger: Ledger, choose: Choose, *, trust: bool
+) -> Admit:
+    """Give what looks at a thread before anything of it runs.
+
+    Args:
+        context: The command's.
+        ledger: Where the thread is.
+        choose: Gives the agent for (``--agent`` flag, workflow, role).
+        trust: The ``--trust`` flag.
+    """
+
+    def admit(
+        record: Record, role: str, agent: str | None, cwd: Path | None
+    ) -> Ground | None:
+        from uwfgit.cli.checks import make_verify
+        from uwfgit.sync.foreign import is_foreign, is_trusted, require_verified
+
+        if not is_foreign(ledger, record.tip):
+            return None
+        require_verified(ledger, record, make_verify(context))
+        folder = _find_folder(context, ledger, record, cwd)
+        if not is_trusted(ledger, record.tip):
+            lines = list(_screen(ledger, record, folder, role))
+            lines.append(
+                f"  agent:     {choose(agent, record.workflow.name, role).label}"
+            )
+            _require_trust(context, record.tip, lines, trust=trust)
+            ledger.local.set_trusted(record.tip.thread, record.tip.state.workflow_oid)
+            ledger.local.set_folder(record.tip.thread, folder)
+        return _ground(context, folder)
+
+    return admit
+
+
+def _find_folder(
+    context: CommandContext, ledger: Ledger, record: Record, cwd: Path | None
+) -> Path:
+    """Choose where a foreign thread works; never the folder it recorded.
+
+    Raises:
+        StateError: None is to be had without the user naming one.
+    """
+    from uwfgit.sync.foreign import lineage
+
+    if cwd is not None:
+        return Path(os.path.realpath(cwd))
+    for thread in lineage(ledger, record.tip):
+        chosen = ledger.local.find_folder(thread)
+        if chosen is not None:
+            return chosen
+    found = _find_same_repository(context, record)
+    if found is None:
+        raise StateError(
+            f"thread {record.tip.thread} was made on another machine: "
+            "its folder there means nothing here",
+            hint="choose one with --cwd DIR, or run this in a work tree of its "
+            "repository",
+        )
+    return found
+
+
+def _find_same_repository(context: CommandContext, record: Record) -> Path | None:
+    from uwfgit.store.worktree import root_commit
+
+    start, enclosing = record.start, context.enclosing
+    if enclosing is None or start.root_commit is None or start.cwd_in_repo is None:
+        return None
+    here = root_commit(enclosing.root, environment=context.environment)
+    folder = Path(os.path.realpath(enclosing.root / start.cwd_in_repo))
+    is_inside = folder.is_relative_to(enclosing.root) and folder.is_dir()
+    return folder if is_inside and here == start.root_commit else None
+
+
+def _ground(context: CommandContext, folder: Path) -> Ground:
+    from uwfgit.engine.run import Ground
+    from uwfgit.store.worktree import find_enclosing
+
+    enclosing = find_enclosing(folder)
+    root = enclosing.root if enclosing is not None else folder
+    trusted = (Path(os.path.realpath(each)) for each in context.settings.trusted_roots)
+    return Ground(cwd=folder, roots=(root, *trusted))
+
+
+def _screen(ledger: Ledger, record: Record, folder: Path, role: str) -> Iterator[str]:
+    """Write what a user has to know before a thread of others runs."""
+    from uwfgit.sync.foreign import list_hands
+
+    tip, hands = record.tip, list_hands(ledger, record.tip)
+    more = f" and {hands.more} more" if hands.more else ""
+    yield f"thread {tip.thread} was not made on this machine alone"
+    yield f"  by:        {', '.join(hands.people)}{more} (as the commits say)"
+    yield f"  workflow:  {tip.state.workflow_name} ({tip.state.workflow_hash})"
+    yield f"  directory: {folder}"
+    yield f"  next role: {role}"
+
+
+def _require_trust(
+    context: CommandContext, tip: Tip, lines: list[str], *, trust: bool
+) -> None:
+    error = UntrustedError(
+        f"thread {tip.thread} was not made on this machine alone",
+        hint=f"read it first: uwf thread read {tip.thread}; then run it with --trust",
+    )
+    if not trust and not context.output.is_text:
+        raise error
+    # An error stands alone on stderr unless the output is text.
+    tell = talk if context.output.is_text else context.output.say
+    for line in lines:
+        tell(shown(line))
+    tell("  its workflow and prompts will drive your agent, which can do what you can")
+    if trust:
+        return
+    if not _is_terminal():
+        raise error
+    sys.stderr.write("run it? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise error
+
+
+def _is_terminal() -> bool:
+    streams = (sys.stdin, sys.stderr)
+    return all(stream is not None and stream.isatty() for stream in streams)
