@@ -1,0 +1,89 @@
+"""A store of very many started threads, made at once: as after a gc."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tests.benchmarks.stores import World
+from uwfgit.ids import Oid, ThreadId, mint_thread_id
+from uwfgit.model.record import Tip
+from uwfgit.model.state import encode_state
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
+from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
+from uwfgit.store.pack import Kind, write_pack
+
+Object = tuple[Kind, bytes]
+
+
+def make_many(world: World, count: int) -> tuple[Path, ThreadId]:
+    """Make a store of ``count`` threads, refs packed; give it and one of them.
+
+    One is started; the others are its tree under other ids.
+    """
+    path = world.make_store(f"many-{count}")
+    with world.opened(path) as ledger:
+        first = world.start(ledger)
+        store = ledger.store
+        folder = find_entry(store, first.tree, thread_folder(first.thread))
+        assert folder is not None
+        files = list_tree(store, folder.oid)
+        model = store.repo[first.commit].read_raw()
+        base = list_tree(store, read_commit(store, GENESIS_OID).tree)
+        ids = [
+            mint_thread_id(ledger.now_ms() - 1000 * index, os.urandom(10))
+            for index in range(1, count)
+        ]
+        events = [list(_event(model, first, thread, files, base)) for thread in ids]
+        objects = [each for event in events for each in event]
+        with write_pack(store, objects, fsync=False):
+            pass
+    commits = (_oid(*event[-1]) for event in events)
+    lines = [
+        f"{oid} {thread_ref(thread)}\n"
+        for thread, oid in zip(ids, commits, strict=True)
+    ]
+    lines.sort(key=lambda line: line.partition(" ")[2])
+    head = "# pack-refs with: peeled fully-peeled sorted \n"
+    (path / "packed-refs").write_text(head + "".join(lines))
+    world.git(path, "pack-refs", "--all")
+    return path, first.thread
+
+
+def _event(
+    model: bytes,
+    first: Tip,
+    thread: ThreadId,
+    files: Mapping[str, Entry],
+    base: Mapping[str, Entry],
+) -> Iterator[Object]:
+    """Give the objects of a start like the first one, the commit last."""
+    state: Object = ("blob", encode_state(replace(first.state, thread=thread)))
+    yield state
+    own = _tree({**files, STATE_FILE: Entry(oid=_oid(*state))})
+    yield own
+    threads = _tree({thread: Entry(oid=_oid(*own), mode=0o40000)})
+    yield threads
+    root = _tree({**base, "threads": Entry(oid=_oid(*threads), mode=0o40000)})
+    yield root
+    data = model.replace(first.tree.encode(), _oid(*root).encode())
+    yield "commit", data.replace(first.thread.encode(), thread.encode())
+
+
+def _tree(entries: Mapping[str, Entry]) -> Object:
+    # git sorts a folder as if its name ended in a slash.
+    ordered = sorted(entries.items(), key=lambda item: item[0] + "/" * item[1].is_tree)
+    data = b"".join(
+        f"{entry.mode:o} {name}\0".encode() + bytes.fromhex(entry.oid)
+        for name, entry in ordered
+    )
+    return "tree", data
+
+
+def _oid(kind: Kind, data: bytes) -> Oid:
+    head = f"{kind} {len(data)}\0".encode()
+    return Oid(hashlib.sha1(head + data, usedforsecurity=False).hexdigest())

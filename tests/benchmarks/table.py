@@ -1,0 +1,201 @@
+"""The budgets: one entry for every line of the table, in its order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.benchmarks.measuring import Budget
+
+_TYPER: Final = 'python -c "import typer"'
+_BARE: Final = "the bare program"
+
+BUDGETS: Final = (
+    Budget(
+        name="version",
+        what="uwf --version",
+        reference=_TYPER,
+        kind="times at most",
+        limit=2.0,
+    ),
+    Budget(
+        name="help",
+        what="uwf --help",
+        reference=_TYPER,
+        kind="times at most",
+        limit=2.0,
+    ),
+    Budget(
+        name="help-imports",
+        what="heavy modules that --version and --help import",
+        reference="pygit2, jsonschema, httpx, yaml",
+        kind="at most",
+        limit=0,
+        unit="modules",
+    ),
+    Budget(
+        name="show",
+        what="thread show, 1,000 threads",
+        reference=_BARE,
+        kind="times at most",
+        limit=1.4,
+    ),
+    Budget(
+        name="list",
+        what="thread list, 10,000 threads, packed refs, warm lookup",
+        reference=_BARE,
+        kind="times at most",
+        limit=2.5,
+    ),
+    Budget(
+        name="step-fsync",
+        what="a step of exec -c 100, scripted, fsync on",
+        reference="its objects and ref raw",
+        kind="times at most",
+        limit=1.6,
+    ),
+    Budget(
+        name="step",
+        what="a step of exec -c 100, scripted, fsync off",
+        reference="",
+        kind="at most",
+        limit=6,
+    ),
+    Budget(
+        name="step-growth",
+        what="a step near step 1,000",
+        reference="a step near step 10",
+        kind="times at most",
+        limit=2.0,
+    ),
+    Budget(
+        name="refresh",
+        what="refresh of the lookup after a step, 10,000 threads",
+        reference="(reading the refs is subtracted)",
+        kind="at most",
+        limit=5,
+    ),
+    Budget(
+        name="refresh-growth",
+        what="the same on a long thread",
+        reference="(reading the refs is subtracted)",
+        kind="at most",
+        limit=5,
+    ),
+    Budget(
+        name="turns",
+        what="a step with 100 turns, fsync on",
+        reference="",
+        kind="at most",
+        limit=25,
+    ),
+    Budget(
+        name="put",
+        what="putting 10,000 nodes in one batch",
+        reference="raw loose blob writes",
+        kind="times at least",
+        limit=3.0,
+    ),
+    Budget(
+        name="get-batch",
+        what="getting them back in one call, verified",
+        reference="raw reads",
+        kind="times at least",
+        limit=0.2,
+    ),
+    Budget(
+        name="get-single",
+        what="getting them back one by one, verified",
+        reference="raw reads",
+        kind="times at least",
+        limit=0.12,
+    ),
+    Budget(
+        name="read",
+        what="reading a 1,000-step thread, packed, unverified",
+        reference="raw pygit2 on the same blobs",
+        kind="times at most",
+        limit=1.5,
+    ),
+    Budget(
+        name="read-verified",
+        what="reading it with every hash checked",
+        reference="raw pygit2 on the same blobs",
+        kind="times at most",
+        limit=3.0,
+    ),
+    Budget(
+        name="rebuild",
+        what="rebuild of the lookup, packed",
+        reference="",
+        kind="at least",
+        limit=50_000,
+        unit="nodes/s",
+    ),
+    Budget(
+        name="verify",
+        what="verify, a step of 1,000",
+        reference="",
+        kind="at most",
+        limit=2,
+    ),
+    Budget(
+        name="verify-growth",
+        what="verify, a step of 5,000",
+        reference="a step of 1,000",
+        kind="times at most",
+        limit=1.3,
+    ),
+    Budget(
+        name="validate",
+        what="validating a workflow of five roles, after start-up",
+        reference="",
+        kind="at most",
+        limit=15,
+    ),
+    Budget(
+        name="disk-git",
+        what="a 1,000-step thread on disk after git gc",
+        reference="its last tree as one commit",
+        kind="times at most",
+        limit=1.25,
+        unit="KiB",
+    ),
+    Budget(
+        name="disk-uwf",
+        what="the same after uwf gc",
+        reference="its last tree as one commit",
+        kind="times at most",
+        limit=1.4,
+        unit="KiB",
+    ),
+    Budget(
+        name="starts",
+        what="thread start, 8 at a time, 64 in all: failed or lost",
+        reference="",
+        kind="none",
+        limit=0,
+        unit="threads",
+    ),
+    Budget(
+        name="memory",
+        what="peak memory of exec on a 1,000-step thread",
+        reference="on a 10-step one",
+        kind="times at most",
+        limit=1.3,
+        unit="MiB",
+    ),
+    Budget(
+        name="pull",
+        what="a no-op pull, 5,000 threads",
+        reference="git fetch",
+        kind="times at most",
+        limit=1.5,
+    ),
+    Budget(
+        name="push",
+        what="a push of one thread, 5,000 threads",
+        reference="git push",
+        kind="times at most",
+        limit=1.5,
+    ),
+)

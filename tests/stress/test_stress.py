@@ -1,0 +1,45 @@
+"""The long checks in a bounded form; each script says how to run it at length."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.compat]
+
+HERE = Path(__file__).parent
+
+
+def _run(script: str, *words: str, scratch: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, HERE / script, *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_nothing_is_lost_when_the_program_is_killed(tmp_path: Path) -> None:
+    said = _run("kill9.py", "20", "7", scratch=tmp_path)
+
+    assert "20 kills" in said
+
+
+def test_nothing_is_lost_beside_git_tidying_up(tmp_path: Path) -> None:
+    said = _run("beside.py", "5", scratch=tmp_path)
+
+    assert " 0 failures" in said, said
+
+
+def test_sixty_four_starts_eight_at_a_time_all_succeed(tmp_path: Path) -> None:
+    said = _run("starts.py", "64", "8", scratch=tmp_path)
+
+    assert said.startswith("64 threads")
