@@ -143,7 +143,9 @@ def _as_error(exc: Exception) -> UwfError | None:
     if isinstance(exc, _USAGE_ERROR):
         return _usage_error(exc)
     if isinstance(exc, OSError) and exc.strerror and exc.filename is None:
-        # No file of ours: a stream of the user's, such as a full disk.
+        # No file of ours: a stream of the user's, such as a full disk. What is
+        # left of it would fail again at exit, with an exit code of Python's.
+        _silence_stdout()
         return errors.StoreError(f"the system refused: {exc.strerror}")
     return None
 
@@ -308,9 +310,13 @@ def _prepare_streams() -> None:
 
 def _close_pipe() -> int:
     # The reader went away; nothing may be flushed into the pipe at exit.
+    _silence_stdout()
+    return EXIT_PIPE
+
+
+def _silence_stdout() -> None:
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_PIPE
 
 
 @contextmanager
