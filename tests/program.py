@@ -60,8 +60,8 @@ class Ended:
 
     @property
     def error(self) -> Json:
-        """The one error object on stderr."""
-        return json.loads(self.err)["error"]
+        """The one error: alone on stderr, or in a refused run's object."""
+        return json.loads(self.err or self.out)["error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,8 +82,8 @@ class Result:
 
     @property
     def error(self) -> Json:
-        """The error object on stderr, which stands alone there."""
-        return json.loads(self.err)["error"]
+        """The one error: alone on stderr, or in a refused run's object."""
+        return json.loads(self.err or self.out)["error"]
 
 
 Uwf = Callable[..., Result]

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,27 +102,55 @@ def test_a_pull_of_a_running_thread_exits_4(
     assert bare.exists()
 
 
-@pytest.mark.slow
-def test_progress_is_shown_on_a_terminal_and_taken_away(
-    uwf: Uwf, bare: Path, thread: str, work: Path
-) -> None:
-    assert uwf("store", "path").code == 0
+def on_terminal(folder: Path, *words: str) -> tuple[int, str]:
+    """Run the program with stderr on a terminal; give its code and what stood there."""
     master, slave = pty.openpty()
-
-    done = subprocess.run(
-        [sys.executable, "-m", "uwfgit", "push", thread],
-        cwd=work,
+    done = subprocess.Popen(
+        [sys.executable, "-m", "uwfgit", *words],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=slave,
         stdin=subprocess.DEVNULL,
-        check=False,
+    )
+    os.close(slave)
+    shown = b""
+    # Linux says EIO when the last writer is gone.
+    with suppress(OSError):
+        while part := os.read(master, 65_536):
+            shown += part
+    os.close(master)
+    return done.wait(), shown.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("push", "--all"), "Writing objects", id="push"),
+        pytest.param(("pull",), "verifying 30 threads", id="pull"),
+        pytest.param(("clone", "bare", "copy"), "Receiving objects", id="clone"),
+    ],
+)
+def test_progress_is_shown_on_a_terminal_and_taken_away(
+    uwf: Uwf, bare: Path, thread: str, work: Path, words: tuple[str, ...], said: str
+) -> None:
+    for _ in range(29):
+        uwf("thread", "fork", thread)
+    if words[0] != "push":
+        uwf("push", "--all")
+    if words[0] == "pull":
+        for ref in refs_of(Path(uwf("store", "path").out.strip())):
+            if "/thread/" in ref:
+                uwf("git", "update-ref", "-d", ref)
+    address = f"file://{bare}"
+
+    code, shown = on_terminal(
+        work, *(address if word == "bare" else word for word in words)
     )
 
-    os.close(slave)
-    shown = os.read(master, 1_000_000).decode()
-    os.close(master)
-    assert done.returncode == 0, shown
-    assert "Writing objects" in shown
-    assert shown.rstrip().endswith("\x1b[K")
-    assert len(refs_of(bare)) == 2
+    assert code == 0, shown
+    assert said in shown
+    assert "\x1b[K" in shown
+    assert said not in shown.rpartition("\x1b[K")[2]
+    assert len(refs_of(bare)) == 31

@@ -186,8 +186,9 @@ def test_exec_runs_one_step(uwf: Uwf, thread: str) -> None:
         "done",
         "steps",
         "background",
+        "error",
     ]
-    assert done.json["background"] is None
+    assert (done.json["background"], done.json["error"]) == (None, None)
     (step,) = done.json["steps"]
     assert list(step) == STEP_KEYS
     assert (step["role"], step["status"], step["currentRole"]) == (
@@ -301,9 +302,79 @@ def test_a_failed_agent_in_text_says_how_to_try_again(uwf: Uwf, thread: str) -> 
 def test_without_an_agent_nothing_is_recorded(uwf: Uwf, thread: str) -> None:
     done = uwf("thread", "exec", thread, "--json")
 
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.err) == (1, "")
     assert done.error["code"] == "config"
     assert uwf("thread", "show", thread, "--json").json["status"] == "idle"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        pytest.param(("exec",), "idle", "config", id="exec-without-an-agent"),
+        pytest.param(("exec", "--cwd", "gone"), "idle", "invalid", id="exec-nowhere"),
+        pytest.param(("resume",), "idle", "state", id="resume-of-an-idle-one"),
+        pytest.param(("poke", "-p", "x"), "idle", "state", id="poke-of-no-step"),
+    ],
+)
+def test_a_run_that_is_refused_prints_its_object_with_the_error_inside(
+    uwf: Uwf, thread: str, words: tuple[str, ...], status: str, code: str
+) -> None:
+    verb, *flags = words
+
+    done = uwf("thread", verb, thread, *flags, "--json")
+    told = uwf("thread", verb, thread, *flags)
+
+    assert (done.code, done.err) == (1, "")
+    error = done.json.pop("error")
+    assert done.json | {"workflowHash": "", "error": None} == {
+        "threadId": thread,
+        "workflowHash": "",
+        "status": status,
+        "done": False,
+        "steps": [],
+        "background": None,
+        "error": None,
+    }
+    assert error["code"] == code
+    assert (told.code, told.out) == (1, "")
+    assert told.err.splitlines()[0] == f"error: {error['message']}"
+
+
+def test_a_refused_run_is_an_object_of_yaml_too(uwf: Uwf, thread: str) -> None:
+    done = uwf("thread", "resume", thread, "--format", "yaml")
+
+    assert (done.code, done.err) == (1, "")
+    assert thread in done.out.splitlines()[0]
+    assert "code: state" in done.out
+
+
+def test_a_run_of_no_known_thread_is_an_error_alone(uwf: Uwf, thread: str) -> None:
+    done = uwf("thread", "exec", thread[:-1] + "X", "--json")
+
+    assert (done.code, done.out) == (1, "")
+    assert done.error["code"] == "not-found"
+
+
+def test_a_started_thread_is_named_though_nothing_of_it_can_run(
+    uwf: Uwf, work: Path
+) -> None:
+    assert work.is_dir()
+
+    done = uwf("thread", "run", "ping.yaml", "-p", "x", "--json")
+
+    (item,) = uwf("thread", "list", "--json").json["items"]
+    assert (done.code, done.json["threadId"]) == (1, item["threadId"])
+    assert done.json["error"]["code"] == "config"
+
+
+def test_a_run_that_reaches_the_limit_of_steps_says_so(uwf: Uwf, thread: str) -> None:
+    uwf("config", "set", "limits.maxSteps", "1")
+
+    done = uwf("thread", "exec", thread, "--all", *SCRIPT, "--json")
+    told = uwf("thread", "exec", thread, "--all", *SCRIPT)
+
+    assert (done.code, done.json["error"]["code"]) == (1, "limit")
+    assert "stopped after 1 steps (limits.maxSteps)" in told.err
 
 
 def test_the_configured_agent_is_used(uwf: Uwf, work: Path, thread: str) -> None:
@@ -555,7 +626,9 @@ def test_cancel_keeps_the_thread_and_refuses_to_run_it(uwf: Uwf, thread: str) ->
         "status": "cancelled",
         "cancelled": True,
     }
-    assert uwf("thread", "exec", thread, *SCRIPT, "--json").error["code"] == "state"
+    refused = uwf("thread", "exec", thread, *SCRIPT, "--json")
+    assert (refused.code, refused.json["status"]) == (1, "cancelled")
+    assert refused.json["error"]["code"] == "state"
     assert uwf("thread", "cancel", thread).code == 1
 
 

@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
+from tests.sync.forge import amend_step, forge
+from tests.sync.tour import set_tip
+from uwfgit.ids import Oid
+from uwfgit.store.reading import open_reading
 
 
 def test_a_thread_that_was_run_is_consistent(uwf: Uwf, ended: str) -> None:
@@ -18,6 +22,24 @@ def test_a_thread_that_was_run_is_consistent(uwf: Uwf, ended: str) -> None:
     assert (item["threadId"], item["steps"], item["problems"]) == (ended, 4, [])
     assert (item["workflow"], item["agents"]) == ("known", {"scripted": 4})
     assert "consistent; 4 steps; workflow ping known" in uwf("verify", ended).out
+
+
+def test_the_report_says_what_a_thread_written_anew_as_a_whole_is(
+    uwf: Uwf, ended: str
+) -> None:
+    store = uwf("store", "path").out.strip()
+    opened = open_reading(Path(store))
+    tip = Oid(uwf("thread", "show", ended, "--json").json["oid"])
+    change = amend_step(output={"text": "what nobody said"})
+    set_tip(opened, ended, forge(opened, tip, {1: change}, upto=1))
+
+    text, data = uwf("verify", ended), uwf("verify", ended, "--json")
+
+    assert (text.code, data.code) == (0, 0)
+    assert "consistent; 1 step" in text.out
+    assert "not shown: who or what wrote an output" in text.err
+    assert "that the whole was not written anew" in data.json["meaning"]
+    assert uwf("verify", ended, "-q").err == ""
 
 
 def test_the_cli_s_own_events_are_consistent(uwf: Uwf, thread: str) -> None:
@@ -231,3 +253,24 @@ def test_a_thread_without_a_signature_is_a_problem_when_one_is_demanded(
     assert [each["message"] for each in checked.json["items"][0]["problems"]] == [
         "the newest event is not signed"
     ]
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        pytest.param(["--signatures"], id="signatures"),
+        pytest.param(["--workflow", "other"], id="another workflow"),
+    ],
+)
+def test_what_is_demanded_and_missing_makes_no_thread_inconsistent(
+    uwf: Uwf, work: Path, ended: str, demand: list[str]
+) -> None:
+    other = (work / "ping.yaml").read_text().replace("name: ping", "name: other")
+    (work / "other.yaml").write_text(other)
+    uwf("workflow", "add", "other.yaml")
+
+    text, data = uwf("verify", *demand), uwf("verify", *demand, "--json")
+
+    (item,) = data.json["items"]
+    assert (data.code, item["consistent"], item["ok"]) == (1, True, False)
+    assert f"{ended}: consistent, but not as demanded; 4 steps" in text.out

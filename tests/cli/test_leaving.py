@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.acting import acting
 from tests.builders import git, reply
+from tests.history import names
 from tests.planted import GITHUB, PEM, URL
-from tests.sync.people import Person, make_bare, make_person, refs_of
+from tests.sync.people import DONE, Person, make_bare, make_person, refs_of
+from uwfgit.agents.base import AgentReply, Turn
+from uwfgit.engine.executor import exec_thread
+from uwfgit.engine.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
 from uwfgit.store.hooks import HOOKS
 from uwfgit.store.layout import thread_ref
@@ -64,41 +71,141 @@ def plain_push(person: Person, *words: str) -> subprocess.CompletedProcess[str]:
     return call(person, "git", f"--git-dir={person.store.path}", "push", *words)
 
 
+Plant = Callable[[Person, str], ThreadId]
+
+
+def asked(ada: Person, text: str) -> ThreadId:
+    return ada.begin(prompt=f"Use {text}")
+
+
+def output(ada: Person, text: str) -> ThreadId:
+    return ada.begin(reply(plan=text))
+
+
+def body(ada: Person, text: str) -> ThreadId:
+    return ada.begin(reply(plan="x", body=f"It is {text}"))
+
+
+def turn(ada: Person, text: str) -> ThreadId:
+    thread = ada.begin()
+    turns = (Turn(index=0, role="assistant", content=text, at_ms=1),)
+    exec_thread(
+        acting(ada.ledger, lambda _: AgentReply(text=DONE, turns=turns)),
+        thread,
+        count=1,
+    )
+    return thread
+
+
+def complaint(ada: Person, text: str) -> ThreadId:
+    """Let an agent end badly, with it at the end of what it wrote to stderr."""
+    thread = ada.begin()
+    script = ada.folder / "agent"
+    script.write_text(f"#!/bin/sh\ncat >/dev/null\ncat >&2 <<'E'\n{text}\nE\nexit 3\n")
+    script.chmod(0o700)
+    agent = f"stdio:{script}"
+    call(
+        ada,
+        *(sys.executable, "-m", "uwfgit", "--store", str(ada.store.path)),
+        *("thread", "exec", thread, "--agent", agent),
+    )
+    assert names(ada.store, thread)[-1] == "attempt"
+    return thread
+
+
+def reason(ada: Person, text: str) -> ThreadId:
+    thread = ada.begin(DONE)
+    cancel_thread(ada.ledger, thread, reason=f"Leaked: {text}", command="test")
+    return thread
+
+
+def note(ada: Person, text: str) -> ThreadId:
+    thread = ada.begin(DONE)
+    ada.poke(thread, DONE, note=f"Take {text}")
+    return thread
+
+
+def inherited(ada: Person, text: str) -> ThreadId:
+    return fork_thread(ada.ledger, body(ada, text)).thread
+
+
+def ways_out(
+    person: Person, remote: Path, thread: ThreadId
+) -> dict[str, subprocess.CompletedProcess[str]]:
+    """Try each way in which a thread can leave this machine."""
+    ref, bundle = thread_ref(thread), str(person.folder / "threads.bundle")
+    return {
+        "push": uwf(person, "push", thread),
+        "push in JSON": uwf(person, "push", thread, "--json"),
+        "plain push": plain_push(person, "origin", ref),
+        "all, as configured": plain_push(person, "origin"),
+        "uwf git push": uwf(person, "git", "push", "origin", ref),
+        "another address": plain_push(person, str(remote), ref),
+        "bundle": uwf(person, "bundle", "create", bundle, thread),
+        "review": uwf(person, "review", "open", thread),
+        "review in JSON": uwf(person, "review", "open", thread, "--json"),
+    }
+
+
+def kept_beside(person: Person) -> bytes:
+    """Give what stands in logs and in the lookup."""
+    state = person.store.state_dir
+    files = [*state.glob("logs/**/*"), *state.glob("lookup.sqlite3*")]
+    return b"\n".join(file.read_bytes() for file in files if file.is_file())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "text",
+    ("plant", "text"),
     [
-        pytest.param(GITHUB, id="token"),
-        pytest.param(json.dumps({"key": PEM}), id="key in JSON"),
-        pytest.param(b64encode(GITHUB.encode()).decode(), id="base64"),
-        pytest.param(URL, id="remote's URL"),
+        *(
+            pytest.param(plant, GITHUB, id=f"token in {plant.__name__}")
+            for plant in (asked, output, body, turn, complaint, reason, note, inherited)
+        ),
+        pytest.param(body, json.dumps({"key": PEM}), id="key in JSON"),
+        pytest.param(complaint, json.dumps({"key": PEM}), id="end of a key in JSON"),
+        pytest.param(complaint, b64encode(PEM.encode()).decode(), id="end of base64"),
+        pytest.param(turn, b64encode(GITHUB.encode()).decode(), id="base64"),
+        pytest.param(asked, URL, id="remote's URL"),
     ],
 )
 def test_no_way_out_takes_a_secret_along_or_shows_it(
-    ada: Person, remote: Path, tmp_path: Path, text: str
+    ada: Person, remote: Path, plant: Plant, text: str
 ) -> None:
-    thread = ada.begin(reply(plan="x", body=f"It is {text}"))
+    thread = plant(ada, text)
     before = refs_of(remote)
-    bundle = tmp_path / "threads.bundle"
 
-    ways = {
-        "push": uwf(ada, "push", thread),
-        "plain push": plain_push(ada, "origin", thread_ref(thread)),
-        "all, as configured": plain_push(ada, "origin"),
-        "uwf git push": uwf(ada, "git", "push", "origin", thread_ref(thread)),
-        "another address": plain_push(ada, str(remote), thread_ref(thread)),
-        "bundle": uwf(ada, "bundle", "create", str(bundle), thread),
-    }
+    ways = ways_out(ada, remote, thread)
 
-    (secret,) = scan_text(text)
+    secrets = {match.secret for match in scan_text(text)}
+    rules = {match.rule for match in scan_text(text)}
     for name, done in ways.items():
         said = done.stdout + done.stderr
         assert done.returncode == 1, name
-        assert secret.id in said, name
-        assert f"uwf thread redact {thread}" in said, name
-        assert secret.secret not in said, name
-        assert text not in said, name
+        assert re.search(rf"[0-9a-zA-Z]:\d+: (?:{'|'.join(rules)}) ", said), name
+        assert re.search(r"uwf thread redact [0-9A-Z]{26}", said), name
+        assert not any(part in said for part in secrets | {text}), name
+        assert not any(line in said for line in PEM.splitlines()[1:-1]), name
     assert refs_of(remote) == before
-    assert not bundle.exists()
+    assert list(ada.folder.glob("*.bundle")) == []
+    assert text.encode() not in kept_beside(ada)
+
+
+def test_a_secret_in_an_approval_s_message_stays(ada: Person, remote: Path) -> None:
+    thread = ada.begin(DONE)
+    uwf(ada, "review", "approve", thread, "--no-sign", "-m", f"as {GITHUB} says")
+    (tag,) = (ref for ref in refs_of(ada.store) if ref.startswith("refs/tags/"))
+
+    ours = uwf(ada, "push", thread)
+    plain = plain_push(ada, "origin", tag)
+    bundle = uwf(ada, "bundle", "create", str(ada.folder / "x"), thread)
+
+    for done in (ours, plain, bundle):
+        assert done.returncode == 1
+        assert "github-token ghp_" in done.stdout + done.stderr
+        assert GITHUB not in done.stdout + done.stderr
+    assert set(refs_of(remote)) == {"refs/heads/main", thread_ref(thread)}
+    assert not (ada.folder / "x").exists()
 
 
 def test_what_is_clean_leaves_by_plain_git(ada: Person, remote: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import stat
+import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,17 @@ def test_gc_without_git_is_one_line(
 
     assert (done.code, done.out) == (1, "")
     assert done.error["message"] == "git is not installed, or not on your PATH"
+
+
+def test_gc_names_the_lock_file_of_a_killed_git(uwf: Uwf, path: Path) -> None:
+    left = path / "packed-refs.lock"
+    left.touch()
+
+    done = uwf("gc", "--json")
+
+    assert (done.code, done.error["code"]) == (4, "locked")
+    assert str(left) in done.error["message"]
+    assert f"rm {left}" in done.error["hint"]
 
 
 def test_cas_gc_is_the_same(uwf: Uwf, path: Path) -> None:
@@ -217,6 +231,135 @@ def test_doctor_names_a_thread_that_leads_nowhere(
 
     assert done.code == 1
     assert any(thread in each for each in problems(done))
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.chmod(0o600)
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("text", ["", "1234", "0" * 39 + "\n"])
+def test_doctor_restores_a_branch_whose_file_was_cut_from_its_log(
+    uwf: Uwf, path: Path, thread: str, text: str
+) -> None:
+    tip = git(path, "rev-parse", f"thread/{thread}")
+    (path / "refs/heads/thread" / thread).write_text(text)
+
+    shown = uwf("thread", "show", thread, "--json")
+    listed = uwf("thread", "list", "--json")
+    seen = uwf("doctor", "--json")
+    fixed = uwf("doctor", "--fix", "--json")
+
+    assert (shown.code, shown.error["code"]) == (1, "corrupt")
+    assert [item["status"] for item in listed.json["items"]] == ["corrupt"]
+    assert any(tip.strip() in each for each in problems(seen))
+    assert fixed.code == 0, fixed
+    assert git(path, "rev-parse", f"thread/{thread}") == tip
+    assert not list(path.rglob("*.lock"))
+
+
+def test_doctor_without_a_log_to_go_by_says_where_a_branch_may_be(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    _empty(path / "refs/heads/thread" / thread)
+    (path / "logs/refs/heads/thread" / thread).unlink()
+
+    done = uwf("doctor", "--fix", "--json")
+
+    hints = [e["hint"] for e in checks(done, "refs") if e["level"] == "problem"]
+    assert done.code == 1
+    assert "uwf pull" in hints[0]
+
+
+def test_doctor_names_a_branch_that_vanished(uwf: Uwf, path: Path, thread: str) -> None:
+    tip = git(path, "rev-parse", f"thread/{thread}").strip()
+    removed = json.loads(uwf("thread", "fork", thread, "--json").out)["threadId"]
+    assert uwf("thread", "rm", removed).code == 0
+    (path / "refs/heads/thread" / thread).unlink()
+
+    done = uwf("doctor", "--json")
+
+    found = [e for e in checks(done, "refs") if e["level"] == "problem"]
+    assert [e["hint"] for e in found] == [
+        f"uwf git update-ref refs/heads/thread/{thread} {tip}"
+    ]
+
+
+@pytest.mark.parametrize("damage", [_flip, Path.unlink], ids=["flipped", "missing"])
+@pytest.mark.parametrize("name", ["~1", "^{{tree}}", ":threads/{0}/history"])
+def test_doctor_names_each_object_that_is_damaged(
+    uwf: Uwf, path: Path, ended: str, name: str, damage: Callable[[Path], None]
+) -> None:
+    oid = git(path, "rev-parse", f"thread/{ended}{name.format(ended)}").strip()
+    damage(path / "objects" / oid[:2] / oid[2:])
+
+    done = uwf("doctor", "--json")
+
+    (found,) = [e for e in checks(done, "objects") if e["level"] == "problem"]
+    assert done.code == 1
+    assert f"1 object is missing or damaged: {oid}" in found["message"]
+    assert "verify" in found["hint"]
+
+
+@pytest.mark.parametrize("damage", [_flip, _empty], ids=["flipped", "empty"])
+def test_doctor_names_a_pack_whose_index_is_damaged(
+    uwf: Uwf, path: Path, thread: str, damage: Callable[[Path], None]
+) -> None:
+    assert uwf("gc").code == 0
+    (index,) = (path / "objects/pack").glob("*.idx")
+    index.chmod(0o600)
+    damage(index)
+
+    done = uwf("doctor", "--json")
+    hint = next(e["hint"] for e in checks(done, "objects") if "index" in e["message"])
+    remove, rebuild = hint.replace("uwf git", f"git --git-dir={path}").split("; ")
+    subprocess.run(shlex.split(remove), check=True)
+    subprocess.run(shlex.split(rebuild), check=True, capture_output=True)
+
+    assert done.code == 1
+    assert problems(uwf("doctor", "--json")) == []
+    assert uwf("thread", "show", thread).code == 0
+
+
+@pytest.mark.parametrize("name", ["HEAD", "packed-refs"])
+def test_doctor_names_a_damaged_file_of_refs_and_nobody_reads_on(
+    uwf: Uwf, path: Path, thread: str, name: str
+) -> None:
+    git(path, "pack-refs", "--all")
+    file = path / name
+    file.write_text(file.read_text()[:9])
+
+    listed = uwf("thread", "list", "--json")
+    ran = uwf("thread", "exec", thread, "--json")
+    done = uwf("doctor", "--json")
+
+    assert (listed.code, listed.error["code"]) == (1, "store")
+    assert (ran.code, ran.error["code"]) == (1, "store")
+    (found,) = [e for e in checks(done, "store") if e["level"] == "problem"]
+    assert name in found["message"]
+    assert found["hint"]
+
+
+def test_doctor_names_damaged_local_state_and_what_was_put_aside(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    (path / "uwf" / "local.sqlite3").write_bytes(b"no database at all" * 100)
+
+    seen = uwf("doctor", "--json")
+    assert uwf("thread", "fork", thread).code == 0
+    later = uwf("doctor", "--json")
+
+    ((first,), (second,)) = checks(seen, "local"), checks(later, "local")
+    assert (seen.code, first["level"]) == (1, "problem")
+    assert "--trust" in first["hint"]
+    assert (later.code, second["level"]) == (0, "note")
+    assert "local.sqlite3.damaged" in second["message"]
 
 
 def test_doctor_mends_a_damaged_lookup(uwf: Uwf, path: Path, thread: str) -> None:

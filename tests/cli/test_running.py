@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,7 +158,8 @@ def test_a_worker_that_cannot_hold_the_thread_fails_with_its_reason(
 
     assert (second.code, second.error["code"]) == (4, "locked")
     assert f"pid {pid}" in second.error["message"]
-    assert second.out == ""
+    assert (second.json["status"], second.json["background"]) == ("running", None)
+    assert second.err == ""
 
 
 @pytest.mark.parametrize(
@@ -217,6 +220,69 @@ def test_a_record_of_a_dead_holder_is_nobody_to_stop(
     write_dead_record(program.store / "uwf" / "locks" / thread, pid=os.getpid())
 
     assert program.json("thread", "stop", thread)["stopped"] is False
+
+
+def test_join_and_show_tell_that_a_run_was_killed(
+    program: Program, thread: str, running: Json
+) -> None:
+    pid = running["background"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid))
+
+    joined = program.run("thread", "join", thread, "--json")
+    shown = program.run("thread", "show", thread)
+    listed = program.json("thread", "list")["items"]
+    agent = program.script({"worker": [reply(plan="p")]})
+    ended = program.run("thread", "exec", thread, "--agent", agent)
+    again = program.run("thread", "join", thread, "--json")
+
+    assert (joined.code, joined.error["code"]) == (1, "killed")
+    assert f"pid {pid} " in joined.error["message"]
+    assert f"uwf thread exec {thread}" in joined.error["hint"]
+    assert f"pid {pid} " in shown.err
+    assert [item["status"] for item in listed] == ["idle"]
+    assert (ended.code, again.code, again.json["error"]) == (0, 0, None)
+
+
+def _closed_terminal(program: Program, *words: str) -> int:
+    """Run the program on a terminal that is closed while the agent works."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(program.folder)
+        command = [*program.before, *words]
+        os.execve(command[0], command, program.shell)  # noqa: S606 - this very program
+    wait_until(lambda: len(program.pids("strays")) == 1)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_terminal_that_is_closed_stops_the_agent_and_keeps_the_attempt(
+    program: Program, thread: str
+) -> None:
+    words = ("thread", "exec", thread, "--agent", program.patient_agent())
+
+    code = _closed_terminal(program, *words)
+
+    assert code == 143
+    pids = [*program.pids("agents"), *program.pids("strays")]
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert program.subjects(f"thread/{thread}")[-1].startswith("worker: failed")
+
+
+def test_many_interrupts_are_one(program: Program, thread: str) -> None:
+    agent = program.patient_agent()
+    process = program.spawn("thread", "exec", thread, "--agent", agent)
+    wait_until(lambda: len(program.pids("strays")) == 1)
+
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.03)
+    ended = wait(process)
+
+    assert ended.code == 130
+    assert "Traceback" not in ended.err
+    assert program.subjects(f"thread/{thread}")[-1].startswith("worker: failed")
+    program.fsck()
 
 
 @pytest.mark.parametrize("words", [["pause"], ["stop", "--after-step"]], ids=" ".join)
@@ -433,7 +499,7 @@ def test_eight_runs_of_one_thread_are_one_run_and_seven_refusals(
 
     assert sorted(each.code for each in ended) == [0] + [4] * 7
     winner = next(run.pid for run in runs if run.returncode == 0)
-    messages = [json.loads(each.err)["error"]["message"] for each in ended if each.code]
+    messages = [each.error["message"] for each in ended if each.code]
     assert all(f"pid {winner} " in message for message in messages)
     assert program.subjects(f"thread/{thread}")[1:] == ["worker: done"]
 

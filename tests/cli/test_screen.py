@@ -1,10 +1,26 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from uwfgit.cli.screen import shown, shown_json, shown_lines
+from tests.cli.screens import is_unsafe, list_unsafe
+from uwfgit.cli.output import format_yaml
+from uwfgit.cli.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
+
+# As text comes, and with what is never seen there at every turn.
+NASTY = st.sampled_from(
+    "\x00\x07\b\t\n\r\x1b\x7f\x85\x9b\x9d\xad\u061c\u180e\u200b\u200c\u200d\u200e\u2028"
+    "\u202e\u2060\u2066\u2069\ufeff\ufff9\U000e0001\U000e007f[;m\\"
+)
+TEXT = st.text(st.one_of(NASTY, st.characters()), max_size=80)
+YAML_TEXT = TEXT.filter(
+    lambda text: not set(text) & set(map(chr, range(0xD800, 0xE000)))
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +36,7 @@ from uwfgit.cli.screen import shown, shown_json, shown_lines
         pytest.param("\u200f\u061c", "\\u200f\\u061c", id="bidi-marks"),
         pytest.param("a\u200bb\ufeff", "a\\u200bb\\ufeff", id="zero-width"),
         pytest.param("\U000e0041", "\\U000e0041", id="invisible-tag"),
+        pytest.param("\U0001d173", "\\U0001d173", id="invisible-mark-of-music"),
         pytest.param("\u2028", "\\u2028", id="line-separator"),
         pytest.param("\ud800", "\\ud800", id="lone-surrogate"),
         pytest.param("\u0e33\u200d", "\u0e33\u200d", id="joiner-stays"),
@@ -46,3 +63,58 @@ def test_json_escapes_what_a_terminal_must_not_get_and_means_the_same() -> None:
     assert json.loads(text) == value
     assert shown_lines(text) == text
     assert "Ærø 🙂" in text
+
+
+def test_yaml_escapes_it_too_and_means_the_same() -> None:
+    value = {"a\u202eb": "one\ntwo\u2066\n", "tag": "\U000e0041", "plain": "Ærø\n🙂\n"}
+
+    text = format_yaml(value)
+
+    assert yaml.safe_load(text) == value
+    assert list_unsafe(text) == set()
+    assert "Ærø\n" in text
+
+
+def test_a_page_keeps_our_colours_and_no_other_escape() -> None:
+    page = "\x1b[31merror\x1b[0m: \x1b[1mbold\x1b[2J \x1b[38;5;1m\x1b[K\r\u202e\n"
+
+    assert shown_page(page) == (
+        "\x1b[31merror\x1b[0m: \\x1b[1mbold\\x1b[2J \\x1b[38;5;1m\\x1b[K\\r\\u202e\n"
+    )
+
+
+def test_no_character_that_unicode_says_is_unsafe_is_left_out() -> None:
+    every = map(chr, range(sys.maxunicode + 1))
+
+    assert [char for char in every if is_unsafe(char) and not UNSAFE.match(char)] == []
+
+
+@given(TEXT)
+def test_nothing_unsafe_is_left_of_any_text(text: str) -> None:
+    line, lines, page = shown(text), shown_lines(text), shown_page(text)
+
+    assert list_unsafe(line) == set()
+    assert not {"\n", "\t"} & set(line)
+    assert list_unsafe(lines) == set()
+    assert list_unsafe(page, own=True) == set()
+
+
+@given(TEXT)
+def test_what_is_safe_is_not_changed(text: str) -> None:
+    line, lines = shown(text), shown_lines(text)
+
+    assert (shown(line), shown_lines(lines), shown_page(lines)) == (line, lines, lines)
+    assert text.isprintable() <= (line == text)
+    assert lines.count("\n") == text.count("\n")
+
+
+@given(
+    st.dictionaries(YAML_TEXT, st.one_of(YAML_TEXT, st.lists(YAML_TEXT)), max_size=4)
+)
+def test_json_and_yaml_of_any_text_are_safe_and_read_back(value: object) -> None:
+    as_json = shown_json(json.dumps(value, ensure_ascii=False, indent=2))
+    as_yaml = format_yaml(value)
+
+    assert list_unsafe(as_json) == list_unsafe(as_yaml) == set()
+    assert json.loads(as_json) == value
+    assert yaml.safe_load(as_yaml) == value

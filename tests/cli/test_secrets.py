@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from tests.builders import git
 from tests.cli.calls import Uwf
 from tests.planted import GITHUB, noise
+from tests.sync.people import make_bare
 from uwfgit.sync.scan_text import scan_text
 
 VALUE = noise("known", 30)
@@ -172,6 +176,61 @@ def test_redact_names_the_new_thread_and_what_to_do_next(uwf: Uwf) -> None:
     )
     assert uwf("gc", "--prune=now", "--yes").code == 0
     assert GITHUB not in recorded(uwf)
+
+
+@pytest.mark.slow
+def test_after_redact_and_gc_no_file_of_the_store_has_the_secret(
+    uwf: Uwf, work: Path, home: Path, tmp_path: Path
+) -> None:
+    uwf("init", "--user")
+    uwf("remote", "add", "origin", str(make_bare(tmp_path / "bare.git")))
+    say = f"echo 'boom {GITHUB}' >&2; echo 'said {GITHUB}'; exit 3"
+    started = uwf("thread", "start", "ping.yaml", "-p", "x", "--json")
+    thread = started.json["threadId"]
+    uwf("thread", "exec", thread, "--agent", agent(work, say))
+    for words in (("show",), ("read",), ("resume", "--agent", agent(work, say))):
+        uwf("thread", words[0], thread, *words[1:])
+    uwf("thread", "list")
+    assert holding(home, GITHUB)
+
+    assert uwf("thread", "redact", thread).code == 0
+    assert uwf("push", "--all").code == 0
+    assert uwf("gc", "--prune=now", "--yes").code == 0
+
+    assert holding(home, GITHUB) == []
+    assert holding(tmp_path / "bare.git", GITHUB) == []
+    assert uwf("verify").code == 0
+    assert GITHUB not in uwf("thread", "read", "@last").out
+
+
+def holding(folder: Path, secret: str) -> list[str]:
+    """Give the files in which a secret stands, packed ones too."""
+    found = []
+    for file in folder.rglob("*"):
+        data = file.read_bytes() if file.is_file() else b""
+        if file.suffix == ".pack":
+            data = unpacked(file)
+        elif len(file.parent.name) == 2 and file.parent.parent.name == "objects":
+            data = zlib.decompress(data)
+        if secret.encode() in data:
+            found.append(str(file.relative_to(folder)))
+    return found
+
+
+def unpacked(pack: Path) -> bytes:
+    """Give the content of all objects in a pack."""
+    store = pack.parents[2]
+    lines = git(store, "verify-pack", "-v", str(pack)).splitlines()
+    oids = [line.split()[0] for line in lines if re.match("[0-9a-f]{40} ", line)]
+    return b"\n".join(
+        subprocess.run(
+            ["git", f"--git-dir={store}", "cat-file", "--batch"],
+            input=f"{oid}\n".encode(),
+            capture_output=True,
+            check=True,
+        ).stdout
+        for oid in oids
+    )
 
 
 def test_redact_tells_programs_what_it_did(uwf: Uwf) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,7 +16,7 @@ from typing import Final
 import pytest
 
 from tests.builders import git, reply
-from tests.program import Ended, Program, make_program
+from tests.program import Ended, Program, make_program, wait
 from uwfgit.ids import Oid
 
 pytestmark = [pytest.mark.slow, pytest.mark.compat]
@@ -111,6 +113,174 @@ def test_a_git_that_changes_line_ends_changes_none_of_ours(program: Program) -> 
     task = git(program.store, "show", f"thread/{thread}:threads/{thread}/TASK.md")
     assert task == "Fix it\n"
     assert program.run("verify", thread).code == 0
+
+
+_ODD_CONFIG: Final = """\
+[core]
+	fsmonitor = {trap}
+	hooksPath = {hooks}
+	pager = {trap}
+	quotePath = false
+	abbrev = 4
+	attributesFile = {attributes}
+	editor = {trap}
+[commit]
+	template = /nowhere/template
+[log]
+	showSignature = true
+	date = relative
+	decorate = full
+[format]
+	pretty = oneline
+[color]
+	ui = always
+[push]
+	default = nothing
+	followTags = true
+	autoSetupRemote = true
+[pull]
+	rebase = true
+[fetch]
+	prune = true
+	pruneTags = true
+	fsckObjects = true
+	parallel = 4
+[init]
+	defaultBranch = trunk
+	templateDir = {hooks}
+[safe]
+	directory = /elsewhere
+	bareRepository = explicit
+[tag]
+	gpgSign = false
+[gc]
+	auto = 1
+	cruftPacks = true
+	pruneExpire = now
+	reflogExpire = now
+[maintenance]
+	auto = true
+[transfer]
+	hideRefs = refs/uwf
+[receive]
+	denyNonFastForwards = false
+[remote]
+	pushDefault = elsewhere
+[protocol]
+	version = 0
+[alias]
+	log = !{trap}
+	push = !{trap}
+[url "file:///nowhere/"]
+	insteadOf = https://example.com/
+[include]
+	path = /nowhere/more
+"""
+
+
+def test_the_users_git_config_is_no_hindrance_and_runs_nothing(
+    program: Program, tmp_path: Path
+) -> None:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    trap, marker = tmp_path / "trap", tmp_path / "sprung"
+    trap.write_text(f"#!/bin/sh\ntouch {marker}\nexit 1\n")
+    trap.chmod(0o700)
+    # No hook of a receiving git: that is the remote's, wherever it runs.
+    for name in ("pre-push", "post-checkout", "pre-auto-gc", "fsmonitor-watchman"):
+        (hooks / name).symlink_to(trap)
+    (tmp_path / "attributes").write_text("* text eol=crlf\n")
+    facts = {"trap": trap, "hooks": hooks, "attributes": tmp_path / "attributes"}
+    (program.home / ".gitconfig").write_text(_ODD_CONFIG.format(**facts))
+
+    thread = _work(program)
+    _share(program, thread, tmp_path / "remote.git")
+    for words in (["log", thread], ["read", thread], ["fork", thread, "--at", "1"]):
+        assert program.run("thread", *words).code == 0
+    # What is thrown away is what the store says, not what its user says.
+    assert program.run("gc").code == 0
+    assert program.run("gc", "--prune").code == 0
+    assert program.run("verify").code == 0
+
+    assert not marker.exists()
+
+
+def _share(program: Program, thread: str, remote: Path) -> None:
+    """Push a thread, clone it elsewhere, and pull there."""
+    plain = ["git", "init", "--quiet", "--bare", "--initial-branch=main"]
+    done = subprocess.run(
+        [*plain, "--template=", str(remote)],
+        env={"PATH": os.environ["PATH"]},
+        check=False,
+    )
+    assert done.returncode == 0
+    elsewhere = str(program.folder / "elsewhere")
+    for words in (
+        ["remote", "add", "origin", str(remote)],
+        ["push", "origin", thread],
+        ["clone", str(remote), elsewhere],
+        ["--store", elsewhere, "pull"],
+        ["--store", elsewhere, "verify", thread],
+    ):
+        ended = program.run(*words)
+        assert ended.code == 0, (words, ended)
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o000, 0o027], ids=oct)
+def test_any_umask_will_do_and_the_store_stays_private(
+    tmp_path: Path, umask: int
+) -> None:
+    program = make_program(tmp_path / "user")
+    words = ("sh", "-c", f'umask {umask:o}; exec "$@"', "sh")
+    program = replace(program, before=(*words, *program.before))
+
+    thread = _work(program)
+    _share(program, thread, tmp_path / "remote.git")
+
+    for store in (program.store, program.folder / "elsewhere"):
+        assert store.stat().st_mode & 0o077 == 0
+        for path in (store / "uwf").rglob("*"):
+            assert path.is_dir() or path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({"TMPDIR": "/nowhere/at/all"}, id="tmpdir-that-is-not-there"),
+        pytest.param({"LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}, id="latin-1"),
+        pytest.param({"LANG": "de_DE.ISO-8859-1", "LC_ALL": ""}, id="unknown-locale"),
+        pytest.param({"PYTHONIOENCODING": "ascii:strict"}, id="ascii"),
+        pytest.param({"TZ": "Mars/Olympus"}, id="unknown-time-zone"),
+        pytest.param({"TERM": "", "COLUMNS": "0", "LINES": "x"}, id="no-terminal"),
+        pytest.param({"PYTHONOPTIMIZE": "2"}, id="without-docstrings"),
+    ],
+)
+def test_an_odd_environment_is_no_hindrance(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    program = replace(make_program(tmp_path / "é 日本"), environment=environment)
+
+    thread = _work(program)
+    shown = program.run("thread", "read", thread)
+    _share(program, thread, tmp_path / "remote.git")
+
+    assert (shown.code, program.run("thread", "list", "--all").code) == (0, 0)
+
+
+def test_a_folder_whose_name_is_no_text_is_named_and_nothing_is_lost(
+    program: Program,
+) -> None:
+    folder = os.fsencode(program.folder) + b"/caf\xe9"
+    Path(os.fsdecode(folder)).mkdir()
+    there = program.spawn(
+        "thread", "start", str(program.folder / "work.yaml"), "-p", "x", "--json",
+        cwd=Path(os.fsdecode(folder)),
+    )  # fmt: skip
+
+    failed = wait(there)
+
+    assert (failed.code, failed.error["code"]) == (1, "invalid"), failed
+    assert program.json("thread", "list")["items"] == []
 
 
 def test_a_working_directory_that_vanished_is_no_hindrance(program: Program) -> None:
@@ -343,17 +513,78 @@ def test_a_store_of_another_user_is_refused(program: Program) -> None:
         assert "another user" in failed.error["message"]
 
 
-@pytest.mark.skipif(_IS_ROOT, reason="root writes to read-only folders")
-def test_a_read_only_store_is_read_and_not_written(program: Program) -> None:
+def _without_privileges(program: Program) -> Program:
+    """Give the program as a user for whom the modes of files count."""
+    if not _IS_ROOT:
+        return program
+    drop = shutil.which("setpriv")
+    if drop is None:
+        pytest.skip("nothing here takes root's privileges away")
+    words = (drop, "--inh-caps=-all", "--bounding-set=-all")
+    return replace(program, before=(*words, *program.before))
+
+
+@contextmanager
+def _modes(paths: Iterable[Path], mode: int) -> Iterator[None]:
+    before = [(path, path.stat().st_mode) for path in paths]
+    for path, _ in before:
+        path.chmod(mode)
+    try:
+        yield
+    finally:
+        for path, old in before:
+            path.chmod(old)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["thread", "start", "work.yaml", "-p", "x"], id="start"),
+        pytest.param(["thread", "exec", "@only"], id="exec"),
+        pytest.param(["thread", "exec", "@only", "--background"], id="background"),
+        pytest.param(["thread", "fork", "@only"], id="fork"),
+        pytest.param(["thread", "cancel", "@only"], id="cancel"),
+        pytest.param(["thread", "rm", "@only"], id="rm"),
+        pytest.param(["workflow", "add", "work.yaml"], id="workflow-add"),
+        pytest.param(["cas", "put-text", "x"], id="cas-put"),
+        pytest.param(["remote", "add", "origin", "/nowhere.git"], id="remote-add"),
+        pytest.param(["reindex"], id="reindex"),
+        pytest.param(["gc"], id="gc"),
+    ],
+)
+def test_a_read_only_store_is_read_and_not_written(
+    program: Program, words: list[str]
+) -> None:
     thread = program.start()
+    program = _without_privileges(program)
+    words = [thread if word == "@only" else word for word in words]
+    words += ["--agent", _script(program)] if "exec" in words else []
     folders = [program.store, *(p for p in program.store.rglob("*") if p.is_dir())]
-    for folder in folders:
-        folder.chmod(0o500)
 
-    shown = program.run("thread", "show", thread, "--json")
-    failed = program.run("thread", "cancel", thread, "--json")
+    with _modes(folders, 0o500):
+        shown = program.run("thread", "show", thread, "--json")
+        listed = program.run("thread", "list", "--json")
+        failed = program.run(*words, "--json")
+        looked = program.run("doctor", "--json")
 
-    for folder in folders:
-        folder.chmod(0o700)
     assert (shown.code, shown.json["status"]) == (0, "idle")
+    assert [item["status"] for item in listed.json["items"]] == ["idle"]
     assert (failed.code, failed.error["code"]) == (1, "store")
+    wrong = [e["check"] for e in looked.json["checks"] if e["level"] == "problem"]
+    assert (looked.code, wrong) == (1, ["disk"])
+    assert program.json("thread", "show", thread)["status"] == "idle"
+
+
+@pytest.mark.parametrize("name", ["refs/heads/thread", "config", "HEAD", "."])
+def test_a_store_that_cannot_be_read_is_never_taken_for_an_empty_one(
+    program: Program, name: str
+) -> None:
+    program.start()
+    program = _without_privileges(program)
+
+    with _modes([program.store / name], 0o000):
+        listed = program.run("thread", "list", "--json")
+
+    assert (listed.code, listed.error["code"]) == (1, "store")
+    assert "Permission denied" in listed.error["message"]
+    assert len(program.json("thread", "list")["items"]) == 1

@@ -15,14 +15,8 @@ from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
-from uwfgit.model.record import (
-    NodePlaces,
-    Tip,
-    add_place,
-    load_tip,
-    open_record,
-    read_node,
-)
+from uwfgit.model.places import NodePlaces, add_place, read_node
+from uwfgit.model.record import Tip, load_tip, open_record
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     Entry,

@@ -27,6 +27,7 @@ from uwfgit.store.canonical import (
     hash_node,
     node_hash,
     normalise,
+    parse_payload,
 )
 
 DATA: Final = Path(__file__).parent.parent / "data" / "hash-vectors.json"
@@ -233,6 +234,21 @@ def test_bytes_that_are_not_exactly_those_of_a_payload_are_corrupt(
 ) -> None:
     with pytest.raises(CorruptError):
         decode_json(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"x", id="no-json"),
+        pytest.param(b"{", id="unfinished"),
+        pytest.param(b'"\xff"\n', id="not-utf-8"),
+        pytest.param(b"[" * 100_000, id="nested-without-end"),
+    ],
+)
+def test_what_is_no_payload_at_all_is_corrupt_unchecked_too(data: bytes) -> None:
+    with pytest.raises(CorruptError):
+        parse_payload(OBJECT, data)
 
 
 @pytest.mark.parametrize(

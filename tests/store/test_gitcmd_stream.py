@@ -7,7 +7,7 @@ import os
 import pytest
 
 from uwfgit.errors import StoreError
-from uwfgit.store.gitcmd import stream_git
+from uwfgit.store.gitcmd import pass_to_git, stream_git
 from uwfgit.store.repository import Store
 
 
@@ -66,6 +66,91 @@ def test_progress_is_told_line_by_line(store: Store) -> None:
     )
 
     assert (done.code, lines) == (0, ["one", "two", "three"])
+
+
+def test_of_a_flood_the_last_lines_are_kept(store: Store) -> None:
+    script = (
+        "!yes $(head -c 1000 /dev/zero | tr '\\0' x) | head -n 20000 >&2; echo end >&2"
+    )
+
+    done = stream_git(
+        ["-c", f"alias.x={script}", "x"],
+        git_dir=store.path,
+        environment=os.environ,
+        on_line=lambda _: None,
+    )
+
+    assert done.complaint == "end"
+    assert len(done.stderr) < 200_000
+
+
+def test_a_line_without_an_end_comes_in_pieces(store: Store) -> None:
+    lines: list[str] = []
+    script = "!head -c 3000000 /dev/zero >&2"
+
+    stream_git(
+        ["-c", f"alias.x={script}", "x"],
+        git_dir=store.path,
+        environment=os.environ,
+        on_line=lines.append,
+    )
+
+    assert sum(map(len, lines)) == 3_000_000
+    assert max(map(len, lines)) <= 2 * 65_536
+
+
+def test_more_output_than_allowed_is_an_error(store: Store) -> None:
+    args = ["-c", "alias.x=!yes", "x"]
+
+    with pytest.raises(StoreError, match="more than 1,000 bytes"):
+        stream_git(
+            args,
+            git_dir=store.path,
+            environment=os.environ,
+            on_line=print,
+            most_bytes=1000,
+        )
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param("a\\nb", [(b"a", b"\n"), (b"b", b"")], id="no-end"),
+        pytest.param("a\\rb\\n", [(b"a", b"\r"), (b"b", b"\n")], id="return"),
+        pytest.param(
+            "a\\r\\n\\nb\\n", [(b"a", b"\r\n"), (b"", b"\n"), (b"b", b"\n")], id="pair"
+        ),
+    ],
+)
+def test_passing_on_tells_lines_and_how_they_ended(
+    store: Store, said: str, expected: list[tuple[bytes, bytes]]
+) -> None:
+    heard: list[tuple[bytes, bytes]] = []
+    printed: list[bytes] = []
+
+    code = pass_to_git(
+        ["-c", f"alias.x=!printf '{said}' >&2; echo out; exit 3 #", "x"],
+        git_dir=store.path,
+        environment=os.environ,
+        stdout=printed.append,
+        stderr=lambda line, end: heard.append((line, end)),
+    )
+
+    assert (code, heard, printed) == (3, expected, [b"out\n"])
+
+
+def test_a_pair_that_comes_apart_is_one_end(store: Store) -> None:
+    heard: list[tuple[bytes, bytes]] = []
+    script = "!printf 'a\\r' >&2; sleep 0.3; printf '\\nb\\n' >&2 #"
+
+    pass_to_git(
+        ["-c", f"alias.x={script}", "x"],
+        git_dir=store.path,
+        environment=os.environ,
+        stderr=lambda line, end: heard.append((line, end)),
+    )
+
+    assert heard == [(b"a", b"\r"), (b"b", b"\n")]
 
 
 def test_without_git_there_is_an_error(store: Store) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -231,3 +232,24 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, local: Local) -
 
     assert [process.returncode for process in processes] == [0, 0, 0, 0]
     assert len(local.puts_of("step")) == 80
+
+
+def test_a_thread_is_not_foreign_for_good_because_the_disk_was_full(
+    store: Store, local: Local, file: Path, tmp_path: Path
+) -> None:
+    assert local.record_commit(OID)
+    killed = tmp_path / "killed" / file.name
+    killed.parent.mkdir()
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{file}{suffix}", f"{killed}{suffix}")
+    in_the_way = Path(f"{killed}-shm")
+    in_the_way.symlink_to("nowhere/at-all")
+
+    with Local(killed) as cramped:
+        assert not cramped.is_made_here(OID)
+        in_the_way.unlink()
+        assert not cramped.set_own(THREAD, None)
+
+    with Local(killed) as later:
+        assert later.is_made_here(OID)
+        assert later.find_own(THREAD) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store, open_store
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+HOST = socket.gethostname()
 WEEKS = 15 * 24 * 3600
 
 
@@ -250,21 +252,22 @@ def test_a_failure_of_git_is_one_line(ledger: Ledger, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "pid", "stays"),
+    ("age", "pid", "host", "stays"),
     [
-        pytest.param(2 * 3600, 2**22 + 1, False, id="of-a-dead-process"),
-        pytest.param(60, 2**22 + 1, True, id="too-young-to-tell"),
-        pytest.param(2 * 3600, os.getpid(), True, id="of-a-living-process"),
+        pytest.param(2 * 3600, 2**22 + 1, HOST, False, id="of-a-dead-process"),
+        pytest.param(60, 2**22 + 1, HOST, True, id="too-young-to-tell"),
+        pytest.param(2 * 3600, os.getpid(), HOST, True, id="of-a-living-process"),
+        pytest.param(2 * 3600, 2**22 + 1, "other", True, id="of-another-machine"),
     ],
 )
 def test_a_pack_that_a_killed_process_kept_is_given_free(
-    ledger: Ledger, age: int, pid: int, *, stays: bool
+    ledger: Ledger, age: int, pid: int, host: str, *, stays: bool
 ) -> None:
     nodes = [make_text(f"text {number}") for number in range(100)]
     put_nodes(ledger, nodes)
     (pack,) = (ledger.store.path / "objects" / "pack").glob("*.pack")
     keep = pack.with_suffix(".keep")
-    keep.write_text(f"uwf pid {pid}\n")
+    keep.write_text(f"uwf pid {pid} on {host}\n")
     os.utime(keep, (time.time() - age, time.time() - age))
 
     collect(ledger.store)

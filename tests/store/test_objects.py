@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +12,7 @@ import pytest
 
 from tests.builders import git
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
-from uwfgit.errors import CorruptError
+from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import (
@@ -242,6 +245,51 @@ def test_a_commit_reads_as_it_was_written(store: Store) -> None:
     assert git(store, "log", "-1", "--format=%an <%ae> %ad|%cn", "--date=raw", oid) == (
         "dev <agent@localhost> 1799999999 +0000|Ada\n"
     )
+
+
+@contextmanager
+def _files_no_larger_than(size: int) -> Iterator[None]:
+    """Let every write beyond a size fail, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _commit_on(store: Store, tree: Oid) -> Oid:
+    return write_commit(
+        store,
+        tree=tree,
+        parents=(GENESIS_OID,),
+        author=AGENT,
+        committer=ADA,
+        message="so long that nothing of it fits\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda store, _: write_blob(store, os.urandom(500)), id="blob"),
+        pytest.param(
+            lambda store, tree: edit_tree(
+                store, tree, {os.urandom(99).hex(): _file(store, b"x")}
+            ),
+            id="tree",
+        ),
+        pytest.param(_commit_on, id="commit"),
+    ],
+)
+def test_what_the_disk_has_no_room_for_is_never_said_to_be_written(
+    store: Store, write: Callable[[Store, Oid], object]
+) -> None:
+    tree = edit_tree(store, None, {"a": _file(store, b"x")})
+    assert tree is not None
+
+    with _files_no_larger_than(20), pytest.raises(StoreError):
+        write(store, tree)
 
 
 def test_writing_a_commit_moves_no_ref(store: Store) -> None:

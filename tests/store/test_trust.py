@@ -333,3 +333,53 @@ def test_a_config_that_is_no_file_is_not_read(store: Path) -> None:
     os.mkfifo(store / "config")
 
     assert codes(store) == [trust.SHAPE]
+
+
+_SHA = "1" * 40
+_GOOD_PACKED = (
+    "# pack-refs with: peeled fully-peeled sorted \n"
+    f"{_SHA} refs/heads/main\n{_SHA} refs/tags/v1\n^{_SHA}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("HEAD", "", id="empty-head"),
+        pytest.param("HEAD", "main\n", id="head-of-no-form"),
+        pytest.param("HEAD", "ref: refs/heads/main\nmore\n", id="longer-head"),
+        pytest.param("packed-refs", "garbage\n", id="garbage"),
+        pytest.param("packed-refs", _GOOD_PACKED[:-20], id="cut-peeled"),
+        pytest.param("packed-refs", _GOOD_PACKED[:-60], id="cut-name"),
+        pytest.param("packed-refs", _GOOD_PACKED[:70], id="cut-oid"),
+        pytest.param("packed-refs", _GOOD_PACKED + "\0\0\n", id="zeros-at-the-end"),
+    ],
+)
+def test_a_file_of_refs_that_was_cut_is_named_with_its_mend(
+    store: Path, name: str, text: str
+) -> None:
+    (store / name).write_text(text)
+
+    (problem,) = check_store(store)
+
+    assert (problem.code, problem.file) == (trust.SHAPE, str(store / name))
+    assert problem.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("HEAD", "ref: refs/heads/trunk\n", id="another-branch"),
+        pytest.param("HEAD", f"{_SHA}\n", id="detached"),
+        pytest.param("packed-refs", "", id="nothing-packed"),
+        pytest.param("packed-refs", _GOOD_PACKED, id="with-a-peeled-tag"),
+        pytest.param("packed-refs", f"{_SHA} refs/heads/main\n", id="without-a-head"),
+    ],
+)
+def test_files_of_refs_as_git_writes_them_are_fine(
+    store: Path, name: str, text: str
+) -> None:
+    (store / name).write_text(text)
+    (store / name).chmod(0o600)
+
+    assert check_store(store) == ()

@@ -43,3 +43,9 @@ def test_sixty_four_starts_eight_at_a_time_all_succeed(tmp_path: Path) -> None:
     said = _run("starts.py", "64", "8", scratch=tmp_path)
 
     assert said.startswith("64 threads")
+
+
+def test_a_long_thread_works_in_every_way(tmp_path: Path) -> None:
+    said = _run("long.py", "--steps", "150", scratch=tmp_path)
+
+    assert said.endswith("150 steps: all of it works\n")

@@ -29,9 +29,14 @@ from uwfgit.engine.executor import exec_thread
 from uwfgit.engine.hold import hold_thread
 from uwfgit.engine.thread import cancel_thread, fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, NotFoundError, RemoteError
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import Node, make_text
-from uwfgit.model.registry import add_workflow, remove_workflow, workflow_history
+from uwfgit.model.registry import (
+    add_workflow,
+    remove_workflow,
+    rollback_workflow,
+    workflow_history,
+)
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.store.refs import find_ref, move_ref
@@ -291,6 +296,19 @@ def test_a_ref_that_no_thread_may_be_called_is_told_and_not_taken(
     }
 
 
+@pytest.mark.parametrize("name", ["thread", "workflow"])
+def test_a_branch_where_the_folder_of_threads_should_be_is_told_and_not_taken(
+    ada: Person, bob: Person, bare: Path, name: str
+) -> None:
+    thread = ada.begin(DONE)
+    smuggle(ada, bare, Oid(str(ada.tip(thread))), f"refs/heads/{name}")
+
+    report = bob.pull()
+
+    assert results(report.outcomes) == {f"refs/heads/{name}": "refused"}
+    assert set(refs_of(bob.store)) == {"refs/heads/main"}
+
+
 def test_a_rewound_thread_is_refused(ada: Person, bob: Person, bare: Path) -> None:
     thread = ada.begin(DONE, GOOD)
     ada.push(thread)
@@ -413,12 +431,19 @@ def test_versions_registered_on_both_sides_are_told_and_nothing_is_lost(
 
     assert results(report.outcomes) == {workflow_ref("work"): "diverged"}
     assert results(bob.push().outcomes) == {workflow_ref("work"): "diverged"}
+    mine, _ = registered(bob)
+    assert report.outcomes[0].message == (
+        "both registered versions; to go on from theirs: "
+        "uwf workflow rm work && uwf pull --workflows, "
+        f"then yours again: uwf workflow rollback work {mine}"
+    )
     remove_workflow(bob.ledger, "work")
     assert results(bob.pull(workflows=True).outcomes) == {workflow_ref("work"): "new"}
-    add(bob, "three")
+    rollback_workflow(bob.ledger, "work", Hash(mine))
     assert results(bob.push().outcomes) == {workflow_ref("work"): "updated"}
     ada.pull(workflows=True)
     assert registered(ada) == registered(bob)
+    assert registered(ada)[0] == mine
     assert len(registered(ada)) == 3
 
 

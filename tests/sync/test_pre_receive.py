@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.builders import git, make_workflow, workflow_data
-from tests.sync.changes import OUTPUT, edit
-from tests.sync.forge import forge
-from tests.sync.people import BAD, DONE, Person, make_person, refs_of
-from tests.sync.tour import set_tip
+from tests.sync.changes import OTHER, OUTPUT, edit
+from tests.sync.forge import commit, draft_of, forge
+from tests.sync.forged_histories import HISTORIES, HONEST
+from tests.sync.people import (
+    BAD,
+    DONE,
+    WIRE,
+    Person,
+    let_pass,
+    make_person,
+    objects_of,
+    refs_of,
+)
+from tests.sync.tour import make_tour, set_tip, tip_of
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.registry import add_workflow
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.hooks import HOOKS, PRE_RECEIVE, install_hook
 from uwfgit.store.repository import init_store, open_store, trust_store
+from uwfgit.sync.jobs import add_jobs, set_up
+from uwfgit.sync.remotes import get_remote
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,11 +44,16 @@ def server(bare: Path) -> Path:
     return bare
 
 
+def with_program(**variables: str) -> dict[str, str]:
+    """Give an environment in which git's hooks find this program."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, **variables}
+
+
 def push(
-    person: Person, server: Path, *specs: str, **environment: str
+    person: Person, server: Path, *specs: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Push with plain git; the hook finds this program first on its PATH."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
         [
             "git",
@@ -44,7 +64,7 @@ def push(
             str(server),
             *specs,
         ],
-        env={**os.environ, "PATH": path, **environment},
+        env=with_program(**variables),
         capture_output=True,
         text=True,
         check=False,
@@ -144,6 +164,8 @@ def test_a_bad_thread_is_refused_with_its_problem_and_leaves_nothing(
     [
         pytest.param("refs/heads/code", id="a branch"),
         pytest.param("refs/heads/thread/x", id="a thread's name that is none"),
+        pytest.param(f"refs/heads/thread/{OTHER.lower()}", id="lower case"),
+        pytest.param(f"refs/heads/thread/{OTHER}/x", id="below a thread"),
         pytest.param("refs/heads/thread", id="thread"),
         pytest.param("refs/uwf/keep", id="keep"),
         pytest.param(f"refs/replace/{GENESIS_OID}", id="replace"),
@@ -209,13 +231,53 @@ def test_without_the_program_nothing_is_taken(ada: Person, server: Path) -> None
     assert (done.returncode, refs_of(server)) == (1, {})
 
 
-def test_a_server_with_grafts_takes_nothing(ada: Person, server: Path) -> None:
-    (server / "info").mkdir(exist_ok=True)
-    (server / "info" / "grafts").write_text("")
+@pytest.mark.parametrize(
+    ("file", "text", "word"),
+    [
+        pytest.param("info/grafts", "", "grafts", id="grafts"),
+        pytest.param("shallow", f"{GENESIS_OID}\n", "shallow", id="shallow"),
+        pytest.param(
+            "objects/info/alternates", "/nowhere\n", "another repo", id="alternates"
+        ),
+        pytest.param(
+            f"refs/replace/{GENESIS_OID}", f"{GENESIS_OID}\n", "replace", id="replace"
+        ),
+    ],
+)
+def test_a_server_that_shows_another_history_takes_nothing(
+    ada: Person, server: Path, file: str, text: str, word: str
+) -> None:
+    thread = ada.begin(DONE)
+    assert push(ada, server, "main").returncode == 0
+    (server / file).parent.mkdir(parents=True, exist_ok=True)
+    (server / file).write_text(text)
 
-    done = push(ada, server, spec(ada.begin(DONE)))
+    done = push(ada, server, spec(thread))
 
-    assert (done.returncode, "grafts" in done.stderr) == (1, True)
+    assert (done.returncode, word in done.stderr) == (1, True), done.stderr
+    assert spec(thread).partition(":")[2] not in refs_of(server)
+
+
+def test_a_shallow_clone_cannot_push_a_thread_s_end(
+    ada: Person, server: Path, tmp_path: Path
+) -> None:
+    git(server, "config", "receive.shallowUpdate", "true")
+    thread = ada.begin(DONE, BAD)
+    shallow = tmp_path / "shallow.git"
+    source = f"file://{ada.store.path}"
+    names = ("--branch", f"thread/{thread}", source, str(shallow))
+    git(ada.store, "clone", "--quiet", "--bare", "--depth=1", *names)
+
+    done = subprocess.run(
+        ["git", f"--git-dir={shallow}", "push", str(server), spec(thread)],
+        env=with_program(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, refs_of(server)) == (1, {})
+    assert not (server / "shallow").exists()
 
 
 def test_a_store_may_have_the_hook_and_no_other(tmp_path: Path) -> None:
@@ -228,3 +290,110 @@ def test_a_store_may_have_the_hook_and_no_other(tmp_path: Path) -> None:
     (path / "hooks" / "pre-receive").write_bytes(HOOKS["pre-receive"] + b"rm -rf /\n")
     with pytest.raises(Exception, match="hook that uwf did not write"):
         trust_store(path, home=home)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        pytest.param(".gitlab-ci.yml", "x: 1\n", "job", id="another job"),
+        pytest.param("notes.md", "x\n", "job", id="another file"),
+        pytest.param(".gitlab-ci.yml", None, "Psst", id="another message"),
+        pytest.param(None, None, "job", id="nothing"),
+    ],
+)
+def test_what_a_part_is_compared_with_holds_the_base_s_job_and_nothing_else(
+    ada: Person, server: Path, path: str | None, text: str | None, message: str
+) -> None:
+    remote = get_remote(ada.store, "origin")
+    thread = ada.begin(DONE, BAD)
+    (server / "hooks" / "pre-receive").unlink()
+    _, main = set_up(ada.ledger, remote, "gitlab", wire=WIRE, scan=let_pass)
+    install_hook(server, "pre-receive")
+    ref = f"refs/heads/uwf/{thread}-base"
+    cut = tip_of(ada.ledger, thread)
+    made = add_jobs(ada.ledger, remote, cut, main, wire=WIRE)
+
+    draft = draft_of(ada.store, made)
+    if path is None:
+        del draft.files[".gitlab-ci.yml"]
+    elif text is not None:
+        draft.put(path, text.encode())
+    if message != "job":
+        draft.message = f"{message}\n".encode()
+    bad = push(ada, server, f"{commit(draft)}:{ref}")
+    good = push(ada, server, f"{made}:{ref}")
+
+    assert (bad.returncode, good.returncode) == (1, 0), bad.stderr + good.stderr
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Why refs were refused, by git's own word and by the hook's."""
+
+    by_git: Mapping[str, str]
+    by_hook: Mapping[str, str]
+
+
+def send(person: Person, server: Path, tips: Mapping[str, Oid]) -> Answer:
+    """Send refs as no honest git would: every object there is, whole or not."""
+    pack = ("pack-objects", "--stdout", "--window=0", "-q")
+    packed = subprocess.run(
+        ["git", f"--git-dir={person.store.path}", *pack],
+        input="\n".join(objects_of(person.store)).encode(),
+        capture_output=True,
+        check=True,
+    )
+    lines = [f"{'0' * 40} {oid} {ref}" for ref, oid in tips.items()]
+    lines[0] += "\0report-status"
+    asked = b"".join(f"{len(line) + 4:04x}{line}".encode() for line in lines)
+    done = subprocess.run(
+        ["git", "receive-pack", "--stateless-rpc", str(server)],
+        input=asked + b"0000" + packed.stdout,
+        env=with_program(),
+        capture_output=True,
+        check=False,
+    )
+    said = re.findall(r"ng (\S+) ([^\n]+)\n", done.stdout.decode())
+    told = re.findall(r"refused (\S+): ([^\n]+)\n", done.stderr.decode())
+    return Answer(by_git=dict(said), by_hook=dict(told))
+
+
+def names_of(thread: ThreadId) -> tuple[str, ...]:
+    """Give all names under which a server may have a thread's commits."""
+    return (
+        f"refs/heads/thread/{thread}",
+        f"refs/uwf/thread/{thread}",
+        f"refs/heads/uwf/{thread}",
+        f"refs/heads/uwf/{thread}-base",
+    )
+
+
+@pytest.mark.slow
+def test_every_forged_history_is_refused_and_leaves_nothing(
+    ada: Person, server: Path
+) -> None:
+    before = set(server.rglob("*"))
+    forged: dict[str, Oid] = {}
+    made: dict[str, str] = {}
+    for start in range(0, len(HISTORIES), 4):
+        thread = make_tour(ada.ledger, ada.folder)
+        group = HISTORIES[start : start + 4]
+        for ref, (name, make, _) in zip(names_of(thread), group, strict=False):
+            forged[ref], made[ref] = make(ada.store, tip_of(ada.ledger, thread)), name
+    honest = {
+        names_of(thread)[0]: make(ada.store, tip_of(ada.ledger, thread))
+        for _, make in HONEST
+        if (thread := make_tour(ada.ledger, ada.folder))
+    }
+
+    answer = send(ada, server, forged)
+
+    assert answer.by_git.keys() == made.keys()
+    # Of what it found to be incomplete, a git need not even ask the hook.
+    by_git = {ref for ref, why in answer.by_git.items() if "missing" in why}
+    assert answer.by_hook.keys() | by_git == made.keys()
+    assert refs_of(server) == {}
+    assert set(server.rglob("*")) == before
+    done = push(ada, server, *(f"{oid}:{ref}" for ref, oid in honest.items()))
+    assert done.returncode == 0, done.stderr
+    assert refs_of(server) == honest

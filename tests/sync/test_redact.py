@@ -278,6 +278,32 @@ def test_other_threads_that_hold_it_are_named_then_redacted_along(
     assert_gone(ledger.store, GITHUB)
 
 
+def test_a_family_that_holds_it_everywhere_is_redacted_as_one(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """Inherited, poked and replaced steps, attempts, and forks of each."""
+    root = begin(ledger, tmp_path).thread
+    go(ledger, root, reply(plan="x"), reply("bad", reason=f"see {GITHUB}"))
+    inherits = fork_thread(ledger, root).thread
+    poke_thread(
+        acting(ledger, saying(reply("bad", reason="y"))), inherits, note="better"
+    )
+    go(ledger, root, failure(f"broke at {GITHUB}", text=f"try {GITHUB}"))
+    of_attempt = fork_thread(ledger, root).thread
+    resume_thread(acting(ledger, saying(reply(plan="z"))), root, note=f"as {GITHUB}")
+    deeper = fork_thread(ledger, of_attempt).thread
+    go(ledger, deeper, reply(plan="w"))
+
+    done = redact(ledger, root, forks=True)
+
+    copies = dict(done.threads)
+    assert copies.keys() == {root, inherits, of_attempt, deeper}
+    for old, copy in copies.items():
+        check_thread(ledger.store, copy)
+        assert find_ref(ledger.store, thread_ref(old)) is None
+    assert_gone(ledger.store, GITHUB)
+
+
 def test_a_cancelled_thread_keeps_its_reason_but_for_the_secret(
     ledger: Ledger, tmp_path: Path
 ) -> None:

@@ -98,6 +98,8 @@ def test_a_secret_is_told_by_its_rule(rule: str, text: str) -> None:
         pytest.param("postgres://postgres:postgres@localhost/x", id="user as password"),
         pytest.param("-----BEGIN PRIVATE KEY----- starts one " * 3, id="prose 2"),
         pytest.param("uwf start --token-limit 5 -p 'secret: none'", id="a call 2"),
+        pytest.param("credentials = standard_b64encode(user)", id="a call 3"),
+        pytest.param("user text -----END PRIVATE KEY-----", id="prose 3"),
         pytest.param("sk-learn, task-abcdefghijklmnopqrstuvwxyz1", id="words with sk-"),
     ],
 )  # fmt: skip
@@ -164,6 +166,110 @@ def test_ten_thousand_names_and_images_raise_no_alarm(make: Callable[[], str]) -
 )
 def test_a_private_key_has_one_id_however_it_is_written(text: str) -> None:
     assert only(text).id == only(PEM).id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(PEM[200:], id="its end"),
+        pytest.param(f"it broke: …{PEM[-300:]}", id="in a message"),
+        pytest.param(json.dumps({"error": f"…{PEM[-300:]}"}), id="in JSON"),
+        pytest.param(textwrap.indent(PEM[200:], "> "), id="quoted"),
+        pytest.param(b64encode(PEM[200:].encode()).decode()[6:], id="base64"),
+        pytest.param(PEM[:-300], id="its beginning"),
+    ],
+)
+def test_a_part_of_a_private_key_is_found(text: str) -> None:
+    found = only(text)
+
+    assert found.rule == "private-key"
+    assert "it broke" not in found.secret
+
+
+PUBLIC = {
+    "certificate": "CERTIFICATE",
+    "public key": "PUBLIC KEY",
+    "ssh signature": "SSH SIGNATURE",
+    "PGP signature": "PGP SIGNATURE",
+}
+
+
+def _block(kind: str) -> str:
+    lines = "\n".join(textwrap.wrap(b64encode(DICE.randbytes(600)).decode(), 64))
+    return f"-----BEGIN {kind}-----\n{lines}\n-----END {kind}-----\n"
+
+
+def _code(size: int) -> str:
+    return b64encode(DICE.randbytes(size)).decode()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            pytest.param(lambda kind=kind: _block(kind), id=name)
+            for name, kind in PUBLIC.items()
+        ),
+        pytest.param(
+            lambda: f'"integrity": "sha512-{_code(64)}", "license": "MIT"',
+            id="npm lock",
+        ),
+        pytest.param(lambda: f"github.com/a/token v1.2.3 h1:{_code(32)}", id="go.sum"),
+        pytest.param(
+            lambda: f"six==1 \\\n    --hash=sha256:{DICE.randbytes(32).hex()}", id="pip"
+        ),
+        pytest.param(
+            lambda: f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{_code(32)[:43]} me@host",
+            id="ssh public key",
+        ),
+        pytest.param(
+            lambda: f"ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB{_code(390)} me@host",
+            id="ssh public key of RSA",
+        ),
+        pytest.param(
+            lambda: f"|1|{_code(20)}|{_code(20)} ssh-ed25519 AAAAC3Nza{_code(40)}",
+            id="known_hosts",
+        ),
+        pytest.param(
+            lambda: f"src:url(data:font/woff2;base64,{_code(900)}) format('woff2')",
+            id="font",
+        ),
+        pytest.param(
+            lambda: (
+                f"index {DICE.randbytes(4).hex()[:7]}..{DICE.randbytes(4).hex()[:7]} "
+                "100644\n--- a/token.py\n+++ b/token.py\n-token = load_token(path)\n"
+                "+token = os.environ['TOKEN']\n+password = ask_password(user)\n"
+            ),
+            id="diff",
+        ),
+        pytest.param(
+            lambda: (
+                "!function(e,t){var n=t.token||e.getToken(),r={secret:n.secret,"
+                f'key:"{DICE.randbytes(4).hex()}",password:n.password}}}}(window,document);'
+            ),
+            id="minified code",
+        ),
+        pytest.param(
+            lambda: json.dumps(
+                {
+                    "id": f"toolu_{_code(18)}",
+                    "session_id": str(uuid.UUID(bytes=DICE.randbytes(16))),
+                    "signature": f"EuYBCkQY{_code(300)}",
+                    "next_token": DICE.randbytes(4).hex(),
+                }
+            ),
+            id="agent's own ids",
+        ),
+        pytest.param(
+            lambda: "header.payload.signature eyJhbGciOi… xxxxx.yyyyy.zzzzz",
+            id="no JWT",
+        ),
+    ],
+)
+def test_what_is_public_raises_no_alarm(make: Callable[[], str]) -> None:
+    alarms = [(text, found) for _ in range(200) if (found := scan_text(text := make()))]
+
+    assert alarms == []
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])

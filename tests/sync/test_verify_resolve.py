@@ -60,6 +60,21 @@ def test_a_resolve_verifies_and_the_thread_goes_on(
     assert (report.resolves, report.status, report.steps) == (1, "end", 2)
 
 
+def test_a_resolve_of_two_resolves_that_took_in_the_same_end_verifies(
+    ledger: Ledger, diverged: Diverged, tmp_path: Path
+) -> None:
+    set_tip(ledger.store, diverged.thread, diverged.base)
+    run(ledger, diverged.thread, agent_of(tmp_path, worker=[reply(plan="Third")]))
+    third = tip_of(ledger, diverged.thread)
+    sides = [
+        resolve(ledger.store, kept, diverged.theirs) for kept in (third, diverged.mine)
+    ]
+
+    tip = resolve(ledger.store, *sides)
+
+    assert diverged.verify(tip).problems == ()
+
+
 def swap(draft: Draft) -> None:
     draft.parents.reverse()
 

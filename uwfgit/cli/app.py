@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -18,7 +19,7 @@ from uwfgit import errors
 from uwfgit.cli.commands import Group, Root, make_root, value_options
 from uwfgit.cli.context import CommandContext
 from uwfgit.cli.options import GlobalOptions
-from uwfgit.cli.output import format_json, talk, write
+from uwfgit.cli.output import format_json, format_yaml, talk, write
 from uwfgit.cli.screen import shown, shown_lines
 from uwfgit.errors import UsageError, UwfError
 
@@ -68,6 +69,21 @@ EXIT_TERMINATED: Final = 143
 _USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
 
+_SYSTEMS_OWN: Final = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ESTALE,
+    }
+)
+"""What any file may meet, whoever opened it: the machine's trouble, no bug."""
+
 _signals: list[int] = []
 """Signals that came, in case their exception is turned into a result below."""
 
@@ -83,7 +99,17 @@ def run() -> None:
         # become text that no node can hold.
         words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
         os.execv(sys.executable, words)  # noqa: S606 - this very program
-    sys.exit(main())
+    code = main()
+    # What is over stays so: no late Ctrl-C, no terminal that went away and
+    # cannot be flushed to, gives Python a reason for an exit code of its own.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            _silence(stream)
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,8 +137,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
         code = _close_pipe()
-    # An interrupted agent is recorded, and the run ends as a result.
-    return EXIT_TERMINATED if code == EXIT_INTERRUPTED and _signals else code
+    # An interrupted agent is recorded, and the run ends as a result; or as an
+    # error, when it cannot be told to a terminal that was closed.
+    return EXIT_TERMINATED if code and _signals else code
 
 
 def run_command(words: list[str], context: CommandContext) -> int:
@@ -145,8 +172,10 @@ def _as_error(exc: Exception) -> UwfError | None:
     if isinstance(exc, OSError) and exc.strerror and exc.filename is None:
         # No file of ours: a stream of the user's, such as a full disk. What is
         # left of it would fail again at exit, with an exit code of Python's.
-        _silence_stdout()
+        _silence(sys.stdout)
         return errors.StoreError(f"the system refused: {exc.strerror}")
+    if isinstance(exc, OSError) and exc.errno in _SYSTEMS_OWN:
+        return errors.StoreError(f"the system refused '{exc.filename}': {exc.strerror}")
     return None
 
 
@@ -242,12 +271,12 @@ def _print_error(
     hint = hint and context.mask_message(hint)
     error = {"error": {"code": code, "message": message, "hint": hint}}
     context.ready.tell_failure(error["error"])
+    if context.is_told:
+        return
     if context.options.format == "json":
         talk(format_json(error))
     elif context.options.format == "yaml":
-        from uwfgit.model.yamldump import dump_yaml
-
-        talk(dump_yaml(error).rstrip())
+        talk(format_yaml(error).rstrip())
     else:
         talk(f"error: {shown(message)}")
         if hint:
@@ -310,13 +339,13 @@ def _prepare_streams() -> None:
 
 def _close_pipe() -> int:
     # The reader went away; nothing may be flushed into the pipe at exit.
-    _silence_stdout()
+    _silence(sys.stdout)
     return EXIT_PIPE
 
 
-def _silence_stdout() -> None:
+def _silence(stream: TextIO) -> None:
     with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager

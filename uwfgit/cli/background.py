@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from uwfgit import errors
 from uwfgit.cli.context import CommandContext
 from uwfgit.cli.ready import VARIABLE
+from uwfgit.cli.trusting import make_admit
 from uwfgit.engine.control import join_thread
+from uwfgit.engine.executor import admit_thread
 from uwfgit.engine.report import RunReport, make_run_report
 from uwfgit.errors import StoreError, UwfError
 from uwfgit.ids import ThreadId
@@ -34,6 +36,26 @@ class Worker:
 
     pid: int
     log: Path
+
+
+def admit_here(
+    context: CommandContext,
+    ledger: Ledger,
+    thread: ThreadId,
+    verb: Literal["exec", "resume", "poke"],
+    *,
+    agent: str | None,
+    cwd: Path | None,
+    trust: bool,
+) -> None:
+    """Ask the user about a foreign thread here: a worker has no terminal.
+
+    Raises:
+        UwfError: It may not run.
+    """
+    engine = context.make_engine(ledger)
+    admit = make_admit(context, ledger, engine.choose, trust=trust)
+    admit_thread(replace(engine, admit=admit), thread, verb, agent=agent, cwd=cwd)
 
 
 def run_in_background(

@@ -21,7 +21,6 @@ from uwfgit.cli.nodes import (
     walk_nodes,
 )
 from uwfgit.cli.output import Column, format_json, format_table
-from uwfgit.cli.screen import shown_lines
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger import Ledger, find_node
@@ -49,20 +48,17 @@ ThreadOption = Annotated[
 def get(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> None:
     """Print a node.
 
-    Text nodes are printed as they are, all others as JSON.
+    Text nodes are printed as they are, all others as JSON. On a terminal, escapes
+    in them are shown, not obeyed.
     """
     context = get_context(ctx)
     ledger = context.open_ledger()
     found = load_named_node(ledger, node, thread=thread)
-    context.output.emit(
-        {"type": found.type, "payload": found.payload}, lambda: _payload_text(found)
-    )
-
-
-def _payload_text(node: Node) -> str:
-    if node.type == TEXT_TYPE:
-        return shown_lines(node.payload)
-    return format_json(node.payload)
+    payload = {"type": found.type, "payload": found.payload}
+    if found.type == TEXT_TYPE:
+        context.output.emit_data(payload, found.payload)
+    else:
+        context.output.emit(payload, lambda: format_json(found.payload))
 
 
 @add_command(app, "has")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.output import Output, format_duration, talk
+from uwfgit.cli.output import Output, format_duration
 from uwfgit.cli.runs import ThreadArgument
-from uwfgit.cli.screen import shown, shown_lines
+from uwfgit.cli.screen import shown
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,23 +65,17 @@ def log_command(
 
 
 def _run_log(context: CommandContext, tip: Tip, words: list[str]) -> int:
+    from uwfgit.cli.passing import run_shown
     from uwfgit.store.genesis import GENESIS_OID
-    from uwfgit.store.gitcmd import pass_to_git, run_git
     from uwfgit.store.layout import thread_ref
 
-    store = context.store_choice.path
-    environment = context.environment
-    command = ["log", thread_ref(tip.thread), f"^{GENESIS_OID}", *words]
-    if context.output.width is None:
-        return pass_to_git(command, git_dir=store, environment=environment)
-    # On a terminal: git prints names and messages as they are stored.
-    command.insert(1, "--decorate=short")
-    done = run_git(command, git_dir=store, environment=environment)
-    if done.stderr:
-        talk(shown_lines(done.stderr.decode(errors="replace")).rstrip("\n"))
-    if done.stdout:
-        context.output.emit_document(shown_lines(done.stdout.decode(errors="replace")))
-    return done.code
+    decorate = [] if context.output.width is None else ["--decorate=short"]
+    return run_shown(
+        context.output,
+        ["log", *decorate, thread_ref(tip.thread), f"^{GENESIS_OID}", *words],
+        context.store_choice.path,
+        environment=context.environment,
+    )
 
 
 def _event_payload(event: Event) -> dict[str, Any]:

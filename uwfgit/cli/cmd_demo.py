@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -153,9 +153,10 @@ class _Stage:
 
 
 def _play(stage: _Stage) -> tuple[str, str]:
-    shutil.copytree(find_examples(), stage.root / "examples")
-    stage.work_tree.mkdir()
+    _lay_out(stage)
     stage.git("init", "--quiet")
+    # It is a play: nobody is asked for a passphrase, or has to have a key.
+    replace(stage, talks=False).git("config", "uwf.sign", "never")
     stage.uwf("workflow", "add", f"../examples/{_WORKFLOW}.yaml")
     thread = _first_thread(stage.uwf("thread", "start", _WORKFLOW, "-p", _TASK))
     stage.uwf("thread", "exec", thread, "--all", "--agent", _REPLIES)
@@ -167,6 +168,16 @@ def _play(stage: _Stage) -> tuple[str, str]:
     store = stage.work_tree / ".git" / "uwf"
     stage.git("log", "--graph", "--oneline", "--decorate", *branches, store=store)
     return thread, fork
+
+
+def _lay_out(stage: _Stage) -> None:
+    try:
+        shutil.copytree(find_examples(), stage.root / "examples")
+        stage.work_tree.mkdir()
+    except OSError as exc:
+        # shutil collects the reasons of all files in one error without an errno.
+        reason = exc.strerror or str(exc.args[0][0][-1])
+        raise StoreError(f"cannot write to '{stage.root}': {reason}") from exc
 
 
 def _first_thread(text: str) -> str:

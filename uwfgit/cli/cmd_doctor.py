@@ -14,7 +14,9 @@ from uwfgit.errors import ConflictError, UwfError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from uwfgit.cli.progress import Progress
     from uwfgit.cli.setup_checks import FoundAgent, FoundKey
+    from uwfgit.model.ledger import Ledger
     from uwfgit.store.health import Finding
 
 app = make_single()
@@ -30,17 +32,20 @@ def doctor(
     """Look for what is wrong with the store and the set-up.
 
     Looks at git, the store's settings, refs, lookup, objects and locks, at the
-    configured agents and keys (which are never shown), and at threads that
-    exist only here. Exits 1 when there are problems.
+    configured agents and keys (which are never shown), at threads that exist
+    only here, and tries to sign if you want that. Exits 1 when there are problems.
     """
     from uwfgit.cli import setup_checks
+    from uwfgit.cli.progress import Progress
 
     context = get_context(ctx)
-    findings = list(_look(context))
+    with Progress(context) as progress:
+        findings = list(_look(context, progress))
     mended: list[Finding] = []
     if fix:
         tried = [finding for finding in findings if _mend(context, finding)]
-        findings = list(_look(context))
+        with Progress(context) as progress:
+            findings = list(_look(context, progress))
         left = {finding.message for finding in findings}
         mended = [finding for finding in tried if finding.message not in left]
     agents = setup_checks.find_agents(context)
@@ -64,10 +69,11 @@ def doctor(
     raise typer.Exit(0 if ok else 1)
 
 
-def _look(context: CommandContext) -> Iterator[Finding]:
-    from uwfgit.cli.setup_checks import check_git
-    from uwfgit.store import health
+def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
+    from uwfgit.cli.setup_checks import check_git, check_signing
+    from uwfgit.store import health, integrity
 
+    progress.tell("looking")
     yield from check_git(context.environment)
     if not context.store_choice.path.exists():
         yield health.Finding(
@@ -86,12 +92,40 @@ def _look(context: CommandContext) -> Iterator[Finding]:
         return
     store = ledger.store
     yield health.Finding(check="store", level="ok", message=str(store.path))
+    yield from health.check_disk(store)
     yield from health.check_store_settings(store)
     yield from health.check_refs(store)
-    yield from health.check_lookup(store, ledger.lookup)
+    lookup = list(health.check_lookup(store, ledger.lookup))
+    yield from lookup
+    if all(finding.level != "problem" for finding in lookup):
+        # Asking it would mend it, and this only looks.
+        yield from _check_threads(ledger)
+    yield from health.check_local(store)
+    yield from integrity.check_broken_refs(store)
     yield from health.check_objects(store)
+    yield from integrity.check_packs(store)
+    yield from integrity.check_integrity(
+        store, environment=context.environment, on_phase=progress.tell
+    )
     yield from health.check_locks(store)
     yield from health.check_unshared(store)
+    yield from check_signing(context, ledger)
+
+
+def _check_threads(ledger: Ledger) -> Iterator[Finding]:
+    from uwfgit.model.ledger import list_threads
+    from uwfgit.store.health import Finding
+
+    for row in list_threads(ledger):
+        if row.problem is not None:
+            thread = row.thread
+            yield Finding(
+                check="threads",
+                level="problem",
+                message=f"thread {thread} cannot be read: {row.problem}",
+                hint=f"uwf verify {thread} says more; to be rid of it: "
+                f"uwf thread rm {thread}",
+            )
 
 
 def _mend(context: CommandContext, finding: Finding) -> bool:

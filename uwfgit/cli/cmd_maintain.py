@@ -8,9 +8,9 @@ import typer
 
 from uwfgit.cli.commands import Command, add_command, make_single
 from uwfgit.cli.context import get_context
-from uwfgit.cli.output import format_fields
+from uwfgit.cli.output import ask, can_ask, format_fields, is_yes
 from uwfgit.cli.values import Click
-from uwfgit.errors import UsageError
+from uwfgit.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.store.maintain import GcReport, Prune
@@ -57,10 +57,7 @@ def gc(
     context = get_context(ctx)
     mode = _read_prune(prune)
     if mode == "now" and not yes:
-        raise UsageError(
-            "--prune=now deletes removed threads and all else that nothing names",
-            hint="say so with --yes; or keep the two weeks of --prune",
-        )
+        _require_yes()
     store = context.open_store(write=True, create=False)
     with Progress(context) as progress:
         report = collect_garbage(
@@ -72,6 +69,14 @@ def gc(
     context.output.emit(
         _gc_payload(report), lambda: format_fields(context.output, _gc_fields(report))
     )
+
+
+def _require_yes() -> None:
+    what = "--prune=now deletes removed threads and all else that nothing names"
+    if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
+        raise UsageError(
+            what, hint="say so with --yes; or keep the two weeks of --prune"
+        )
 
 
 def _read_prune(value: str | None) -> Prune:
@@ -125,6 +130,11 @@ def reindex(ctx: typer.Context) -> None:
     with Progress(context) as progress:
         progress.tell("reading git")
         report = ledger.lookup.rebuild()
+    if ledger.lookup.is_in_memory:
+        raise StoreError(
+            f"cannot write the lookup in '{ledger.store.state_dir}'",
+            hint="commands work without it, only slower; uwf doctor says more",
+        )
     counts = {
         "refs": report.refs,
         "threads": report.threads,

@@ -6,7 +6,7 @@ import os
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TextIO
 
 import typer
 
@@ -79,11 +79,21 @@ def _relative(context: CommandContext, path: Path) -> Path:
     return Path(os.path.relpath(path, context.cwd.resolve()))
 
 
+def _write_whole(file: TextIO, text: str) -> None:
+    """Write it all, or leave no file that the next try would find there already."""
+    try:
+        file.write(text)
+        file.flush()
+    except OSError:
+        Path(file.name).unlink()
+        raise
+
+
 def _create(path: Path, shown_path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+            _write_whole(file, text)
     except FileExistsError as exc:
         raise InvalidError(
             f"'{shown_path}' is there already", hint="choose another name"

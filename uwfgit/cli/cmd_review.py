@@ -183,8 +183,8 @@ def setup(
 
     For forges whose servers take no hooks.
     """
-    from uwfgit.sync.forges import CIS, JOBS
-    from uwfgit.sync.review import set_up
+    from uwfgit.sync.forges import CIS, make_job
+    from uwfgit.sync.jobs import set_up
 
     context = get_context(ctx)
     if ci not in CIS:
@@ -192,15 +192,34 @@ def setup(
     kind: Ci = ci
     ledger = context.open_ledger(write=True, create=False)
     there = _remote(context, ledger, remote)
+    is_shared = there.kind == "shared"
     with open_wire(context) as wire:
-        base, oid = set_up(ledger, there, kind, wire=wire)
-    path = JOBS[kind][0]
+        scan = make_scan(context, ledger.store, there.name)
+        base, oid = set_up(ledger, there, kind, wire=wire, scan=scan)
+    path = make_job(kind, beside_code=is_shared).path
     context.output.emit(
         {"remote": there.name, "base": base, "oid": oid, "file": path},
         lambda: f"{path} is in branch {base} of {shown(there.name)}",
     )
-    if kind == "gitlab":
+    if context.output.is_text:
+        _tell_needs(context, there, kind, base)
+
+
+def _tell_needs(context: CommandContext, remote: Remote, ci: Ci, base: str) -> None:
+    """Say what a forge has to be told before it runs the job."""
+    from uwfgit.sync.forges import find_page
+
+    if ci == "gitlab" and remote.kind == "shared":
         context.output.say("turn on merged results pipelines: the job is in the base")
+    elif ci == "gitlab":
+        page = find_page(remote.url)
+        project = shown(page.path) if page else "GROUP/PROJECT"
+        context.output.say(
+            "in the project's settings, set the CI/CD configuration file to: "
+            f".gitlab-ci.yml@{project}:{base}"
+        )
+    elif ci == "github" and remote.kind == "dedicated":
+        context.output.say(f"{base} has to be the repository's default branch")
 
 
 def _remote(context: CommandContext, ledger: Ledger, name: str | None) -> Remote:

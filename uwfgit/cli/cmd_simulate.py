@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwfgit.cli.context import CommandContext, get_context, now_ms
-from uwfgit.cli.output import Output, talk, write
+from uwfgit.cli.output import Output, ask, talk, write
 from uwfgit.cli.screen import shown, shown_lines
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.errors import UsageError
@@ -169,7 +169,7 @@ def _follow_script(
     done = _simulate(context, workflow, task, answer)
     for role, count in _unused_replies(script, done).items():
         left = "1 reply" if count == 1 else f"{count} replies"
-        context.output.say(f"note: {left} of '{role}' not used")
+        context.output.say(shown(f"note: {left} of '{role}' not used"))
     return 0 if done.status == "end" else 1
 
 
@@ -290,7 +290,7 @@ def _ask_status(asked: Asked, *, shows_prompt: bool) -> Answer:
 
     statuses = list_statuses(asked.schema)
     if shows_prompt:
-        talk(f"{asked.number}. {asked.role}\n{shown_lines(asked.prompt)}")
+        talk(f"{asked.number}. {shown(asked.role)}\n{shown_lines(asked.prompt)}")
     chosen = _choose((*(statuses or ("go on",)), SUSPEND))
     if chosen is None:
         return Silent(reason="stopped here")
@@ -305,10 +305,7 @@ def _choose(choices: Sequence[str]) -> str | None:
     """Ask until the answer is one of the choices; ``None`` when there is none."""
     listed = ", ".join(f"{i} {shown(name)}" for i, name in enumerate(choices, start=1))
     while True:
-        sys.stderr.write(f"status ({listed}; Enter stops): ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
-        word = line.strip()
+        word = ask(f"status ({listed}; Enter stops): ").strip()
         if not word:
             return None
         if word in choices:

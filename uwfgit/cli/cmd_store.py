@@ -9,8 +9,8 @@ import typer
 
 from uwfgit.cli.commands import Passthrough, add_command, make_group, make_single
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.output import format_fields, talk
-from uwfgit.cli.screen import shown, shown_lines
+from uwfgit.cli.output import format_fields, talk_width
+from uwfgit.cli.screen import shown
 from uwfgit.errors import UsageError
 
 init_app = make_single()
@@ -21,6 +21,7 @@ _READS_STDIN: Final = ("--stdin", "--batch")
 _SHOWS_PROGRESS: Final = frozenset(
     {"bundle", "clone", "fetch", "fsck", "gc", "maintenance", "pull", "push", "repack"}
 )
+_TAKES_PROGRESS: Final = frozenset({"clone", "fetch", "fsck", "pull", "push"})
 
 
 @add_command(init_app, "init")
@@ -58,7 +59,7 @@ def path(ctx: typer.Context) -> None:
     """
     context = get_context(ctx)
     store = context.open_store()
-    context.output.emit({"store": str(store.path)}, lambda: str(store.path))
+    context.output.emit_data({"store": str(store.path)}, str(store.path))
 
 
 @add_command(store_app, "trust")
@@ -110,6 +111,9 @@ def git(
     The repository variables of the environment, hooks and replace refs are
     left out; what a push would send is scanned for secrets first. All words
     behind 'git' are git's own.
+
+    On a terminal, escapes in what git prints are shown, not obeyed; for git's
+    own pager, colours and editor: git --git-dir="$(uwf store path)" ...
     """
     context = get_context(ctx)
     words = arguments or []
@@ -133,16 +137,25 @@ def _with_scan(context: CommandContext, words: list[str], store: Path) -> list[s
 
 
 def _run_git(context: CommandContext, words: list[str], store: Path) -> int:
-    from uwfgit.store.gitcmd import pass_to_git, run_git
+    from uwfgit.cli.passing import run_shown
 
-    environment = context.child_environment()
-    reads_stdin = any(word.startswith(_READS_STDIN) for word in words)
-    if context.output.width is None or _SHOWS_PROGRESS & {*words} or reads_stdin:
-        return pass_to_git(words, git_dir=store, environment=environment)
-    # On a terminal: git prints names, messages and contents as they are stored.
-    done = run_git(words, git_dir=store, environment=environment)
-    if done.stderr:
-        talk(shown_lines(done.stderr.decode(errors="replace")).rstrip("\n"))
-    if done.stdout:
-        context.output.emit_document(shown_lines(done.stdout.decode(errors="replace")))
-    return done.code
+    is_live = bool(_SHOWS_PROGRESS & {*words}) or any(
+        word.startswith(_READS_STDIN) for word in words
+    )
+    if talk_width(quiet=False) is not None:
+        words = _with_progress(words)
+    return run_shown(
+        context.output,
+        words,
+        store,
+        environment=context.child_environment(),
+        is_live=is_live,
+    )
+
+
+def _with_progress(words: list[str]) -> list[str]:
+    """Ask for the progress that git shows by itself on a terminal only."""
+    at = next((i for i, word in enumerate(words) if word in _TAKES_PROGRESS), None)
+    if at is None or {"-q", "--quiet", "--no-progress", "-h", "--help"} & {*words}:
+        return words
+    return [*words[: at + 1], "--progress", *words[at + 1 :]]

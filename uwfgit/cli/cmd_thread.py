@@ -20,12 +20,12 @@ from uwfgit.cli.runs import (
     AgentOption,
     ThreadArgument,
     exec_command,
-    finish_run,
     poke_command,
     resume_command,
     run_started,
     way_on,
 )
+from uwfgit.cli.screen import shown
 from uwfgit.errors import InvalidError, UsageError
 from uwfgit.ids import find_hash, find_thread_id
 
@@ -158,7 +158,7 @@ def run(
     tip = _start(context, ledger, workflow, prompt, cwd)
     if context.output.is_text:
         context.output.say(f"thread {tip.thread}")
-    finish_run(context, run_started(context, ledger, tip.thread, agent=agent))
+    run_started(context, ledger, tip.thread, agent=agent)
 
 
 add_command(app, "exec", "step")(exec_command)
@@ -178,6 +178,8 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
     from uwfgit.cli.payloads import thread_payload
     from uwfgit.model.ledger import find_tip
     from uwfgit.model.sharing import find_sharing
+    from uwfgit.store.holding import lock_path
+    from uwfgit.store.locks import read_dead_holder
 
     context = get_context(ctx)
     ledger = context.open_ledger()
@@ -189,6 +191,9 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
     )
     context.output.emit(payload, lambda: _thread_text(context, payload))
     if context.output.is_text:
+        dead = read_dead_holder(lock_path(ledger.store, tip.thread))
+        if dead is not None:
+            context.output.say(f"note: its runner died: {shown(str(dead))}")
         message = payload["suspendMessage"]
         context.output.say(way_on(payload["status"], tip.thread, message))
 

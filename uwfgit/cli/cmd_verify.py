@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from uwfgit.sync.versions import Versions
 
 app = make_single()
+
+_MEANING: Final = (
+    "consistent: whole, unchanged since its commits were made, and led by its own "
+    "workflow to exactly these roles and prompts; not shown: who or what wrote an "
+    "output, when, whether it is true, or that the whole was not written anew"
+)
 
 
 @add_command(app, "verify")
@@ -66,24 +72,32 @@ def verify(
     The check runs in a process of its own with limits to time and memory; a
     thread that exceeds them has a problem.
     """
+    from uwfgit.cli.progress import Progress
     from uwfgit.store.reading import require_plain_config
 
     context = get_context(ctx)
     limits = _limits(seconds)
-    if repo is not None:
-        store, reports = _verify_clone(context, repo, threads or [], limits)
-        if signatures:
-            require_plain_config(store.path)
-    else:
-        store, reports = _verify_store(context, threads or [], limits)
-    checked = [
-        _check_more(context, store, report, signatures, workflow) for report in reports
-    ]
+    with Progress(context) as progress:
+        progress.tell("verifying")
+        if repo is not None:
+            store, reports = _verify_clone(context, repo, threads or [], limits)
+            if signatures:
+                require_plain_config(store.path)
+        else:
+            store, reports = _verify_store(context, threads or [], limits)
+        checked = [
+            _check_more(context, store, report, signatures, workflow)
+            for report in reports
+        ]
     items = [item for _, item in checked]
     if not items:
         context.output.say("no threads")
     ok = all(report.ok for report, _ in checked)
-    context.output.emit({"ok": ok, "items": items}, lambda: _text(context, items))
+    if any(item["consistent"] for item in items) and context.output.is_text:
+        context.output.say(_MEANING)
+    context.output.emit(
+        {"ok": ok, "items": items, "meaning": _MEANING}, lambda: _text(context, items)
+    )
     raise typer.Exit(0 if ok else 1)
 
 
@@ -154,13 +168,19 @@ def _check_more(
 
     versions: Versions = find_versions(store, report.workflow_name or "")
     known = compare_version(versions, report)
+    is_consistent = report.ok
     if workflow is not None:
         report = require_version(store, report, workflow)
     approvals = None
     if signatures:
         report = check_signatures(store, report, environment=context.environment)
         approvals, report = _approvals(context, store, report)
-    item = {**_report_payload(report), "workflow": known, "approvals": approvals}
+    item = {
+        **_report_payload(report),
+        "consistent": is_consistent,
+        "workflow": known,
+        "approvals": approvals,
+    }
     return report, item
 
 
@@ -240,7 +260,9 @@ def _text(context: CommandContext, items: Sequence[dict[str, Any]]) -> str:
 
 
 def _thread_line(output: Output, item: dict[str, Any]) -> str:
-    word = "consistent" if item["ok"] else "not consistent"
+    word = "consistent" if item["consistent"] else "not consistent"
+    if item["consistent"] and not item["ok"]:
+        word += ", but not as demanded"
     agents = ", ".join(f"{kind} {count}" for kind, count in item["agents"].items())
     facts = [
         f"{item['threadId']}: {output.paint(word, 'end' if item['ok'] else 'error')}",

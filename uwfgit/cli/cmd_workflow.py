@@ -273,7 +273,10 @@ def rollback(
         typer.Argument(metavar="[HASH]", help="The version; else the one before."),
     ] = None,
 ) -> None:
-    """Make an earlier version of a workflow the current one again."""
+    """Make an earlier version of a workflow the current one again.
+
+    With HASH, one that was removed with the workflow is found too.
+    """
     from uwfgit.ids import find_hash
     from uwfgit.model.registry import rollback_workflow
 

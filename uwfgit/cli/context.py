@@ -22,6 +22,7 @@ import typer
 from uwfgit.cli.options import GlobalOptions
 from uwfgit.cli.output import Output
 from uwfgit.cli.ready import VARIABLE, Ready
+from uwfgit.cli.screen import shown
 from uwfgit.errors import (
     ConfigError,
     NotFoundError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from uwfgit.model.mask import Masker
     from uwfgit.store.local import Local
     from uwfgit.store.repository import Store
+    from uwfgit.store.signing import Signer
     from uwfgit.store.worktree import Enclosing, Identity
 
 CONFIG_FILE: Final = "config.yaml"
@@ -68,6 +70,8 @@ class CommandContext:
     _code_roots: dict[Path, Path] = field(default_factory=dict)
     has_begun: bool = False
     """Whether the whole command line was parsed and a command runs."""
+    is_told: bool = False
+    """Whether the error that ends the command stands in its object already."""
 
     @cached_property
     def output(self) -> Output:
@@ -192,7 +196,7 @@ class CommandContext:
             if not (write and create) or not self._may_create():
                 raise NotFoundError("store", str(path), hint=self._init_hint())
             if init_store(path, home=self.home):
-                self.output.say(f"created store {path}")
+                self.output.say(f"created store {shown(str(path))}")
         return open_store(path, home=self.home, write=write)
 
     def _may_create(self) -> bool:
@@ -238,6 +242,22 @@ class CommandContext:
             now_ms=now_ms,
             random=os.urandom,
             utc_offset=_utc_offset(),
+            signer=self.make_signer(store),
+        )
+
+    def make_signer(self, store: Store) -> Signer:
+        """Give what signs the commits of a store, should the user want that."""
+        from uwfgit.store.signing import Signer, read_signing
+
+        return Signer(
+            read=lambda: read_signing(
+                self.environment,
+                store=store.path,
+                enclosing=self.enclosing,
+                home=self._home_for_paths(),
+            ),
+            environment=self.environment,
+            warn=self.output.warn,
         )
 
     @cached_property
@@ -262,7 +282,8 @@ class CommandContext:
             return
         if local.is_first("made-up committer"):
             self.output.say(
-                f"note: git knows no name and address of yours; committing as {who}"
+                "note: git knows no name and address of yours; committing as "
+                f"{shown(str(who))}"
             )
 
     @cached_property
@@ -320,7 +341,7 @@ class CommandContext:
             masker=self.masker,
             command=self.command,
             on_ready=self.ready.tell_begun,
-            on_wait=self.output.say,
+            on_wait=lambda why: self.output.say(shown(why)),
         )
 
     @cached_property

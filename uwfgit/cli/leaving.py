@@ -43,7 +43,7 @@ def pre_push_command(
     talk(f"error: {what} would leave with this push; nothing was sent")
     for line in list_findings(found):
         talk(f"  {shown(line)}")
-    talk(f"hint: {shown(way_out(found))}")
+    talk(f"hint: {shown(way_out(found, leaving))}")
     raise typer.Exit(1)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from uwfgit.cli.context import CommandContext, now_ms
 from uwfgit.cli.output import Column, Output, format_table, format_time
 from uwfgit.cli.payloads import row_payload
+from uwfgit.cli.progress import Progress
 from uwfgit.cli.when import parse_time
 from uwfgit.errors import CorruptError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
@@ -99,8 +100,11 @@ def _parse_statuses(text: str | None) -> frozenset[str] | None:
 def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> None:
     """Print the threads the filters let through, newest first."""
     running = frozenset() if filters.trash else find_running(ledger)
-    rows = _list_trash(ledger) if filters.trash else list_threads(ledger)
-    sharing = {} if filters.trash else _list_sharing(ledger, rows)
+    with Progress(context) as progress:
+        # Long only where the lookup has to be made anew.
+        progress.tell("reading threads")
+        rows = _list_trash(ledger) if filters.trash else list_threads(ledger)
+        sharing = {} if filters.trash else _list_sharing(ledger, rows)
     fitting = [
         (row, status)
         for row in rows

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from typing import Any, Final
 
 from uwfgit.cli.options import GlobalOptions
-from uwfgit.cli.screen import shown, shown_json, shown_lines
+from uwfgit.cli.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
+from uwfgit.model.columns import cut, display_width
 
 _STATUS_COLORS: Final = {
     "idle": "36",
@@ -34,6 +35,9 @@ _STATUS_COLORS: Final = {
     "current": "32",
 }
 _LONG: Final = 200
+_CELL: Final = 2_000
+"""Characters of a cell; one that is longer belongs to somebody who means harm."""
+_PROGRESS: Final = re.compile(r"[^:]{1,80}(: [^:]{1,80})?: +\d+(%| |$).*")
 _DEFAULT_WIDTH: Final = 80
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 6
@@ -64,20 +68,28 @@ class Output:
 
     def emit(self, payload: Any, text: Callable[[], str]) -> None:  # noqa: ANN401 - a JSON value
         """Print a command's one result: the payload, or its text for people."""
-        if self.options.format == "json":
-            write(format_json(payload) + "\n")
-        elif self.options.format == "yaml":
-            from uwfgit.model.yamldump import dump_yaml
-
-            write(dump_yaml(payload))
-        else:
+        if self.is_text:
             rendered = text()
             if rendered:
-                write(rendered if rendered.endswith("\n") else rendered + "\n")
+                write(_ended(rendered))
+        else:
+            _put(self._format(payload))
+
+    def emit_data(self, payload: Any, text: str) -> None:  # noqa: ANN401 - a JSON value
+        """Print a result whose text is data: into a pipe or a file as it is."""
+        if self.is_text and self.width is None:
+            _put(_ended(text))
+        else:
+            self.emit(payload, lambda: shown_lines(text))
+
+    def _format(self, payload: Any) -> str:  # noqa: ANN401 - a JSON value
+        if self.options.format == "yaml":
+            return format_yaml(payload)
+        return format_json(payload) + "\n"
 
     def emit_document(self, text: str) -> None:
         """Print a text for people, through the pager when it may be long."""
-        whole = text if text.endswith("\n") else text + "\n"
+        whole = shown_page(_ended(text))
         if self.width is None or whole.count("\n") < get_terminal_size().lines:
             write(whole)
             return
@@ -136,16 +148,44 @@ def _is_terminal(stream: Any) -> bool:  # noqa: ANN401 - stdout may be None or r
 
 
 def write(text: str) -> None:
-    """Write data to stdout."""
+    """Write text for people to stdout; no escape but of our own colours passes."""
+    _put(shown_page(text))
+
+
+def _put(text: str) -> None:
     if sys.stdout is not None:
         sys.stdout.write(text)
         sys.stdout.flush()
 
 
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
 def talk(message: str) -> None:
     """Write one message to stderr; nobody listening is no failure."""
+    _tell(shown_page(message) + "\n")
+
+
+def can_ask() -> bool:
+    """Tell whether somebody sits there to be asked."""
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+
+
+def ask(question: str) -> str:
+    """Write a question to stderr and give the line that is typed after it."""
+    _tell(shown_page(question))
+    return sys.stdin.readline() if sys.stdin is not None else ""
+
+
+def is_yes(answer: str) -> bool:
+    """Tell whether an answer agrees; nothing and anything else does not."""
+    return answer.strip().lower() in {"y", "yes"}
+
+
+def _tell(text: str) -> None:
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(text, end="", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         return
 
@@ -159,12 +199,22 @@ def talk_width(*, quiet: bool) -> int | None:
 
 def talk_over(line: str, width: int) -> None:
     """Show a line of progress in place of the one before; "" takes it away."""
-    try:
-        print(
-            f"\r\x1b[K{shown(line)[: width - 1]}", end="", file=sys.stderr, flush=True
-        )
-    except (OSError, ValueError):
-        return
+    _tell(f"\r\x1b[K{cut(shown(line), width - 1)}")
+
+
+def talk_git(line: str, width: int, *, is_over: bool) -> None:
+    """Show on a terminal a line that git says.
+
+    Args:
+        is_over: It ended so that the next one takes its place. Only progress is
+            let; any other line stays, whoever wants it hidden.
+    """
+    # git ends what a remote says in blanks where it sees no terminal.
+    line = line.rstrip()
+    if is_over and _PROGRESS.fullmatch(line):
+        _tell(f"{cut(shown(line), width - 1)}\x1b[K\r")
+    else:
+        _tell(f"{shown(line)}\x1b[K\n")
 
 
 def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
@@ -176,6 +226,13 @@ def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
     if isinstance(items, list) and len(items) > _LONG:
         return shown_json(_format_listing(payload))
     return shown_json(json.dumps(payload, indent=2, ensure_ascii=False))
+
+
+def format_yaml(payload: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Write YAML for people and programs; control characters are escaped."""
+    from uwfgit.model.yamldump import dump_yaml
+
+    return dump_yaml(payload, escape=UNSAFE)
 
 
 def _format_listing(payload: Mapping[str, Any]) -> str:
@@ -203,12 +260,12 @@ def format_table(
 ) -> str:
     """Align rows under a header; ``-`` stands for nothing.
 
-    Cells are cut on a terminal only, never in a pipe.
+    Cells are cut to fit a terminal, and in a pipe only when they are huge.
     """
     given = zip(*rows, strict=True) if rows else [()] * len(columns)
-    cells = [[shown(cell) if cell else "-" for cell in column] for column in given]
+    cells = [[_cell(cell) if cell else "-" for cell in column] for column in given]
     widths = [
-        max(map(_display_width, (column.title, *texts)))
+        max(map(display_width, (column.title, *texts)))
         for column, texts in zip(columns, cells, strict=True)
     ]
     _narrow(widths, columns, output.width)
@@ -217,6 +274,10 @@ def format_table(
         for column, texts, width in zip(columns, cells, widths, strict=True)
     ]
     return "\n".join(_GAP.join(line).rstrip() for line in zip(*parts, strict=True))
+
+
+def _cell(text: str) -> str:
+    return shown(text if len(text) <= _CELL else f"{text[:_CELL]}…")
 
 
 def _format_column(
@@ -235,9 +296,9 @@ def _format_column(
 def _pad(cell: str, width: int, *, right: bool) -> str:
     if cell.isascii() and len(cell) <= width:
         return cell.rjust(width) if right else cell.ljust(width)
-    cut = cell if _display_width(cell) <= width else _cut(cell, width)
-    space = " " * (width - _display_width(cut))
-    return space + cut if right else cut + space
+    text = cut(cell, width)
+    space = " " * (width - display_width(text))
+    return space + text if right else text + space
 
 
 def _narrow(widths: list[int], columns: Sequence[Column], terminal: int | None) -> None:
@@ -251,23 +312,6 @@ def _narrow(widths: list[int], columns: Sequence[Column], terminal: int | None) 
             return
         widths[widest] -= 1
         excess -= 1
-
-
-def _display_width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    return sum(
-        0
-        if unicodedata.combining(char)
-        else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
-
-
-def _cut(text: str, width: int) -> str:
-    while _display_width(text) > width - 1:
-        text = text[:-1]
-    return text + "…"
 
 
 def format_fields(

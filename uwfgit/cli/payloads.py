@@ -1,8 +1,8 @@
-"""The JSON of threads and steps; the only place that names its keys."""
+"""The JSON of threads, steps and runs; the only place that names its keys."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger import ThreadRow
@@ -10,6 +10,9 @@ from uwfgit.model.record import Step, Tip
 from uwfgit.model.sharing import Shared, Sharing
 from uwfgit.model.state import ThreadState
 from uwfgit.model.usage import usage_payload
+
+if TYPE_CHECKING:
+    from uwfgit.engine.report import RunReport, StepReport
 
 
 def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, Any]:
@@ -120,4 +123,40 @@ def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  
         "code": {"before": step.code_before, "after": step.code_after},
         "extractedBy": step.extracted_by,
         "warnings": list(step.warnings),
+    }
+
+
+def run_payload(
+    report: RunReport, *, background: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Give a run: what it did, how the thread stands, and why it ran no further.
+
+    ``error`` is as that of any other command; it is null where a step or the
+    status says enough.
+    """
+    error = {"code": report.code, "message": report.problem, "hint": report.hint}
+    return {
+        "threadId": report.thread,
+        "workflowHash": report.workflow_hash,
+        "status": report.status,
+        "done": report.done,
+        "steps": [_cycle_payload(step) for step in report.steps],
+        "background": background,
+        "error": error if report.code else None,
+    }
+
+
+def _cycle_payload(step: StepReport) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "hash": step.hash,
+        "role": step.role,
+        "status": step.status,
+        "threadStatus": step.thread_status,
+        "head": step.head,
+        "currentRole": step.current_role,
+        "done": step.done,
+        "suspendedRole": step.suspended_role,
+        "suspendMessage": step.suspend_message,
+        "error": step.error,
     }

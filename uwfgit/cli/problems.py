@@ -11,11 +11,10 @@ from uwfgit.cli.context import CommandContext
 from uwfgit.cli.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import Problem
-from uwfgit.model.columns import display_width
+from uwfgit.model.columns import cut, display_width
 
 _WIDTH: Final = 80
 _CARET: Final = "^"
-_CUT: Final = "…"
 _LEAST_ROOM: Final = 20
 
 
@@ -112,15 +111,8 @@ def _fit(left: str, right: str, room: int) -> tuple[str, str]:
         return left, right
     most = max(room // 2, room - display_width(right) - 1)
     if display_width(left) > most:
-        while display_width(left) > most - 1:
-            left = left[1:]
-        left = _CUT + left
-    rest = room - display_width(left)
-    if display_width(right) > rest:
-        while display_width(right) > rest - 1:
-            right = right[:-1]
-        right += _CUT
-    return left, right
+        left = cut(left[::-1], most)[::-1]
+    return left, cut(right, room - display_width(left))
 
 
 def github_lines(problems: Sequence[Problem], *, strict: bool) -> list[str]:

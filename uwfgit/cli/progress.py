@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from types import TracebackType
 from typing import Final, Self
 
 from uwfgit.cli.context import CommandContext
+from uwfgit.cli.output import talk_over, talk_width
 
 _DELAY: Final = 0.5
 _PAUSE: Final = 0.2
-_CLEAR: Final = "\r\x1b[K"
 
 
 class Progress:
@@ -22,16 +21,14 @@ class Progress:
     """
 
     def __init__(self, context: CommandContext) -> None:
-        options = context.options
-        is_wanted = not options.quiet and sys.stderr is not None
-        self._is_shown = is_wanted and sys.stderr.isatty()
+        self._width = talk_width(quiet=context.options.quiet)
         self._phase = ""
         self._began = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
 
     def __enter__(self) -> Self:
-        if self._is_shown:
+        if self._width is not None:
             self._thread.start()
         return self
 
@@ -42,7 +39,7 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         self._ended.set()
-        if self._is_shown:
+        if self._width is not None:
             self._thread.join()
 
     def tell(self, phase: str) -> None:
@@ -50,11 +47,9 @@ class Progress:
         self._phase = phase
 
     def _show(self) -> None:
-        if self._ended.wait(_DELAY):
+        if self._width is None or self._ended.wait(_DELAY):
             return
         while not self._ended.wait(_PAUSE):
             seconds = int(time.monotonic() - self._began)
-            sys.stderr.write(f"{_CLEAR}{self._phase} … {seconds} s")
-            sys.stderr.flush()
-        sys.stderr.write(_CLEAR)
-        sys.stderr.flush()
+            talk_over(f"{self._phase} … {seconds} s", self._width)
+        talk_over("", self._width)

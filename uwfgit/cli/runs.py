@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -88,17 +89,20 @@ def exec_command(
             context, "exec", thread, flags, agent=agent, cwd=cwd, trust=trust
         )
         return
-    engine, found = _prepare(context, thread, trust=trust)
-    report = exec_thread(
-        engine,
-        found,
-        count=None if run_all else (count or 1),
-        agent=agent,
-        cwd=_folder(context, cwd),
-        on_step=_step_printer(context),
-    )
-    _hint_at_gc(context, engine.ledger.store)
-    finish_run(context, report)
+
+    def run(engine: Engine, found: ThreadId) -> RunReport:
+        report = exec_thread(
+            engine,
+            found,
+            count=None if run_all else (count or 1),
+            agent=agent,
+            cwd=_folder(context, cwd),
+            on_step=_step_printer(context),
+        )
+        _hint_at_gc(context, engine.ledger.store)
+        return report
+
+    _run(context, thread, run, trust=trust)
 
 
 def _hint_at_gc(context: CommandContext, store: Store) -> None:
@@ -139,16 +143,18 @@ def resume_command(
             context, "resume", thread, [], agent=agent, cwd=cwd, note=note, trust=trust
         )
         return
-    engine, found = _prepare(context, thread, trust=trust)
-    report = resume_thread(
-        engine,
-        found,
-        note=note,
-        agent=agent,
-        cwd=_folder(context, cwd),
-        on_step=_step_printer(context),
-    )
-    finish_run(context, report)
+
+    def run(engine: Engine, found: ThreadId) -> RunReport:
+        return resume_thread(
+            engine,
+            found,
+            note=note,
+            agent=agent,
+            cwd=_folder(context, cwd),
+            on_step=_step_printer(context),
+        )
+
+    _run(context, thread, run, trust=trust)
 
 
 def poke_command(
@@ -183,50 +189,62 @@ def poke_command(
             context, "poke", thread, [], agent=agent, cwd=cwd, note=note, trust=trust
         )
         return
-    engine, found = _prepare(context, thread, trust=trust)
-    report = poke_thread(
-        engine,
-        found,
-        note=note,
-        agent=agent,
-        cwd=_folder(context, cwd),
-        on_step=_step_printer(context),
-    )
-    finish_run(context, report)
+
+    def run(engine: Engine, found: ThreadId) -> RunReport:
+        return poke_thread(
+            engine,
+            found,
+            note=note,
+            agent=agent,
+            cwd=_folder(context, cwd),
+            on_step=_step_printer(context),
+        )
+
+    _run(context, thread, run, trust=trust)
 
 
 def run_started(
     context: CommandContext, ledger: Ledger, thread: ThreadId, *, agent: str | None
-) -> RunReport:
+) -> None:
     """Run a thread that was just started until it stops."""
+    from uwfgit.cli.refused import refusal_told
     from uwfgit.engine.executor import exec_thread
 
-    return exec_thread(
-        context.make_engine(ledger),
-        thread,
-        count=None,
-        agent=agent,
-        on_step=_step_printer(context),
-    )
+    with refusal_told(context, ledger, thread):
+        report = exec_thread(
+            context.make_engine(ledger),
+            thread,
+            count=None,
+            agent=agent,
+            on_step=_step_printer(context),
+        )
+    finish_run(context, report)
 
 
-def _prepare(
-    context: CommandContext, thread: str, *, trust: bool
-) -> tuple[Engine, ThreadId]:
+def _run(
+    context: CommandContext,
+    thread: str,
+    run: Callable[[Engine, ThreadId], RunReport],
+    *,
+    trust: bool,
+) -> None:
+    from uwfgit.cli.refused import refusal_told
     from uwfgit.cli.trusting import make_admit
     from uwfgit.model.ledger import resolve_thread
 
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
-    ledger.local.set_last(found)
-    engine = context.make_engine(ledger)
-    admit = make_admit(context, ledger, engine.choose, trust=trust)
-    return replace(engine, admit=admit), found
+    with refusal_told(context, ledger, found):
+        ledger.local.set_last(found)
+        engine = context.make_engine(ledger)
+        admit = make_admit(context, ledger, engine.choose, trust=trust)
+        report = run(replace(engine, admit=admit), found)
+    finish_run(context, report)
 
 
 def _run_in_background(
     context: CommandContext,
-    verb: str,
+    verb: Literal["exec", "resume", "poke"],
     thread: str,
     flags: list[str],
     *,
@@ -235,22 +253,26 @@ def _run_in_background(
     trust: bool,
     note: str | None = None,
 ) -> None:
-    from uwfgit.cli.background import run_in_background
+    from uwfgit.cli.background import admit_here, run_in_background
+    from uwfgit.cli.payloads import run_payload
+    from uwfgit.cli.refused import refusal_told
     from uwfgit.model.ledger import resolve_thread
 
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
-    folder = _folder(context, cwd)
     words = ["--store", str(ledger.store.path), "--color", "never"]
     words = ["thread", verb, found, *words, *flags]
     words += ["--agent", agent] if agent is not None else []
-    words += ["--cwd", str(folder)] if folder is not None else []
     words += ["--trust"] if trust else []
     words += ["--prompt", "-"] if note is not None else []
-    report, worker = run_in_background(context, ledger, found, words, note=note)
+    with refusal_told(context, ledger, found):
+        folder = _folder(context, cwd)
+        words += ["--cwd", str(folder)] if folder is not None else []
+        admit_here(context, ledger, found, verb, agent=agent, cwd=folder, trust=trust)
+        report, worker = run_in_background(context, ledger, found, words, note=note)
     place = {"pid": worker.pid, "log": str(worker.log)}
     if not context.output.is_text:
-        context.output.emit({**run_payload(report), "background": place}, str)
+        context.output.emit(run_payload(report, background=place), str)
     elif report.status == "running":
         write(f"{found} runs in the background, pid {worker.pid}\n")
         context.output.say(f"its log: {shown(str(worker.log))}")
@@ -296,6 +318,8 @@ def finish_run(context: CommandContext, report: RunReport) -> None:
     if context.output.is_text:
         _tell_way_on(context, report)
     else:
+        from uwfgit.cli.payloads import run_payload
+
         context.output.emit(run_payload(report), str)
     raise typer.Exit(report.exit_code)
 
@@ -303,7 +327,7 @@ def finish_run(context: CommandContext, report: RunReport) -> None:
 def _tell_way_on(context: CommandContext, report: RunReport) -> None:
     say = context.output.say
     thread = report.thread
-    if report.problem and not report.steps:
+    if report.problem and (report.code or not report.steps):
         say(f"stopped: {shown(report.problem)}")
     last = report.steps[-1] if report.steps else None
     if last is not None and last.suspend_message and not last.error:
@@ -339,31 +363,3 @@ def way_on(status: str, thread: ThreadId, message: str | None = None) -> str:
         "diverged": f"continued here and there: uwf thread resolve {thread}",
     }
     return ways[status]
-
-
-def run_payload(report: RunReport) -> dict[str, Any]:
-    """Give a run as JSON."""
-    return {
-        "threadId": report.thread,
-        "workflowHash": report.workflow_hash,
-        "status": report.status,
-        "done": report.done,
-        "steps": [_step_payload(step) for step in report.steps],
-        "background": None,
-    }
-
-
-def _step_payload(step: StepReport) -> dict[str, Any]:
-    return {
-        "number": step.number,
-        "hash": step.hash,
-        "role": step.role,
-        "status": step.status,
-        "threadStatus": step.thread_status,
-        "head": step.head,
-        "currentRole": step.current_role,
-        "done": step.done,
-        "suspendedRole": step.suspended_role,
-        "suspendMessage": step.suspend_message,
-        "error": step.error,
-    }

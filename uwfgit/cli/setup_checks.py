@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.process import run_process
 from uwfgit.agents.registry import make_agent
@@ -16,6 +16,9 @@ from uwfgit.config import AgentSettings
 from uwfgit.errors import UwfError
 from uwfgit.store.health import Finding
 from uwfgit.store.maintain import GEOMETRIC, read_git_version
+
+if TYPE_CHECKING:
+    from uwfgit.model.ledger import Ledger
 
 _OLDEST: Final = (2, 25)
 _PROGRAMS: Final = {
@@ -95,6 +98,22 @@ def check_config(context: CommandContext) -> Iterator[Finding]:
         )
     if not warnings:
         yield Finding(check="config", level="ok", message="every key is known")
+
+
+def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[Finding]:
+    """Tell whether commits can be signed, if the user wants them to be."""
+    from uwfgit.model.commit import require_signing
+
+    try:
+        mode = ledger.signer.signing.mode
+        require_signing(replace(ledger, identity=context.identity))
+    except UwfError as exc:
+        yield Finding(
+            check="signing", level="problem", message=exc.message, hint=exc.hint
+        )
+        return
+    if mode != "never":
+        yield Finding(check="signing", level="ok", message=f"uwf.sign is {mode}")
 
 
 def find_agents(context: CommandContext) -> tuple[FoundAgent, ...]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from uwfgit.cli.context import CommandContext
-from uwfgit.cli.output import talk
+from uwfgit.cli.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.screen import shown
 from uwfgit.errors import StateError, UntrustedError
 
@@ -45,7 +44,9 @@ def make_admit(
             return None
         require_verified(ledger, record, make_verify(context))
         folder = _find_folder(context, ledger, record, cwd)
-        if not is_trusted(ledger, record.tip):
+        if not is_trusted(ledger, record.tip) and not _is_vouched(
+            context, ledger, record.tip, folder
+        ):
             lines = list(_screen(ledger, record, folder, role))
             lines.append(
                 f"  agent:     {choose(agent, record.workflow.name, role).label}"
@@ -56,6 +57,26 @@ def make_admit(
         return _ground(context, folder)
 
     return admit
+
+
+def _is_vouched(
+    context: CommandContext, ledger: Ledger, tip: Tip, folder: Path
+) -> bool:
+    """Tell whether somebody in ``trust`` signed for a thread; the folder is kept then.
+
+    Asked anew each time: the next event may be another's.
+    """
+    from uwfgit.sync.foreign import find_voucher
+
+    signer = find_voucher(
+        ledger, tip, context.settings.trust, environment=context.environment
+    )
+    if signer is None:
+        return False
+    context.output.say(shown(f"thread {tip.thread} is signed by {signer}, see 'trust'"))
+    if ledger.local.find_folder(tip.thread) is None:
+        ledger.local.set_folder(tip.thread, folder)
+    return True
 
 
 def _find_folder(
@@ -91,10 +112,26 @@ def _find_same_repository(context: CommandContext, record: Record) -> Path | Non
     start, enclosing = record.start, context.enclosing
     if enclosing is None or start.root_commit is None or start.cwd_in_repo is None:
         return None
+    folder = _folder_below(enclosing.root, start.cwd_in_repo)
+    if folder is None:
+        return None
     here = root_commit(enclosing.root, environment=context.environment)
-    folder = Path(os.path.realpath(enclosing.root / start.cwd_in_repo))
-    is_inside = folder.is_relative_to(enclosing.root) and folder.is_dir()
-    return folder if is_inside and here == start.root_commit else None
+    return folder if here == start.root_commit else None
+
+
+def _folder_below(root: Path, path: str) -> Path | None:
+    """Find a folder by someone else's text; nothing outside is so much as looked at.
+
+    Links are not followed: what a start records is resolved.
+    """
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        return None
+    folder = root
+    for part in Path(path).parts:
+        folder /= part
+        if os.path.islink(folder):  # noqa: PTH114 - pathlib's raises at a long name
+            return None
+    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - as above
 
 
 def _ground(context: CommandContext, folder: Path) -> Ground:
@@ -136,14 +173,5 @@ def _require_trust(
     tell("  its workflow and prompts will drive your agent, which can do what you can")
     if trust:
         return
-    if not _is_terminal():
+    if not (can_ask() and is_yes(ask("run it? [y/N] "))):
         raise error
-    sys.stderr.write("run it? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise error
-
-
-def _is_terminal() -> bool:
-    streams = (sys.stdin, sys.stderr)
-    return all(stream is not None and stream.isatty() for stream in streams)

@@ -23,7 +23,8 @@ from uwfgit.model.node import (
     SUSPEND_TYPE,
     Node,
 )
-from uwfgit.model.record import Record, read_node
+from uwfgit.model.places import read_node
+from uwfgit.model.record import Record
 from uwfgit.model.schema import validate_node, validate_value
 from uwfgit.model.usage import Usage, usage_from_payload
 from uwfgit.model.workflow import Role

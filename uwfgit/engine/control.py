@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from uwfgit.constants import SUSPEND
@@ -25,17 +26,20 @@ from uwfgit.engine.report import (
     StepReport,
     make_run_report,
     steps_since,
+    with_problem,
 )
 from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.events import iter_events
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.record import Record, load_tip, open_record
-from uwfgit.store.locks import Holder, read_holder
+from uwfgit.store.locks import Holder, read_dead_holder, read_holder
 
 STOP_SECONDS: Final = 20.0
 """What a holder may take to stop its agent's tree and to record the attempt."""
 _PAUSE: Final = 0.1
+_GOES_ON: Final = {"idle": "exec", "suspended": "resume"}
+"""Where a thread stands after a run that was killed, and what goes on with it."""
 
 
 def find_runner(ledger: Ledger, thread: ThreadId) -> Holder | None:
@@ -119,11 +123,12 @@ def join_thread(
             break
         time.sleep(min(left, _PAUSE))
     record = open_record(ledger.store, load_tip(ledger.store, thread))
-    return _describe(record, steps_since(record, began), holder)
+    lock = thread_lock_path(ledger, thread)
+    return _describe(record, steps_since(record, began), holder, lock)
 
 
 def _describe(
-    record: Record, steps: tuple[StepReport, ...], holder: Holder | None
+    record: Record, steps: tuple[StepReport, ...], holder: Holder | None, lock: Path
 ) -> RunReport:
     state = record.tip.state
     thread = state.thread
@@ -136,8 +141,18 @@ def _describe(
             hint=f"wait on: uwf thread join {thread}; or: uwf thread stop {thread}",
         )
         return replace(report, status="running", done=False)
-    return make_run_report(
+    report = make_run_report(
         state, steps, exit_code=_exit_code(record), problem=state.suspend_message
+    )
+    dead = read_dead_holder(lock) if state.status in _GOES_ON else None
+    if dead is None:
+        return report
+    return with_problem(
+        report,
+        EXIT_FAILED,
+        f"its runner died: {dead}",
+        f"go on with: uwf thread {_GOES_ON[state.status]} {thread}",
+        code="killed",
     )
 
 

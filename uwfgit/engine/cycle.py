@@ -15,9 +15,16 @@ from uwfgit.engine.ask import Talk, talk_to
 from uwfgit.engine.plan import is_routing_error, outcome_of
 from uwfgit.engine.run import Cycle, Engine, Run
 from uwfgit.engine.slots import hold_slot
-from uwfgit.errors import ConflictError, InvalidError, RefConflictError, StoreError
+from uwfgit.errors import (
+    ConflictError,
+    CorruptError,
+    InvalidError,
+    RefConflictError,
+    StoreError,
+)
 from uwfgit.ids import Hash
 from uwfgit.model.append import append_attempt, append_step
+from uwfgit.model.commit import require_signing
 from uwfgit.model.draft import Place, StepDraft, step_nodes
 from uwfgit.model.events import STEP_EVENTS, iter_events
 from uwfgit.model.node import ERROR_TYPE, STEP_TYPE
@@ -59,9 +66,11 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         StateError: The working directory is missing.
         RoutingFailedError: The workflow lacks the role.
         ConfigError: No agent is configured, or not rightly.
-        StoreError: The prompt cannot be written for the agent.
+        StoreError: The prompt cannot be written for the agent, or the step was
+            to be signed and could not be.
     """
     run = Run.prepare(engine, record, cycle)
+    require_signing(engine.ledger)
     engine.on_ready()
     with hold_slot(engine):
         return _run(run.begin())
@@ -101,7 +110,7 @@ def _keep(run: Run, talk: Talk) -> CycleEnd:
         return _keep_aside(run, talk, exc.message, EXIT_AGENT)
     except ConflictError as exc:
         return _keep_aside(run, talk, exc.message, EXIT_HELD)
-    except StoreError as exc:
+    except (StoreError, CorruptError) as exc:
         return _keep_aside(run, talk, exc.message, EXIT_FAILED)
     error = "the thread's branch moved while the agent worked"
     return _keep_aside(run, talk, error, EXIT_AGENT)
@@ -200,6 +209,7 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
             event=run.cycle.event,
             outcome=outcome,
             rule=run.rule(),
+            is_last=run.cycle.is_last(),
         )
     except InvalidError as exc:
         # What the agent put collides with a node of the thread, or what it said

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from uwfgit.constants import END
 from uwfgit.engine.cycle import (
@@ -17,7 +18,12 @@ from uwfgit.engine.cycle import (
     CycleEnd,
     run_cycle,
 )
-from uwfgit.engine.hold import hold_thread, take_pause, thread_lock_path
+from uwfgit.engine.hold import (
+    hold_thread,
+    is_pause_asked,
+    take_pause,
+    thread_lock_path,
+)
 from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import base_prompt
 from uwfgit.engine.report import (
@@ -39,6 +45,7 @@ __all__ = [
     "Engine",
     "RunReport",
     "StepReport",
+    "admit_thread",
     "exec_thread",
     "hold_thread",
     "poke_thread",
@@ -90,6 +97,10 @@ def exec_thread(
                     agent=agent,
                     cwd=cwd,
                     ground=ground,
+                    is_last=lambda: (
+                        len(ends) + 1 >= limit
+                        or is_pause_asked(engine.ledger, thread, held)
+                    ),
                 )
                 ends.append(_run_next(engine, record, cycle, is_first=not ends))
                 reports.append(_tell(record, ends[-1], on_step))
@@ -144,6 +155,7 @@ def _exec_report(
             EXIT_FAILED,
             f"stopped after {len(ends)} steps (limits.maxSteps)",
             f"go on with: uwf thread exec {state.thread} --all",
+            code="limit",
         )
     return report
 
@@ -253,6 +265,34 @@ def poke_thread(
         cycle = Cycle(event="poke", routed=routed, agent=agent, cwd=cwd, ground=ground)
         cycle = _with_note(engine, cycle, note)
         return _run_one(engine, record, cycle, on_step)
+
+
+def admit_thread(
+    engine: Engine,
+    thread: ThreadId,
+    event: Literal["exec", "resume", "poke"],
+    *,
+    agent: str | None = None,
+    cwd: Path | None = None,
+) -> None:
+    """Have a thread admitted that another process is about to run.
+
+    What else stands in the way is for that one to find: it holds the thread.
+
+    Raises:
+        UwfError: It may not run.
+    """
+    record = _open(engine, thread)
+    state = record.tip.state
+    if event == "exec":
+        role = state.current_role
+    elif event == "poke":
+        role = record.step(state.head, state.steps).role if state.steps else None
+    else:
+        routed = None if state.status == "idle" else _base(record)
+        role = routed.role if isinstance(routed, Routed) else None
+    if role and role != END and state.status != "cancelled":
+        engine.admit(record, role, agent, cwd)
 
 
 def _old_location(record: Record) -> str | None:

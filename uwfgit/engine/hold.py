@@ -46,16 +46,22 @@ def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:
         raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
 
 
-def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
-    """Tell whether this holder was asked to pause; it is told once."""
-    path = _pause_file(ledger, thread)
+def is_pause_asked(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
+    """Tell whether this holder was asked to pause, and did not yet."""
     try:
         # Written for one holder by name: one that came too late stops no other.
-        if held.holder is None or path.read_text(encoding="utf-8") != _name(
-            held.holder
-        ):
-            return False
-        path.unlink(missing_ok=True)
+        told = _pause_file(ledger, thread).read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return held.holder is not None and told == _name(held.holder)
+
+
+def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
+    """Tell whether this holder was asked to pause; it is told once."""
+    if not is_pause_asked(ledger, thread, held):
+        return False
+    try:
+        _pause_file(ledger, thread).unlink(missing_ok=True)
     except OSError:
         return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from uwfgit.constants import STATUS, SUSPEND
@@ -63,6 +64,12 @@ def output_format(schema: Json, *, listed: bool) -> str:
         schema: The role's schema.
         listed: The role's graph node is a list, so any fields may do.
     """
+    return _explain(json.dumps(schema), listed=listed)
+
+
+@lru_cache(maxsize=256)
+def _explain(key: str, *, listed: bool) -> str:
+    schema = json.loads(key)
     variants = find_variants(schema)
     choice = "Choose the one form that fits what you did." if len(variants) > 1 else ""
     blocks = [_variant_block(each, schema) for each in variants]

@@ -38,7 +38,11 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a command that runs steps did; ``problem`` says why it stopped early."""
+    """What a command that runs steps did; ``problem`` says why it stopped early.
+
+    ``code`` is the problem's stable word, where neither a step nor the thread's
+    status tells a program about it.
+    """
 
     thread: ThreadId
     workflow_hash: Hash
@@ -48,6 +52,7 @@ class RunReport:
     exit_code: int
     problem: str | None = None
     hint: str | None = None
+    code: str | None = None
 
 
 def make_step_report(
@@ -97,10 +102,15 @@ def make_run_report(
 
 
 def with_problem(
-    report: RunReport, exit_code: int, problem: str, hint: str
+    report: RunReport,
+    exit_code: int,
+    problem: str,
+    hint: str | None,
+    *,
+    code: str | None = None,
 ) -> RunReport:
-    """Say why a run stopped early."""
-    return replace(report, exit_code=exit_code, problem=problem, hint=hint)
+    """Say why a run stopped early, or did not begin."""
+    return replace(report, exit_code=exit_code, problem=problem, hint=hint, code=code)
 
 
 def steps_since(record: Record, commit: Oid) -> tuple[StepReport, ...]:

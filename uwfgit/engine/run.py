@@ -90,6 +90,8 @@ class Cycle:
     note: str | None = None
     masked: tuple[str, ...] = ()
     """The secrets that were masked in the note."""
+    is_last: Callable[[], bool] = lambda: True
+    """Whether the command ends with it even when the thread could go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,18 +330,23 @@ def _find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
     base = Path(record.start.cwd)
     if cycle.cwd is not None:
         chosen, why = cycle.cwd, "--cwd"
-    elif replaced is not None and Path(replaced.cwd).is_dir():
+    elif replaced is not None and _is_folder(Path(replaced.cwd)):
         chosen, why = Path(replaced.cwd), "of the replaced step"
     elif cycle.routed.location is not None:
         chosen, why = base / cycle.routed.location, "named by the workflow"
     else:
         chosen, why = base, "of the thread"
-    if not chosen.is_dir():
+    if not _is_folder(chosen):
         raise StateError(
             f"working directory '{chosen}' ({why}) does not exist",
             hint="choose one with --cwd DIR",
         )
     return chosen
+
+
+def _is_folder(path: Path) -> bool:
+    # pathlib's own raises where a name is too long, as a workflow may render it.
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _find_ground(cycle: Cycle, ground: Ground) -> Path:
@@ -350,14 +357,16 @@ def _find_ground(cycle: Cycle, ground: Ground) -> Path:
     """
     chosen = cycle.cwd or ground.cwd
     if cycle.cwd is None and cycle.routed.location is not None:
-        chosen = Path(os.path.realpath(ground.cwd / cycle.routed.location))
+        # No path holds a NUL, and realpath gives up at one.
+        location = cycle.routed.location.replace("\0", "\ufffd")
+        chosen = Path(os.path.realpath(ground.cwd / location))
         if not any(chosen.is_relative_to(root) for root in ground.roots):
             raise StateError(
                 f"the workflow wants to work in '{chosen}', outside of "
                 f"{', '.join(map(str, ground.roots))}",
                 hint="choose a folder with --cwd DIR, or list it in trustedRoots",
             )
-    if not chosen.is_dir():
+    if not _is_folder(chosen):
         raise StateError(
             f"working directory '{chosen}' does not exist",
             hint="choose one with --cwd DIR",

@@ -37,7 +37,8 @@ from uwfgit.model.node import (
     ERROR_TYPE,
     Node,
 )
-from uwfgit.model.record import NodePlaces, Record, Tip, step_from_payload
+from uwfgit.model.places import NodePlaces
+from uwfgit.model.record import Record, Tip, step_from_payload
 from uwfgit.model.state import Status, ThreadState
 from uwfgit.model.usage import add_usage
 from uwfgit.store.layout import (
@@ -83,6 +84,7 @@ def append_step(
     event: EventName,
     outcome: Outcome,
     rule: LinkRule,
+    is_last: bool = True,
 ) -> Tip:
     """Record a step and move the thread's head to it.
 
@@ -93,6 +95,7 @@ def append_step(
         event: ``step``, ``resume`` or ``poke``; a poke replaces the newest step.
         outcome: The state afterwards.
         rule: What the answer may link.
+        is_last: Whether the command may end with it though the thread goes on.
 
     Raises:
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
@@ -133,6 +136,7 @@ def append_step(
         places=places,
         event=event,
         next_role=outcome.next,
+        is_last=is_last or outcome.status != "idle",
     )
     record.note_step(
         step_from_payload(node.hash, place.number, node.payload, output.payload)
@@ -199,7 +203,7 @@ def _after_run(
     )
 
 
-def _commit_run(
+def _commit_run(  # noqa: PLR0913 - one argument a fact
     ledger: Ledger,
     record: Record,
     changes: Changes,
@@ -210,6 +214,7 @@ def _commit_run(
     places: NodePlaces,
     event: EventName,
     next_role: str,
+    is_last: bool = True,
 ) -> Tip:
     tip = record.tip
     status = draft.output.get(STATUS)
@@ -246,6 +251,8 @@ def _commit_run(
         person=committer(ledger, not_before=tip.committed_at),
         message=message,
         old=tip.commit,
+        is_last=is_last,
+        holds_reply=True,
     )
     record.advance(new, places)
     return new

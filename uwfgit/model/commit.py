@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypedDict, TypeVar
 
+from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.draft import (
     Changes,
@@ -27,11 +28,25 @@ from uwfgit.store.layout import (
 from uwfgit.store.objects import (
     Person,
     edit_tree,
+    format_commit,
     read_commit,
     write_commit,
+    write_formatted,
 )
 from uwfgit.store.refs import move_ref
+from uwfgit.store.signing import NO_SIGNER, Signer
 from uwfgit.store.writing import write_whole
+
+
+class CommitParts(TypedDict):
+    """What a commit consists of."""
+
+    tree: Oid
+    parents: tuple[Oid, ...]
+    author: Person
+    committer: Person
+    message: str
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,7 +101,7 @@ def completed_at(state: ThreadState, now: int) -> int | None:
     return now if state.status in {"end", "cancelled"} else None
 
 
-def write_event(
+def write_event(  # noqa: PLR0913 - one argument a fact
     ledger: Ledger,
     parent: Tip | None,
     changes: Changes,
@@ -96,6 +111,8 @@ def write_event(
     person: Person,
     message: str,
     old: Oid | None = None,
+    is_last: bool = True,
+    holds_reply: bool = False,
 ) -> Tip:
     """Write an event: all its objects, then its branch.
 
@@ -108,6 +125,11 @@ def write_event(
         person: Who records it, and when.
         message: The commit message.
         old: What the branch must point at; ``None`` when it must not exist.
+        is_last: Whether the command may end with it.
+        holds_reply: Whether it keeps what an agent said, signed or not.
+
+    Raises:
+        StoreError: It was to be signed, and cannot be.
     """
     store = ledger.store
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
@@ -115,13 +137,15 @@ def write_event(
     before = parent.commit if parent else GENESIS_OID
     base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
     tree = edit_tree(store, base, changes)
-    commit = write_commit(
-        store,
+    commit = commit_tree(
+        ledger,
         tree=tree,
-        parents=(before,),
+        parent=before,
         author=author,
-        committer=person,
+        person=person,
         message=message,
+        is_last=is_last,
+        holds_reply=holds_reply,
     )
     if not ledger.is_draft:
         subject = message.partition("\n")[0]
@@ -135,3 +159,71 @@ def write_event(
         committed_at=person.time,
         state=state,
     )
+
+
+def commit_tree(
+    ledger: Ledger,
+    *,
+    tree: Oid,
+    parent: Oid,
+    author: Person,
+    person: Person,
+    message: str,
+    is_last: bool = True,
+    holds_reply: bool = False,
+) -> Oid:
+    """Write a commit that no ref names yet, signed when the user wants it so.
+
+    One that holds a reply is written unsigned, with a warning, when it cannot be
+    signed.
+
+    Raises:
+        StoreError: It cannot be signed, or not be written.
+    """
+    parts: CommitParts = {
+        "tree": tree,
+        "parents": (parent,),
+        "author": author,
+        "committer": person,
+        "message": message,
+    }
+    signer = ledger.signer
+    if not signer.wants(is_last=is_last):
+        return write_commit(ledger.store, **parts)
+    data = format_commit(ledger.store, **parts)
+    try:
+        data = signer.sign(ledger.store, data)
+    except StoreError as exc:
+        if not holds_reply:
+            raise
+        signer.warn(f"kept, but not signed: {exc.message}")
+    return write_formatted(ledger.store, data)
+
+
+def signer_for(ledger: Ledger, person: Person) -> Signer:
+    """Give who signs an event of somebody's: nobody signs for others."""
+    own = (ledger.identity.name, ledger.identity.email)
+    return ledger.signer if (person.name, person.email) == own else NO_SIGNER
+
+
+def require_signing(ledger: Ledger) -> None:
+    """Find out, once a command, whether commits can be signed if they are to be.
+
+    Before an agent is asked: its reply would else be kept unsigned.
+
+    Raises:
+        StoreError: They cannot be; says why.
+    """
+    if ledger.signer.signing.mode == "never":
+        return
+    name, email = ledger.identity.name, ledger.identity.email
+    person = Person(name=name, email=email, time=0)
+    data = format_commit(
+        ledger.store,
+        tree=read_commit(ledger.store, GENESIS_OID).tree,
+        parents=(GENESIS_OID,),
+        author=person,
+        committer=person,
+        message="probe\n",
+    )
+    ledger.signer.prove(ledger.store, data)

@@ -12,7 +12,8 @@ from uwfgit.ids import Hash
 from uwfgit.model.derive import link_field, output_file, prompt_file
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, Node, make_node
-from uwfgit.model.record import NodePlaces, Record, add_place
+from uwfgit.model.places import NodePlaces, add_place
+from uwfgit.model.record import Record
 from uwfgit.model.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (

@@ -13,7 +13,7 @@ from uwfgit.model.commit import committer
 from uwfgit.model.ledger import Ledger, find_node
 from uwfgit.model.message import format_message
 from uwfgit.model.node import META_TYPE, Node
-from uwfgit.model.record import NodePlaces
+from uwfgit.model.places import NodePlaces
 from uwfgit.model.schema import validate_node
 from uwfgit.store.batch import Batch
 from uwfgit.store.canonical import Json, format_path

@@ -16,21 +16,15 @@ from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
 from uwfgit.model.builtin import find_builtin_node
 from uwfgit.model.events import STEP_EVENTS, Event, iter_events
 from uwfgit.model.node import Node
-from uwfgit.model.record import (
-    Record,
-    Step,
-    Tip,
-    load_tip,
-    open_record,
-    read_node,
-    read_tip,
-)
-from uwfgit.model.state import ThreadState, decode_state
+from uwfgit.model.places import Place, read_node, read_nodes
+from uwfgit.model.record import Record, Step, Tip, load_tip, open_record, read_tip
+from uwfgit.model.state import ThreadState, parse_state
 from uwfgit.store.kept import Kept
 from uwfgit.store.layout import KEEP_REF
 from uwfgit.store.local import Local
 from uwfgit.store.lookup import Lookup, NodeRow
 from uwfgit.store.repository import Store
+from uwfgit.store.signing import NO_SIGNER, Signer
 from uwfgit.store.worktree import Identity
 
 _SUFFIX_CHARS = 4
@@ -53,6 +47,7 @@ class Ledger:
     random: Callable[[int], bytes]
     utc_offset: int = 0
     is_draft: bool = False
+    signer: Signer = NO_SIGNER
     kept: Kept = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,7 +121,8 @@ def _row_state(
     try:
         if text is None:
             return read_tip(ledger.store, thread, commit).state, None
-        state = decode_state(text.encode())
+        # Ten thousand of them: what git holds was checked when it was written.
+        state = parse_state(text)
     except UwfError as exc:
         return None, exc.message
     if state.thread != thread:
@@ -207,9 +203,18 @@ def find_node(ledger: Ledger, node: Hash) -> Node | None:
 def _read_found(
     ledger: Ledger,
     node: Hash,
-    kept: tuple[Hash, Oid] | None,
+    kept: Place | None,
     rows: Iterable[NodeRow],
 ) -> Node | None:
+    place = _find_place(ledger, node, kept, rows)
+    if place is not None:
+        return read_node(ledger.store, node, *place)
+    return find_builtin_node(node)
+
+
+def _find_place(
+    ledger: Ledger, node: Hash, kept: Place | None, rows: Iterable[NodeRow]
+) -> Place | None:
     places = {(row.type, row.oid) for row in rows}
     if kept is not None:
         places.add(kept)
@@ -220,9 +225,7 @@ def _read_found(
             sorted(_holders(ledger, node, places, kept)),
             hint="different contents share this hash; choose with --thread",
         )
-    for place in places:
-        return read_node(ledger.store, node, *place)
-    return find_builtin_node(node)
+    return places.pop() if places else None
 
 
 def _holders(
@@ -267,14 +270,19 @@ def load_nodes(ledger: Ledger, nodes: Iterable[Hash]) -> tuple[Node, ...]:
     wanted = tuple(nodes)
     ledger.kept.refresh()
     rows = ledger.lookup.find_many(wanted)
-    return tuple(_load(ledger, node, rows.get(node, ())) for node in wanted)
-
-
-def _load(ledger: Ledger, node: Hash, rows: Iterable[NodeRow]) -> Node:
-    found = _read_found(ledger, node, ledger.kept.find(node), rows)
-    if found is None:
-        raise NotFoundError("node", node)
-    return found
+    places: dict[Hash, Place] = {}
+    known: dict[Hash, Node] = {}
+    for node in wanted:
+        kept = ledger.kept.find(node)
+        place = _find_place(ledger, node, kept, rows.get(node, ()))
+        if place is not None:
+            places[node] = place
+        elif (builtin := find_builtin_node(node)) is not None:
+            known[node] = builtin
+        else:
+            raise NotFoundError("node", node)
+    known |= {node.hash: node for node in read_nodes(ledger.store, places.items())}
+    return tuple(known[node] for node in wanted)
 
 
 def find_linkable(ledger: Ledger, node: Hash) -> Node | None:

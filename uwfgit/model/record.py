@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,23 +11,21 @@ from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import START_TYPE, STEP_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.places import NodePlaces, add_place, list_nodes, read_nodes
 from uwfgit.model.state import ThreadState, decode_state
 from uwfgit.model.usage import Usage, usage_from_payload
 from uwfgit.model.workflow import Workflow, workflow_from_nodes
-from uwfgit.store.canonical import Json, decode_payload, node_hash, parse_payload
+from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     HISTORY,
-    NODES,
     OUTPUT_FILE,
     STATE_FILE,
-    find_node_name,
     find_step_name,
     thread_folder,
     thread_ref,
 )
 from uwfgit.store.objects import (
     find_entry,
-    iter_names,
     list_tree,
     read_blob,
     read_commit,
@@ -131,58 +130,6 @@ def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
     )
 
 
-def read_node(store: Store, node: Hash, node_type: Hash, oid: Oid) -> Node:
-    """Read a node's blob and check that it is what its name says.
-
-    Raises:
-        CorruptError: Missing, not canonical, or of another hash.
-    """
-    payload = decode_payload(node_type, read_blob(store, oid))
-    if node_hash(node_type, payload) != node:
-        raise CorruptError(f"blob {oid} is not node {node}")
-    return Node(hash=node, type=node_type, payload=payload)
-
-
-NodePlaces = dict[Hash, tuple[Hash, Oid]]
-"""Where a thread's nodes stand: hash → type and blob."""
-
-
-def list_nodes(store: Store, tree: Oid) -> NodePlaces:
-    """Find every node of a thread, those of the threads it was forked from too.
-
-    Raises:
-        CorruptError: Two contents stand under one hash, or a tree is missing.
-    """
-    places: NodePlaces = {}
-    threads = find_entry(store, tree, "threads")
-    if threads is None:
-        return places
-    for thread in list_tree(store, threads.oid).values():
-        folder = find_entry(store, thread.oid, NODES)
-        if folder is None:
-            continue
-        for file, oid in iter_names(store, folder.oid):
-            name = find_node_name(file)
-            if name is None:
-                raise CorruptError(f"'{file}' is no node's file name")
-            add_place(places, name[0], name[1], oid)
-    return places
-
-
-def add_place(places: NodePlaces, node: Hash, node_type: Hash, oid: Oid) -> None:
-    """Note where a node stands.
-
-    Raises:
-        CorruptError: The hash already names another content.
-    """
-    known = places.setdefault(node, (node_type, oid))
-    if known != (node_type, oid):
-        raise CorruptError(
-            f"hash {node} names two contents: {known[1]} and {oid}",
-            hint="one of the two was made to collide; do not use it",
-        )
-
-
 @dataclass(slots=True, kw_only=True)
 class Record:
     """A thread opened for reading many of its nodes, and kept up to date by appends.
@@ -201,6 +148,7 @@ class Record:
     replies: list[str] | None = None
     _roles: dict[int, str] | None = None
     _steps: dict[Hash, Step] = field(default_factory=dict)
+    _ahead: dict[Hash, Node] = field(default_factory=dict)
     _start: Start | None = None
     _workflow: Workflow | None = None
 
@@ -215,10 +163,10 @@ class Record:
             raise CorruptError(f"thread {self.tip.thread} lacks node {node}")
         if expected is not None and place[0] != expected:
             raise CorruptError(f"node {node} has type {place[0]}, not {expected}")
-        if self.checked:
-            return read_node(self.store, node, *place)
-        payload = parse_payload(place[0], read_blob(self.store, place[1]))
-        return Node(hash=node, type=place[0], payload=payload)
+        ahead = self._ahead.get(node)
+        if ahead is not None:
+            return ahead
+        return read_nodes(self.store, [(node, place)], checked=self.checked)[0]
 
     @property
     def start(self) -> Start:
@@ -273,7 +221,21 @@ class Record:
 
     def steps(self) -> tuple[Step, ...]:
         """Read the logical chain, oldest first."""
-        return tuple(self.iter_steps())[::-1]
+        # A chain can only be followed node by node, the tree be read in one go.
+        steps = [n for n, (kind, _) in self.places.items() if kind == STEP_TYPE]
+        with suppress(CorruptError, KeyError, TypeError):
+            outputs = [n.payload["output"] for n in self._read_ahead(steps)]
+            self._read_ahead(outputs)
+        try:
+            return tuple(self.iter_steps())[::-1]
+        finally:
+            self._ahead = {}
+
+    def _read_ahead(self, nodes: Iterable[Hash]) -> tuple[Node, ...]:
+        wanted = {n: self.places[n] for n in nodes if n not in self._steps}
+        found = read_nodes(self.store, wanted.items(), checked=self.checked)
+        self._ahead |= {node.hash: node for node in found}
+        return found
 
     def roles(self) -> dict[int, str]:
         """Give the role of each step of the chain, from folder names alone."""

@@ -10,11 +10,11 @@ from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError, StateError
 from uwfgit.ids import Hash, Oid, is_hash
 from uwfgit.model.builtin import format_nodes
-from uwfgit.model.commit import committer
+from uwfgit.model.commit import commit_tree, committer
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.message import format_message, parse_trailers
 from uwfgit.model.node import WORKFLOW_TYPE, Node
-from uwfgit.model.record import add_place, read_node
+from uwfgit.model.places import add_place, read_node
 from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.holding import hold_refs
@@ -36,7 +36,6 @@ from uwfgit.store.objects import (
     read_blob,
     read_commit,
     write_blob,
-    write_commit,
 )
 from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs
 from uwfgit.store.writing import write_whole
@@ -167,7 +166,8 @@ def rollback_workflow(
     Args:
         ledger: Where to.
         name: The workflow.
-        version: By default the one before the current.
+        version: By default the one before the current; one of a branch of that
+            name in the trash, too.
 
     Raises:
         NotFoundError: It, or that version, is not registered.
@@ -178,7 +178,8 @@ def rollback_workflow(
 
 def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
     versions = workflow_history(ledger, name)
-    wanted = _choose(versions, version)
+    removed = _removed_versions(ledger, name) if version else ()
+    wanted = _choose((*versions, *removed), version)
     changed = wanted.hash != versions[0].hash
     if changed:
         tree = read_commit(ledger.store, wanted.commit).tree
@@ -186,6 +187,12 @@ def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
         old = versions[0].commit
         _write(ledger, name, "rollback", tree=tree, old=old, pinned=pinned)
     return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=changed)
+
+
+def _removed_versions(ledger: Ledger, name: str) -> Iterator[Version]:
+    tip = find_ref(ledger.store, _trash_ref(name))
+    for commit in _iter_commits(ledger, tip) if tip else ():
+        yield _version(name, commit, current=False)
 
 
 def _choose(versions: tuple[Version, ...], wanted: Hash | None) -> Version:
@@ -274,12 +281,12 @@ def _write(
         ("Uwf-Event", event),
         ("Uwf-Workflow", f"{pinned[0]} {pinned[1]}"),
     ]
-    commit = write_commit(
-        ledger.store,
+    commit = commit_tree(
+        ledger,
         tree=tree,
-        parents=(old or GENESIS_OID,),
+        parent=old or GENESIS_OID,
         author=person,
-        committer=person,
+        person=person,
         message=format_message(f"{event} {name}", "", trailers),
     )
     ledger.local.record_commit(commit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
@@ -126,7 +127,22 @@ def decode_state(data: bytes) -> ThreadState:
         CorruptError: The bytes are not exactly those of a state.
         FormatVersionError: It is of a newer format.
     """
-    value = decode_json(data)
+    return _read(decode_json(data))
+
+
+def parse_state(text: str) -> ThreadState:
+    """Read ``thread.json`` without a look at whether its bytes are canonical.
+
+    Raises:
+        CorruptError, FormatVersionError: As :func:`decode_state`.
+    """
+    try:
+        return _read(json.loads(text))
+    except (ValueError, RecursionError) as exc:
+        raise CorruptError(f"thread.json: {exc}") from exc
+
+
+def _read(value: Json) -> ThreadState:
     version = value.get("format") if isinstance(value, dict) else None
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise FormatVersionError(

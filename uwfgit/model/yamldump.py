@@ -21,28 +21,37 @@ _MAX_KEY: Final = 500
 """The parser reads a simple key of at most 1,024 bytes."""
 
 
-def dump_yaml(value: Json) -> str:
+def dump_yaml(value: Json, *, escape: re.Pattern[str] | None = None) -> str:
     """Write a JSON value in block style that reads back to the same value.
 
     Keys keep their order, nothing is shared by aliases, and text that YAML 1.1
     readers take for something else is quoted.
 
+    Args:
+        escape: A character that is written as an escape, beside those that YAML
+            itself wants so.
+
     Raises:
         TypeError: The value is none JSON has.
     """
+    unsafe = _UNSAFE
+    if escape is not None:
+        unsafe = re.compile(f"{_UNSAFE.pattern}|{escape.pattern}")
     if isinstance(value, str):
         # A block needs something to be indented under.
-        return f"{value if _is_plain(value) else _quoted(value)}\n"
-    return "\n".join(_lines(value)) + "\n"
+        return f"{value if _is_plain(value) else _quoted(value, unsafe)}\n"
+    return "\n".join(_lines(value, unsafe)) + "\n"
 
 
-def _lines(value: Json) -> list[str]:
+def _lines(value: Json, unsafe: re.Pattern[str]) -> list[str]:
     if isinstance(value, Mapping) and value:
-        return [line for key, item in value.items() for line in _pair(key, item)]
+        return [
+            line for key, item in value.items() for line in _pair(key, item, unsafe)
+        ]
     if isinstance(value, (list, tuple)) and value:
-        return [line for item in value for line in _behind("- ", _lines(item))]
+        return [line for item in value for line in _behind("- ", _lines(item, unsafe))]
     if isinstance(value, str):
-        return _text(value)
+        return _text(value, unsafe)
     return [_scalar(value)]
 
 
@@ -52,11 +61,11 @@ def _behind(lead: str, lines: list[str]) -> list[str]:
     return [f"{lead}{lines[0]}", *rest]
 
 
-def _pair(key: Json, value: Json) -> list[str]:
+def _pair(key: Json, value: Json, unsafe: re.Pattern[str]) -> list[str]:
     if not isinstance(key, str):
         raise TypeError(f"key {key!r} is not a string")
-    lines = _lines(value)
-    shown = key if _is_plain(key) else _quoted(key)
+    lines = _lines(value, unsafe)
+    shown = key if _is_plain(key) else _quoted(key, unsafe)
     if len(shown) > _MAX_KEY:
         return [*_behind("? ", [shown]), *_behind(": ", lines)]
     is_open = isinstance(value, (Mapping, list, tuple)) and len(value) > 0
@@ -75,11 +84,11 @@ def _scalar(value: Json) -> str:
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 
-def _text(text: str) -> list[str]:
+def _text(text: str, unsafe: re.Pattern[str]) -> list[str]:
     if _is_plain(text):
         return [text]
-    if not _is_literal(text):
-        return [_quoted(text)]
+    if not _is_literal(text, unsafe):
+        return [_quoted(text, unsafe)]
     ending = len(text) - len(text.rstrip("\n"))
     chomp = "-" if ending == 0 else "" if ending == 1 else "+"
     lines = text.removesuffix("\n").split("\n")
@@ -94,8 +103,8 @@ def _is_plain(text: str) -> bool:
     return isinstance(read_plain(text), str)
 
 
-def _is_literal(text: str) -> bool:
-    if "\n" not in text or _UNSAFE.search(text.replace("\t", " ")):
+def _is_literal(text: str, unsafe: re.Pattern[str]) -> bool:
+    if "\n" not in text or unsafe.search(text.replace("\t", " ")):
         return False
     start = text.lstrip("\n")
     if not start or start[0] in " \t":
@@ -103,10 +112,11 @@ def _is_literal(text: str) -> bool:
     return all(not line or not line.isspace() for line in text.split("\n"))
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str, unsafe: re.Pattern[str]) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
-    return _UNSAFE.sub(_escape, quoted)
+    return unsafe.sub(_escape, quoted)
 
 
 def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    code = ord(match[0])
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the basic plane's end

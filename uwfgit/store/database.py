@@ -73,6 +73,8 @@ def _use_wal(db: sqlite3.Connection) -> None:
                 raise
         time.sleep(_PAUSE)
     db.execute("PRAGMA synchronous = NORMAL")
+    # What is deleted may be a secret; not every build of SQLite blanks it by itself.
+    db.execute("PRAGMA secure_delete = ON")
 
 
 @contextmanager

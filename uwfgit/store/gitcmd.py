@@ -7,13 +7,15 @@ taken away, and hooks, fsmonitor and ``ext::`` addresses run nothing.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeAlias
 
 from uwfgit.errors import StoreError, UsageError
 from uwfgit.store.locks import Lock
@@ -68,6 +70,10 @@ _QUARANTINE: Final = frozenset(
 _SIGNAL_BASE: Final = 128
 _CHUNK: Final = 65_536
 _KEPT_LINES: Final = 100
+_LINE_END: Final = re.compile(rb"(\r?\n|\r)")
+
+Hear: TypeAlias = Callable[[bytes, bytes], None]
+"""Told a line and what ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,60 +172,75 @@ def run_git(  # noqa: PLR0913 - one argument a fact
 def stream_git(
     args: Sequence[str],
     *,
-    git_dir: Path,
+    git_dir: Path | None,
     environment: Mapping[str, str],
     on_line: Callable[[str], None],
+    cwd: Path | None = None,
     input: bytes = b"",  # noqa: A002 - subprocess's own word
+    most_bytes: int | None = None,
 ) -> GitResult:
     """Run git and hear what it says on standard error while it runs.
 
+    Of standard error the last lines are kept, however much there is.
+
     Args:
-        args: As in ``run_git``.
-        git_dir: The repository.
-        environment: As in ``run_git``.
+        args, environment: As in ``run_git``.
         on_line: Told each line as it comes, progress too. It is text of git,
             and of whoever git talks to.
         input: What git reads from standard input.
+        most_bytes: How much git may write to standard output.
 
     Raises:
-        StoreError: There is no git binary.
+        StoreError: There is no git binary, or it wrote too much.
     """
-    command = _command(args, git_dir=git_dir, environment=environment)
-    try:
-        child = subprocess.Popen(  # noqa: S603 - the one door
-            command,
-            env=clean_environment(environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-    except OSError as exc:
-        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+    child = _start(
+        args,
+        git_dir=git_dir,
+        environment=environment,
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     said: list[bytes] = []
+
+    def hear(line: bytes, _: bytes) -> None:
+        if line.strip():
+            said.append(line)
+            del said[:-_KEPT_LINES]
+            on_line(line.decode("utf-8", "replace"))
+
     with child:
         try:
-            listener = threading.Thread(
-                target=_listen, args=(child.stderr, said, on_line), daemon=True
-            )
             # Not communicate(): it would take standard error for itself.
-            feeder = threading.Thread(
-                target=_feed, args=(child.stdin, input), daemon=True
-            )
-            listener.start()
-            feeder.start()
-            stdout = child.stdout.read() if child.stdout else b""
-            listener.join()
-            feeder.join()
+            threads = [
+                _begin(_listen, child.stderr, hear),
+                _begin(_feed, child.stdin, input),
+            ]
+            assert child.stdout is not None  # noqa: S101 - as asked for
+            stdout = child.stdout.read(-1 if most_bytes is None else most_bytes + 1)
+            is_too_much = most_bytes is not None and len(stdout) > most_bytes
+            if is_too_much:
+                child.kill()
+            else:
+                for thread in threads:
+                    thread.join()
             code = child.wait()
         except BaseException:
             child.kill()
             raise
+    if is_too_much:
+        raise StoreError(f"git {args[0]} gave more than {most_bytes:,} bytes")
     return GitResult(code=_exit_code(code), stdout=stdout, stderr=b"\n".join(said))
 
 
-def _feed(pipe: IO[bytes] | None, data: bytes) -> None:
-    if pipe is None:
-        return
+def _begin(function: Callable[..., None], *args: object) -> threading.Thread:
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def _feed(pipe: IO[bytes], data: bytes) -> None:
     try:
         with pipe:
             pipe.write(data)
@@ -228,24 +249,30 @@ def _feed(pipe: IO[bytes] | None, data: bytes) -> None:
         return
 
 
-def _listen(
-    pipe: IO[bytes] | None, said: list[bytes], on_line: Callable[[str], None]
-) -> None:
-    for line in _iter_lines(pipe) if pipe else ():
-        said.append(line)
-        del said[:-_KEPT_LINES]
-        on_line(line.decode("utf-8", "replace"))
+def _listen(pipe: IO[bytes], hear: Hear) -> None:
+    for line, end in _iter_lines(pipe):
+        hear(line, end)
 
 
-def _iter_lines(pipe: IO[bytes]) -> Iterator[bytes]:
-    """Give lines that end in a line feed or, as progress does, in a return."""
-    rest = b""
+def _iter_lines(pipe: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Give lines, and what ends each: a line feed, a return, or nothing.
+
+    A line that is too long to be one comes in several, and the end of a piece
+    is then nothing.
+    """
+    rest, had_return = b"", False
     while data := os.read(pipe.fileno(), _CHUNK):
-        *lines, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
-        yield from (line for line in lines if line.strip())
-        rest = rest[-_CHUNK:]
-    if rest.strip():
-        yield rest
+        if had_return and data.startswith(b"\n"):
+            # The two of a pair came apart; the line was given already.
+            data = data[1:]
+        *pieces, rest = _LINE_END.split(rest + data)
+        yield from zip(pieces[::2], pieces[1::2], strict=True)
+        had_return = data.endswith(b"\r")
+        if len(rest) > _CHUNK:
+            yield rest, b""
+            rest = b""
+    if rest:
+        yield rest, b""
 
 
 def pass_to_git(
@@ -253,23 +280,66 @@ def pass_to_git(
     *,
     git_dir: Path,
     environment: Mapping[str, str],
-    cwd: Path | None = None,
+    stdout: Callable[[bytes], None] | None = None,
+    stderr: Hear | None = None,
 ) -> int:
-    """Run git with this process's own streams; return what it exits with.
+    """Run git on this process's own streams; return what it exits with.
+
+    Args:
+        args, environment: As in ``run_git``.
+        stdout: Told what git writes there, as it comes, instead.
+        stderr: Told each line git says there, and how it ended, instead.
 
     Raises:
         StoreError: There is no git binary.
     """
+    child = _start(
+        args,
+        git_dir=git_dir,
+        environment=environment,
+        stdout=subprocess.PIPE if stdout else None,
+        stderr=subprocess.PIPE if stderr else None,
+    )
+    with child:
+        try:
+            listener = stderr and _begin(_listen, child.stderr, stderr)
+            while stdout and child.stdout and (data := child.stdout.readline(_CHUNK)):
+                stdout(data)
+            if listener:
+                listener.join()
+            code = child.wait()
+        except KeyboardInterrupt:
+            # It came to git too, which takes its own lock files away.
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(2.0)
+            raise
+        finally:
+            child.kill()
+    return _exit_code(code)
+
+
+def _start(
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: int | None = None,
+    stdout: int | None,
+    stderr: int | None,
+) -> subprocess.Popen[bytes]:
+    command = _command(args, git_dir=git_dir, environment=environment)
     try:
-        done = subprocess.run(  # noqa: S603 - the one door
-            _command(args, git_dir=git_dir, environment=environment),
+        return subprocess.Popen(  # noqa: S603 - the one door
+            command,
             env=clean_environment(environment),
             cwd=cwd,
-            check=False,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
         )
     except OSError as exc:
         raise StoreError(f"cannot run git: {exc.strerror}") from exc
-    return _exit_code(done.returncode)
 
 
 def clean_environment(

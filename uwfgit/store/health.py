@@ -5,9 +5,12 @@ The checks read; only a finding's own ``mend`` changes anything.
 
 from __future__ import annotations
 
+import os
+import shlex
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -17,7 +20,7 @@ from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.store import create
 from uwfgit.store.configfile import read_config
 from uwfgit.store.count import MANY_LOOSE, ObjectCount, count_objects
-from uwfgit.store.database import connect
+from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.holding import lock_path, tidy_up
 from uwfgit.store.layout import (
@@ -38,6 +41,7 @@ Level = Literal["ok", "note", "problem"]
 
 MANY_PACKS: Final = 50
 _SHOWN: Final = 3
+_LEAST_FREE: Final = 20 * 1024 * 1024
 _STALE_SECONDS: Final = 3600
 _REMOTES: Final = "refs/remotes/"
 
@@ -149,30 +153,79 @@ def check_lookup(store: Store, lookup: Lookup) -> Iterator[Finding]:
             mend=lookup.rebuild,
         )
         return
-    damaged = [row.thread for row in lookup.list_threads() if row.state_json is None]
-    for thread in damaged:
-        yield Finding(
-            check="threads",
-            level="problem",
-            message=f"thread {thread} cannot be read",
-            hint=f"uwf verify {thread} says why; uwf thread rm {thread} removes it",
-        )
     made = "is up to date" if path.exists() else "is made when it is first needed"
     yield Finding(check="lookup", level="ok", message=f"the lookup {made}")
+
+
+def check_local(store: Store) -> Iterator[Finding]:
+    """Look whether what only this machine knows of the store can be read."""
+    path = store.state_dir / "local.sqlite3"
+    aside = path.with_name(f"{path.name}.damaged")
+    problem = _find_damage(path)
+    if problem is not None:
+        yield Finding(
+            check="local",
+            level="problem",
+            message=f"'{path}' {problem}: threads count as others' until they are "
+            "trusted again",
+            hint=f"put a copy of it back, or: rm {shlex.quote(str(path))}; then run "
+            "each thread once with --trust",
+        )
+    elif aside.exists():
+        yield Finding(
+            check="local",
+            level="note",
+            message=f"a damaged file was put aside: '{aside}'",
+            hint=f"when nobody needs it: rm {shlex.quote(str(aside))}",
+        )
+    else:
+        yield Finding(check="local", level="ok", message="can be read")
 
 
 def _find_damage(path: Path) -> str | None:
     if not path.exists():
         return None
+    place = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        db = connect(f"{path.absolute().as_uri()}?mode=ro")
         try:
-            (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        finally:
-            db.close()
+            said = _check_file(place)
+        except sqlite3.Error as exc:
+            if not is_refusal(exc):
+                raise
+            # On a full or read-only disk SQLite cannot make the files beside it.
+            said = _check_file(f"{place}&immutable=1")
     except sqlite3.Error as exc:
         return f"cannot be read: {exc}"
     return None if said == "ok" else f"is damaged: {said}"
+
+
+def _check_file(place: str) -> str:
+    with closing(connect(place)) as db:
+        (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    return str(said)
+
+
+def check_disk(store: Store) -> Iterator[Finding]:
+    """Look whether the store can be written, and for how much longer."""
+    for folder in (store.path, store.path / "objects", store.path / "refs"):
+        if not os.access(folder, os.W_OK):
+            yield Finding(
+                check="disk",
+                level="problem",
+                message=f"'{folder}' cannot be written",
+                hint="commands that only read work; see to its permissions, and "
+                "whether its file system is mounted for reading only",
+            )
+            return
+    found = os.statvfs(store.path)
+    free = found.f_bavail * found.f_frsize
+    is_full = free < _LEAST_FREE
+    yield Finding(
+        check="disk",
+        level="problem" if is_full else "ok",
+        message=f"{free / 1024 / 1024:,.1f} MiB are free",
+        hint="make room; uwf gc needs some itself" if is_full else None,
+    )
 
 
 def check_objects(store: Store) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ class Local:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._is_whole = True
 
     def __enter__(self) -> Self:
         return self
@@ -144,8 +145,11 @@ class Local:
     def set_own(self, thread: ThreadId, upto: Oid | None) -> bool:
         """Keep that all of a thread up to a commit was made here.
 
-        ``None``: some of it was not, which no later event changes.
+        ``None``: some of it was not, which no later event changes. That is not
+        kept when this file could not be read to its end.
         """
+        if upto is None and not self._is_whole:
+            return False
         return self._set_fact(f"own {thread}", upto or _FOREIGN)
 
     def find_own(self, thread: ThreadId) -> Oid | Literal["foreign"] | None:
@@ -183,7 +187,12 @@ class Local:
     def _read_settled(
         self, query: str, values: tuple[str | bytes, ...]
     ) -> list[tuple[Any, ...]]:
-        """Read the file alone: on a full disk SQLite cannot make those beside it."""
+        """Read the file alone: on a full disk SQLite cannot make those beside it.
+
+        What was written last, by a process that lives or was killed, may stand
+        in one of those only.
+        """
+        self._is_whole = False
         place = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(connect(place)) as db:

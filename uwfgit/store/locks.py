@@ -119,6 +119,21 @@ def read_holder(path: Path) -> Holder | None:
     Raises:
         StoreError: The platform has no flock.
     """
+    return _read_record_of(path, alive=True)
+
+
+def read_dead_holder(path: Path) -> Holder | None:
+    """Tell who died holding the lock at ``path``; ``None`` if it was let go.
+
+    The next holder takes the record away. Costs what :func:`read_holder` does.
+
+    Raises:
+        StoreError: The platform has no flock.
+    """
+    return _read_record_of(path, alive=False)
+
+
+def _read_record_of(path: Path, *, alive: bool) -> Holder | None:
     try:
         if path.stat().st_size == 0:
             return None
@@ -126,9 +141,8 @@ def read_holder(path: Path) -> Holder | None:
     except OSError:
         return None
     try:
-        if _try_lock(descriptor, shared=True):
-            return None
-        return _read_record(descriptor)
+        is_held = not _try_lock(descriptor, shared=True)
+        return _read_record(descriptor) if is_held == alive else None
     finally:
         os.close(descriptor)
 

@@ -137,6 +137,11 @@ class Lookup:
             return None
         return bytes.fromhex(oid) if is_oid(oid) else refscan.BROKEN
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether its file is bypassed, since it can be neither used nor made."""
+        return self._in_memory
+
     def rebuild(self) -> RebuildReport:
         """Forget everything and fill all tables from git."""
         return self._run(self._rebuild, sync=False)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Literal
 
 import pygit2
 
-from uwfgit.errors import StoreError
+from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.count import count_objects
-from uwfgit.store.gitcmd import run_git
+from uwfgit.store.gitcmd import GitResult, run_git
+from uwfgit.store.keepnote import is_abandoned
 from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.locks import Lock
 from uwfgit.store.refs import find_ref, list_refs, move_refs
@@ -30,8 +31,6 @@ _GRACE_SECONDS: Final = 14 * 24 * 3600
 GEOMETRIC: Final = (2, 32)
 """The version of git that first repacks geometrically."""
 _ALONE_SECONDS: Final = 10.0
-_STALE_SECONDS: Final = 3600
-_KEEP: Final = re.compile(rb"uwf pid ([0-9]{1,10})\n")
 _VERSION: Final = re.compile(r"git version ([0-9]+)\.([0-9]+)")
 
 
@@ -128,7 +127,30 @@ class _Runner:
             words, git_dir=path, environment=self.environment, held=self.held
         )
         if result.code:
-            raise StoreError(f"git {words[0]} failed: {result.complaint}")
+            _require_unlocked(path)
+            raise StoreError(f"git {words[0]} failed: {_first_reason(result)}")
+
+
+def _require_unlocked(path: Path) -> None:
+    """Say so when git failed because another one is at work, or was killed.
+
+    Raises:
+        LockedError: Names the file.
+    """
+    for lock in (
+        *sorted(path.glob("*.lock")),
+        *sorted((path / "refs").rglob("*.lock")),
+    ):
+        error = LockedError(f"'{lock}'")
+        error.hint = f"try again; when no git is at work here: rm {lock}"
+        raise error
+
+
+def _first_reason(result: GitResult) -> str:
+    """Give what git names first; advice, of which it has much, comes after it."""
+    lines = result.stderr.decode("utf-8", "replace").splitlines()
+    named = (line for line in lines if line.startswith(("fatal:", "error:")))
+    return next(named, result.complaint)
 
 
 @contextmanager
@@ -178,17 +200,5 @@ def _release_packs(store: Store) -> None:
     """Let git repack what processes that were killed had kept for themselves."""
     for path in (store.path / "objects" / "pack").glob("pack-*.keep"):
         with suppress(OSError):
-            match = _KEEP.fullmatch(path.read_bytes())
-            age = time.time() - path.stat().st_mtime
-            if match and age > _STALE_SECONDS and not _is_alive(int(match[1])):
+            if is_abandoned(path):
                 path.unlink(missing_ok=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -75,8 +75,9 @@ def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
     Raises:
         CorruptError: It is missing, no blob, or larger than ``limit`` bytes.
     """
+    odb, name = store.repo.odb, pygit2.Oid(hex=oid)
     try:
-        kind, size = store.repo.odb.read_header(pygit2.Oid(hex=oid))
+        kind, size = odb.read_header(name)
     except (KeyError, pygit2.GitError) as exc:
         raise CorruptError(f"object {oid} is missing or damaged") from exc
     if kind != pygit2.enums.ObjectType.BLOB:
@@ -84,7 +85,7 @@ def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
     if size > limit:
         raise CorruptError(f"object {oid} has {size} bytes, the limit is {limit}")
     try:
-        return store.repo.read(oid)[1]
+        return odb.read(name)[1]
     except (KeyError, pygit2.GitError) as exc:
         raise CorruptError(f"object {oid} is missing or damaged") from exc
 
@@ -184,6 +185,9 @@ def edit_tree(
 
     Only the trees on the way to a changed path are written; a tree left
     without entries disappears.
+
+    Raises:
+        CorruptError: An entry's object is missing or damaged.
     """
     with git_errors("write a tree"):
         return _edit(store, base, _nest(changes)) or _empty_tree(store)
@@ -217,10 +221,21 @@ def _edit(store: Store, base: Oid | None, changes: _Nested) -> Oid | None:
             written = _edit(store, below, change)
             change = Entry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
         if change is not None:
-            builder.insert(name, pygit2.Oid(hex=change.oid), change.mode)
+            _insert(builder, name, change)
         elif old is not None:
             builder.remove(name)
     return Oid(str(builder.write())) if len(builder) else None
+
+
+def _insert(builder: pygit2.TreeBuilder, name: str, entry: Entry) -> None:
+    try:
+        builder.insert(name, pygit2.Oid(hex=entry.oid), entry.mode)
+    except pygit2.GitError as exc:
+        # Writing equal content again does not replace an object that is damaged.
+        raise CorruptError(
+            f"object {entry.oid} ('{name}') is missing or damaged",
+            hint="uwf doctor says how to mend the store",
+        ) from exc
 
 
 def _open_builder(store: Store, base: Oid | None) -> pygit2.TreeBuilder:
@@ -245,20 +260,53 @@ def write_commit(
     committer: Person,
     message: str,
 ) -> Oid:
-    """Write a commit that no ref names yet."""
+    """Write a commit that no ref names yet.
+
+    Raises:
+        StoreError: It cannot be written; nothing says then that it is there.
+    """
+    # Not repo.create_commit(): on a full disk that gives an oid and writes nothing.
+    data = format_commit(
+        store,
+        tree=tree,
+        parents=parents,
+        author=author,
+        committer=committer,
+        message=message,
+    )
+    return write_formatted(store, data)
+
+
+def format_commit(
+    store: Store,
+    *,
+    tree: Oid,
+    parents: tuple[Oid, ...],
+    author: Person,
+    committer: Person,
+    message: str,
+) -> bytes:
+    """Give the bytes that ``write_commit`` would write."""
+    _require_whole(message)
+    with git_errors("write a commit"):
+        text = store.repo.create_commit_string(
+            _signature(author), _signature(committer), message, tree, list(parents)
+        )
+    # pygit2's stub takes it for an oid.
+    return str(text).encode()
+
+
+def write_formatted(store: Store, data: bytes) -> Oid:
+    """Write the bytes of a commit."""
+    with git_errors("write a commit"):
+        oid = store.repo.odb.write(pygit2.enums.ObjectType.COMMIT, data)
+    return Oid(str(oid))
+
+
+def _require_whole(message: str) -> None:
     if "\0" in message:
         # libgit2 would cut the message there without a word.
         raise ValueError("NUL in a commit message")
-    with git_errors("write a commit"):
-        oid = store.repo.create_commit(
-            None,
-            _signature(author),
-            _signature(committer),
-            message,
-            tree,
-            list(parents),
-        )
-    return Oid(str(oid))
 
 
 def _signature(person: Person) -> pygit2.Signature:

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, NamedTuple, Self
 
 import pygit2
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
+from uwfgit.store.keepnote import keep_note
 from uwfgit.store.packed import find_known
 from uwfgit.store.repository import Store, git_errors
 
@@ -32,6 +33,8 @@ TYPES: Final = {
     "blob": pygit2.enums.ObjectType.BLOB,
 }
 _INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
+_TINY: Final = 128
+"""Bytes of which compressing saves too few for what it takes."""
 _MAX_BYTES: Final = 2**31 - 1
 """Offsets beyond need the index's second table, which is not written here."""
 
@@ -65,8 +68,7 @@ class WrittenPack:
         self.release()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Packed:
+class _Packed(NamedTuple):
     oid: bytes
     checksum: int
     offset: int
@@ -126,7 +128,7 @@ def _write_files(
     # batch must not share its .keep with this one.
     name = hashlib.sha1(data[-20:] + os.urandom(16), usedforsecurity=False).hexdigest()
     path = folder / f"pack-{name}.pack"
-    _write_file(path.with_suffix(".keep"), b"uwf pid %d\n" % os.getpid(), fsync=False)
+    _write_file(path.with_suffix(".keep"), keep_note(), fsync=False)
     try:
         # Git opens a pack by its index, so the index comes last.
         _write_file(path, data, fsync=fsync)
@@ -148,7 +150,7 @@ def _make_pack(
     packed = []
     for oid, (kind, data) in objects.items():
         entry = _entry_head(_CODES[kind], len(data)) + _compress(data)
-        packed.append(_Packed(oid=oid, checksum=zlib.crc32(entry), offset=offset))
+        packed.append(_Packed(oid, zlib.crc32(entry), offset))
         parts.append(entry)
         offset += len(entry)
     if offset > _MAX_BYTES:
@@ -171,12 +173,13 @@ def _compress(data: bytes) -> bytes:
     # A window no larger than the data: setting up zlib's full one costs three
     # times as much as compressing a small node.
     window = min(max(len(data).bit_length(), 9), 15)
-    deflate = zlib.compressobj(-1, zlib.DEFLATED, window, window - 7)
+    level = zlib.Z_DEFAULT_COMPRESSION if len(data) > _TINY else 0
+    deflate = zlib.compressobj(level, zlib.DEFLATED, window, window - 7)
     return deflate.compress(data) + deflate.flush()
 
 
 def _make_index(packed: Sequence[_Packed], *, trailer: bytes) -> bytes:
-    ordered = sorted(packed, key=lambda entry: entry.oid)
+    ordered = sorted(packed)
     counts = [0] * 256
     for entry in ordered:
         counts[entry.oid[0]] += 1

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import pygit2
 
-from uwfgit.errors import LockedError, RefConflictError
+from uwfgit.errors import CorruptError, LockedError, RefConflictError
 from uwfgit.ids import Oid
 from uwfgit.store.holding import announce
 from uwfgit.store.locks import pause
@@ -22,13 +22,27 @@ Moves: TypeAlias = Mapping[str, tuple[Oid | None, Oid | None]]
 
 
 def find_ref(store: Store, name: str) -> Oid | None:
-    """Give what a ref points at; ``None`` when there is no such ref."""
+    """Give what a ref points at; ``None`` when there is no such ref.
+
+    Raises:
+        CorruptError: Its file is damaged, or names another ref.
+    """
     with git_errors(f"read ref '{name}'"):
         try:
             target = store.repo.lookup_reference(name).target
         except KeyError:
             return None
+        except pygit2.GitError as exc:
+            raise _damaged(name) from exc
+    if not isinstance(target, pygit2.Oid):
+        raise _damaged(name)
     return Oid(str(target))
+
+
+def _damaged(name: str) -> CorruptError:
+    return CorruptError(
+        f"ref '{name}' is damaged", hint="uwf doctor says what it pointed at"
+    )
 
 
 def list_refs(store: Store, prefix: str) -> dict[str, Oid]:
@@ -142,7 +156,9 @@ def _require_patience(
         raise exc
     if held is not None and waited >= _LOCK_WAIT:
         what = held.relative_to(store.path).as_posix().removesuffix(".lock")
-        raise LockedError(f"ref '{what}'", holder=f"'{held}'") from exc
+        error = LockedError(f"ref '{what}'", holder=f"'{held}'")
+        error.hint = f"try again; when no git is at work here: rm {held}"
+        raise error from exc
 
 
 def _forget_refs(store: Store) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uwfgit.errors import StoreError
 from uwfgit.store import layout
 
 BROKEN: Final = bytes(20)
@@ -108,8 +109,11 @@ def _list_files(folder: Path) -> Iterator[str]:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     yield entry.name
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as exc:
+        # Else the threads in it would seem not to be there.
+        raise StoreError(f"cannot read '{folder}': {exc.strerror}") from exc
 
 
 def _read_target(path: Path) -> bytes:
@@ -130,8 +134,10 @@ def read_packed(path: Path) -> dict[str, bytes]:
     """Give the packed refs that hold nodes, with their raw targets."""
     try:
         data = (path / _PACKED).read_bytes()
-    except OSError:
+    except FileNotFoundError:
         return {}
+    except OSError as exc:
+        raise StoreError(f"cannot read '{path / _PACKED}': {exc.strerror}") from exc
     return {
         name: bytes.fromhex(target.decode())
         for target, raw in _LINE.findall(data)

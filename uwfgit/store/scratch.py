@@ -20,6 +20,7 @@ from pygit2.enums import RepositoryOpenFlag
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.gitcmd import run_git
+from uwfgit.store.keepnote import keep_note
 from uwfgit.store.locks import lock
 from uwfgit.store.repository import Store, git_errors
 
@@ -122,7 +123,8 @@ def adopt_objects(
     folder = store.path / "objects" / "pack"
     keep = folder / f"pack-{name}.keep"
     with git_errors("bring objects into the store"):
-        keep.touch(mode=0o600)
+        keep.write_bytes(keep_note())
+        keep.chmod(0o600)
     try:
         with git_errors("bring objects into the store"):
             for part in _PARTS:

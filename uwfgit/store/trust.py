@@ -19,6 +19,7 @@ from typing import Final
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.store.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.hooks import is_own_hook
+from uwfgit.store.pointers import find_damage
 
 SHAPE: Final = "store-shape"
 FORMAT: Final = "store-format"
@@ -156,6 +157,11 @@ def inspect_store(path: Path) -> Inspection:
         *_check_hooks(path, found),
         *_check_history(path, found),
     )
+    if not problems:
+        problems = tuple(
+            _problem(SHAPE, path / each.file, each.message, each.hint)
+            for each in find_damage(path)
+        )
     return Inspection(problems=problems, config=config)
 
 

@@ -11,8 +11,9 @@ import re
 import socket
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -118,7 +119,7 @@ def read_head(
     if git_dir is None:
         return None
     try:
-        repo = _open(git_dir)
+        repo = _open_once(git_dir)
         return None if repo.head_is_unborn else str(repo.head.target)
     except (pygit2.GitError, KeyError, OSError, ValueError):
         options = ("--verify", "--quiet")
@@ -167,6 +168,31 @@ def find_identity(
     return Identity(
         name=name or login, email=email or f"{login}@{host}", is_default=True
     )
+
+
+def find_settings(
+    keys: Iterable[str],
+    environment: Mapping[str, str],
+    *,
+    enclosing: Enclosing | None = None,
+    home: Path | None = None,
+) -> dict[str, str]:
+    """Give those settings there are: of the repository's config, else the user's.
+
+    Never fails: what does not parse has no effect. A key without a value is
+    ``true``, as for git.
+
+    Args:
+        home: The user's home folder, if not the environment's ``HOME``.
+    """
+    found: dict[str, str] = {}
+    wanted = tuple(keys)
+    for config in _iter_configs(environment, enclosing, home):
+        for key in wanted:
+            if key not in found and key in config:
+                value: object = config[key]
+                found[key] = str(value) if value is not None else "true"
+    return found
 
 
 def _device(path: Path) -> int | None:
@@ -225,6 +251,12 @@ def _read_with_libgit2(path: Path, key: str) -> str | None:
 
 def _open(git_dir: Path) -> pygit2.Repository:
     return pygit2.Repository(str(git_dir), RepositoryOpenFlag.NO_SEARCH)
+
+
+@lru_cache(maxsize=8)
+def _open_once(git_dir: Path) -> pygit2.Repository:
+    # Asked twice a step. Refs are read anew each time; config would not be.
+    return _open(git_dir)
 
 
 def _ask_git(root: Path, *args: str, environment: Mapping[str, str]) -> str | None:

@@ -56,11 +56,12 @@ def create_bundle(
         for thread, problem in verify_unknown(ledger, tips, verify).items()
     }
     refs = {thread_ref(thread): oid for thread, oid in tips.items()}
+    refs |= _approvals(ledger, threads)
     leaving = [(ref, oid, None) for ref, oid in refs.items() if ref not in problems]
     problems |= scan(leaving)
     for ref, problem in problems.items():
-        raise InvalidError(f"thread {find_ref_thread(ref)} stays here: {problem}")
-    refs |= _approvals(ledger, threads)
+        name = find_ref_thread(ref) or ref.removeprefix("refs/tags/")
+        raise InvalidError(f"{name} stays here: {problem}")
     done = run_git(
         ["bundle", "create", "--quiet", str(file), *refs],
         git_dir=ledger.store.path,

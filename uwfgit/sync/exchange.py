@@ -18,6 +18,7 @@ from uwfgit.store.repository import Store
 from uwfgit.store.tracking import scan_refs, tracking_ref
 from uwfgit.sync.remotes import Remote
 from uwfgit.sync.report import ThreadReport
+from uwfgit.sync.versions import diverged_versions
 
 T = TypeVar("T")
 
@@ -207,13 +208,9 @@ def removed_message(ref: str) -> str:
     )
 
 
-def diverged_hint(ref: str) -> str:
+def diverged_hint(store: Store, ref: str) -> str:
     """Say how to go on with a branch that two people continued."""
     thread = find_ref_thread(ref)
     if thread is not None:
         return f"see both sides and choose: uwf thread resolve {thread}"
-    name = ref.removeprefix(WORKFLOW_PREFIX)
-    return (
-        f"both registered versions: uwf workflow rm {name}, pull again, "
-        "and add yours on top"
-    )
+    return diverged_versions(store, ref.removeprefix(WORKFLOW_PREFIX))

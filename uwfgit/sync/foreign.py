@@ -5,7 +5,7 @@ The only place that says whether a thread is foreign.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from uwfgit.errors import CorruptError
@@ -18,6 +18,7 @@ from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.store.objects import find_entry, read_blob, read_commit
 from uwfgit.sync.exchange import Verify
 from uwfgit.sync.known import verify_unknown
+from uwfgit.sync.signatures import read_signature
 
 _MOST_PEOPLE = 20
 
@@ -49,6 +50,44 @@ def is_trusted(ledger: Ledger, tip: Tip) -> bool:
     return any(
         ledger.local.find_trusted(thread) == wanted for thread in lineage(ledger, tip)
     )
+
+
+def find_voucher(
+    ledger: Ledger,
+    tip: Tip,
+    principals: Collection[str],
+    *,
+    environment: Mapping[str, str],
+) -> str | None:
+    """Give who of the listed signed the newest event of others.
+
+    That covers all events before it. What this machine made on top is its own,
+    and a resolve counts as the side it keeps. The names are those git reports of
+    a good signature: an ssh principal, or a gpg user id, key id or fingerprint.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    newest = _newest_foreign(ledger, tip.commit) if principals else None
+    if newest is None:
+        return None
+    signed = read_signature(ledger.store, newest, environment=environment)
+    if signed is None or not signed.is_good:
+        return None
+    listed = {name.casefold() for name in principals}
+    # Upper and lower case of a key id are one; of a principal they are not.
+    if signed.signer in principals or not listed.isdisjoint(signed.keys):
+        return signed.signer
+    return None
+
+
+def _newest_foreign(ledger: Ledger, oid: Oid) -> Oid | None:
+    while oid != GENESIS_OID:
+        commit = read_commit(ledger.store, oid)
+        if len(commit.parents) == 1 and not ledger.local.is_made_here(oid):
+            return oid
+        oid = commit.parents[0]
+    return None
 
 
 def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:

@@ -40,43 +40,77 @@ _PATHS: Final[dict[Forge, str]] = {
 _ACTIONS: Final = """\
 name: uwf verify
 on:
-  pull_request:
+  EVENT:
 permissions:
   contents: read
 jobs:
   verify:
     runs-on: ubuntu-latest
+    timeout-minutes: 30
     steps:
+      # In a folder of its own: nothing in it may be taken for a program.
       - uses: actions/checkout@v4
         with:
+          path: threads
           fetch-depth: 0
           persist-credentials: false
           ref: ${{ github.event.pull_request.head.sha }}
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
-      - run: python -m pip install uwfgit
-      - run: uwf verify --repo . "$HEAD"
+      - run: pip install uwfgit
+      - run: uwf verify --repo threads "$HEAD"
         env:
           HEAD: ${{ github.event.pull_request.head.sha }}
 """
 _GITLAB: Final = """\
 uwf-verify:
   image: python:3.12
+  timeout: 30 minutes
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"
   variables:
     GIT_DEPTH: "0"
   script:
-    - python -m pip install uwfgit
-    - uwf verify --repo . "${CI_MERGE_REQUEST_SOURCE_BRANCH_SHA:-$CI_COMMIT_SHA}"
+    # Elsewhere: nothing in the threads may be taken for a program.
+    - cd /
+    - pip install uwfgit
+    - HEAD="${CI_MERGE_REQUEST_SOURCE_BRANCH_SHA:-$CI_COMMIT_SHA}"
+    - uwf verify --repo "$CI_PROJECT_DIR" "$HEAD"
 """
-JOBS: Final[dict[Ci, tuple[str, str]]] = {
-    "github": (".github/workflows/uwf-verify.yml", _ACTIONS),
-    "gitea": (".gitea/workflows/uwf-verify.yml", _ACTIONS),
-    "gitlab": (".gitlab-ci.yml", _GITLAB),
+_FILES: Final[dict[Ci, str]] = {
+    "github": ".github/workflows/uwf-verify.yml",
+    "gitea": ".gitea/workflows/uwf-verify.yml",
+    "gitlab": ".gitlab-ci.yml",
 }
-"""CI → the job's file and its text."""
+JOB_PATHS: Final = tuple(_FILES.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A CI's job: its file and its text."""
+
+    path: str
+    text: str
+
+
+def make_job(ci: Ci, *, beside_code: bool) -> Job:
+    """Write the job that verifies what is reviewed.
+
+    Where a CI can take it from the base, what is reviewed cannot bring a job of
+    its own instead.
+
+    Args:
+        ci: What runs it.
+        beside_code: Whether the repository's default branch is of code.
+    """
+    if ci == "gitlab":
+        return Job(path=_FILES[ci], text=_GITLAB)
+    # "pull_request" takes the job from the head merged into the base at GitHub,
+    # from the head alone at Gitea; "pull_request_target" from the default branch
+    # at GitHub, from the base at Gitea.
+    event = "pull_request" if ci == "github" and beside_code else "pull_request_target"
+    return Job(path=_FILES[ci], text=_ACTIONS.replace("EVENT", event))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +119,7 @@ class Page:
 
     url: str
     host: str
+    path: str
 
 
 def find_page(url: str) -> Page | None:
@@ -100,7 +135,7 @@ def find_page(url: str) -> Page | None:
 def _page(root: str, host: str, path: str) -> Page | None:
     path = path.strip("/").removesuffix(".git")
     return (
-        Page(url=f"{root}/{quote(path, safe='/~')}", host=host.lower())
+        Page(url=f"{root}/{quote(path, safe='/~')}", host=host.lower(), path=path)
         if path
         else None
     )

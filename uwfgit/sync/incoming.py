@@ -50,6 +50,7 @@ _HELD: Final = 200
 """Threads locked at a time; each lock is an open file."""
 _WORKFLOW_WAIT: Final = 5.0
 _REWOUND: Final = "the remote's branch was rewound or rewritten since the last fetch"
+_NOT_BROUGHT: Final = "git does not bring it: is the remote a shallow clone?"
 
 _Moves: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
 
@@ -103,7 +104,7 @@ def bring_in(
                 scratch=scratch,
             )
             _fetch(work, chunk)
-            _adopt(work, _check(work))
+            _adopt(work, _check(work, chunk))
             outcomes += work.outcomes
     return tuple(outcomes)
 
@@ -141,7 +142,7 @@ def _require_answer(work: _Work) -> None:
         )
 
 
-def _check(work: _Work) -> dict[str, Oid]:
+def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
     """Give what was fetched and is good; tell of the rest why it is refused."""
     fetched = {
         ref: oid
@@ -149,6 +150,11 @@ def _check(work: _Work) -> dict[str, Oid]:
         for ref, oid in sorted(scan_refs(work.scratch, prefix).items())
         if ref in work.source.names
     }
+    told = {outcome.ref for outcome in work.outcomes}
+    for ref in refs:
+        # git passes by what a shallow remote has, and calls that a success.
+        if ref not in fetched and ref not in told:
+            work.tell(ref, "refused", _NOT_BROUGHT)
     problems = _verify_threads(work, fetched)
     good = {ref: oid for ref, oid in fetched.items() if ref not in problems}
     for ref, oid in good.items():
@@ -284,7 +290,7 @@ def _plan(work: _Work, ref: str, new: Oid) -> tuple[Outcome, _Moves]:
             moves[name] = (before, new)
     message = None
     if result == "diverged":
-        message = diverged_hint(ref)
+        message = diverged_hint(store, ref)
     outcome = Outcome(ref=ref, result=result, old=old, new=new, message=message)
     return outcome, moves
 

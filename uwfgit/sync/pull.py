@@ -243,7 +243,7 @@ def _settled(
             find_ref_thread(ref) is None or ledger.local.is_verified_here(theirs)
         )
         if found == "diverged" and is_kept:
-            message = diverged_hint(ref)
+            message = diverged_hint(store, ref)
             return Outcome(
                 ref=ref, result="diverged", old=mine, new=theirs, message=message
             )

@@ -64,6 +64,8 @@ class _Push:
     remote: Remote
     wire: Wire
     outcomes: list[Outcome] = field(default_factory=list)
+    is_cut: bool = False
+    """Whether something is sent for the second time."""
 
     def tell(
         self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
@@ -107,7 +109,7 @@ def push(
     theirs = _ask(work, only_main=bool(named))
     wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
     wanted = _check(work, wanted, theirs, verify, scan)
-    _add_approvals(work, wanted, mine, theirs)
+    _add_approvals(work, wanted, mine, theirs, scan)
     _add_main(work, wanted, theirs)
     if dry_run:
         wanted.pop(HEAD_REF, None)
@@ -227,7 +229,7 @@ def _hint(ref: str, result: Result) -> str | None:
     if result == "diverged" and thread:
         return f"see both sides: uwf thread resolve {thread}"
     if result in {"behind", "diverged"}:
-        return "the remote has more: uwf pull"
+        return f"the remote has more: uwf pull{'' if thread else ' --workflows'}"
     return None
 
 
@@ -271,15 +273,24 @@ def _add_approvals(
     wanted: dict[str, Oid],
     mine: Mapping[str, Oid],
     theirs: Mapping[str, Oid] | None,
+    scan: Scan,
 ) -> None:
     """Send the approvals of threads that the remote has or gets."""
     there = theirs or {}
+    leaving = []
     for ref, oid in scan_refs(work.ledger.store, APPROVED_PREFIX).items():
         thread = find_approved(ref)
         branch = f"{THREAD_PREFIX}{thread}"
         if thread is None or branch not in mine or ref in there:
             continue
         if branch in wanted or branch in there:
+            # Of the thread itself nothing leaves with its tag.
+            leaving.append((ref, oid, mine[branch]))
+    problems = scan(leaving) if leaving else {}
+    for ref, oid, _ in leaving:
+        if ref in problems:
+            work.tell(ref, "refused", problems[ref], new=oid)
+        else:
             wanted[ref] = oid
 
 
@@ -296,16 +307,37 @@ def _add_main(
 def _send_all(
     work: _Push, wanted: Mapping[str, Oid], theirs: Mapping[str, Oid]
 ) -> None:
-    for chunk in chunks(list(wanted.items()), CHUNK):
-        waiting = [chunk]
-        while waiting:
-            part = waiting.pop()
-            reasons = _send(work, part, theirs)
-            if reasons and len(part) > 1:
-                # All or none: one that is refused is found by cutting in two.
-                waiting += reversed(halves(part))
-            elif reasons:
-                _tell_rejected(work, part[0], next(iter(reasons.values())))
+    waiting = [*chunks(list(wanted.items()), CHUNK)][::-1]
+    has_begun = False
+    while waiting:
+        part = waiting.pop()
+        try:
+            waiting += _send_part(work, part, theirs)
+        except RemoteError as exc:
+            # What is over is told all the same, and the rest can be sent again.
+            if not has_begun:
+                raise
+            left = [*part, *(each for rest in waiting[::-1] for each in rest)]
+            for ref, oid in left:
+                if ref != HEAD_REF:
+                    old = theirs.get(ref)
+                    work.tell(ref, "rejected", exc.message, old=old, new=oid)
+            return
+        has_begun = True
+
+
+def _send_part(
+    work: _Push, part: Sequence[tuple[str, Oid]], theirs: Mapping[str, Oid]
+) -> Sequence[Sequence[tuple[str, Oid]]]:
+    """Send some refs; give the parts in which to try it again, the last one first."""
+    reasons = _send(work, part, theirs)
+    if reasons and len(part) > 1:
+        # All or none: one that is refused is found by cutting in two.
+        work.is_cut = True
+        return halves(part)[::-1]
+    if reasons:
+        _tell_rejected(work, part[0], next(iter(reasons.values())))
+    return ()
 
 
 def _send(
@@ -321,8 +353,13 @@ def _send(
         return exc.refs
     for ref, oid in part:
         letter = letters.get(work.remote.theirs(ref), " ")
+        result = _SENT.get(letter, "updated")
+        if result == "up-to-date" and work.is_cut:
+            # It was taken already, when another of those before was not: a server
+            # does not count a hidden ref into all-or-none.
+            result = "updated" if ref in theirs else "new"
         if ref != HEAD_REF:
-            work.tell(ref, _SENT.get(letter, "updated"), old=theirs.get(ref), new=oid)
+            work.tell(ref, result, old=theirs.get(ref), new=oid)
     return {}
 
 

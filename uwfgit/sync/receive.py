@@ -6,7 +6,7 @@ Nothing is written; new objects are wherever the store given looks for them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
@@ -18,6 +18,7 @@ from uwfgit.store.repository import Store
 from uwfgit.sync.approvals import check_approval
 from uwfgit.sync.entries import check_entries
 from uwfgit.sync.exchange import describe_report
+from uwfgit.sync.jobs import skip_jobs
 from uwfgit.sync.remotes import APPROVED_PREFIX, find_approved
 from uwfgit.sync.verify import verify_refs
 
@@ -73,12 +74,14 @@ def _check(
     if prefix := _prefix(push.ref, _APPROVALS):
         name = APPROVED_PREFIX + push.ref[len(prefix) :]
         return _check_approved(store, push, name, pushed)
-    return _check_other(store, push, shared=shared)
+    return _check_other(store, push, pushed, shared=shared)
 
 
-def _check_other(store: Store, push: Push, *, shared: bool) -> str | None:
+def _check_other(
+    store: Store, push: Push, pushed: dict[str, str], *, shared: bool
+) -> str | None:
     if push.ref.startswith(REVIEW_PREFIX):
-        return _check_review(store, push, push.ref.removeprefix(REVIEW_PREFIX))
+        return _check_review(store, push, pushed)
     if not shared and push.ref == HEAD_REF:
         return _check_main(store, push)
     is_ours = push.ref.startswith(_OURS) or f"{push.ref}/" in _THREADS
@@ -142,17 +145,29 @@ def _tips(store: Store, thread: ThreadId, pushed: dict[str, str]) -> Iterator[Oi
             yield old
 
 
-def _check_review(store: Store, push: Push, name: str) -> str | None:
+def _check_review(store: Store, push: Push, pushed: dict[str, str]) -> str | None:
+    name = push.ref.removeprefix(REVIEW_PREFIX)
     if name == "main":
         return _check_main(store, push)
     if not is_thread_id(name.removesuffix(_BASE)):
         return "that is no name of a review's branch"
     if push.deletes:
         return None
-    if name.endswith(_BASE):
-        # Before a thread's first event there is only genesis.
-        return None if push.new == GENESIS_OID else _verify(store, push)
-    return _check_forward(store, push) or _verify(store, push)
+    if not name.endswith(_BASE):
+        return _check_forward(store, push) or _verify(store, push)
+    # Before a thread's first event there is only genesis.
+    cut = skip_jobs(store, Oid(push.new), _mains(store, pushed))
+    return None if cut == GENESIS_OID else _verify(store, replace(push, new=cut))
+
+
+def _mains(store: Store, pushed: dict[str, str]) -> Iterator[Oid]:
+    """Give what whole threads are compared with, there and pushed."""
+    for ref in (HEAD_REF, f"{REVIEW_PREFIX}main"):
+        new, old = pushed.get(ref, ZERO), find_ref(store, ref)
+        if new != ZERO:
+            yield Oid(new)
+        if old is not None:
+            yield old
 
 
 def _check_main(store: Store, push: Push) -> str | None:

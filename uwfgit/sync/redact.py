@@ -114,6 +114,8 @@ def redact_thread(
         _publish(store, done, spread.tags)
     dropped = _drop_kept(ledger, masker)
     _follow(ledger, done, masker)
+    # Rows of the old threads quote them.
+    ledger.lookup.refresh()
     return Redacted(
         tip=done[thread].tip,
         threads=tuple((old, new.tip.thread) for old, new in done.items()),

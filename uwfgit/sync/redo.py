@@ -22,6 +22,7 @@ from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
 from uwfgit.model.append import append_attempt, append_step
 from uwfgit.model.branch import append_cancel, append_start
 from uwfgit.model.builtin import find_builtin_node
+from uwfgit.model.commit import require_signing, signer_for
 from uwfgit.model.derive import find_hash_strings, find_hash_words
 from uwfgit.model.draft import Place, StepDraft, step_nodes
 from uwfgit.model.events import Event, iter_events
@@ -53,6 +54,7 @@ from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import WORKFLOW_FILE, find_node_name, thread_folder
 from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.store.signing import NO_SIGNER
 from uwfgit.store.worktree import Identity
 from uwfgit.sync.rawtree import Objects, diff_trees
 
@@ -77,6 +79,8 @@ class _Redo:
     source: Record
     masker: Masker
     thread: ThreadId
+    last: Oid
+    """The newest event that is written again."""
     hashes: dict[Hash, Hash] = field(default_factory=dict)
     """Of nodes made anew: what they were called, and are called."""
     nodes: dict[Hash, Node] = field(default_factory=dict)
@@ -133,17 +137,19 @@ def redo_thread(
     Raises:
         StateError: The new texts would lead the workflow elsewhere, or they
             stand where they cannot be changed.
+        StoreError: It was to be signed, and cannot be.
         CorruptError: The old thread is damaged.
     """
     store = ledger.store
+    require_signing(ledger)
     source = open_record(store, load_tip(store, thread))
-    redo = _Redo(ledger=ledger, source=source, masker=masker, thread=copy)
-    first, *events = list(iter_events(store, source.tip.commit))[::-1]
+    events = list(iter_events(store, source.tip.commit))[::-1]
+    first, *events = [each for each in events if each.name not in {"fork", "resolve"}]
+    last = [first, *events][-1].commit.oid
+    redo = _Redo(ledger=ledger, source=source, masker=masker, thread=copy, last=last)
     record = _redo_start(redo, first)
     made_here = _made_here(ledger, first, record)
     for event in events:
-        if event.name in {"fork", "resolve"}:
-            continue
         redo.found.clear()
         _redo_event(redo, event, record)
         made_here += _made_here(ledger, event, record)
@@ -158,8 +164,11 @@ def _made_here(ledger: Ledger, event: Event, record: Record) -> list[Oid]:
 def _as_then(redo: _Redo, event: Event) -> Ledger:
     """Give a ledger with the committer and the clock of an event, that moves no ref."""
     person = event.commit.committer
+    signer = signer_for(redo.ledger, person)
+    signs = signer.wants(is_last=event.commit.oid == redo.last)
     return replace(
         redo.ledger,
+        signer=signer if signs else NO_SIGNER,
         identity=Identity(name=person.name, email=person.email, is_default=False),
         now_ms=lambda: person.time * 1000,
         utc_offset=person.offset,

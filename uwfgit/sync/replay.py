@@ -12,6 +12,7 @@ from typing import Final
 
 from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.commit import commit_tree, signer_for
 from uwfgit.model.draft import Changes, Place, count_entries, replace_changes
 from uwfgit.model.events import Event, iter_events, read_event
 from uwfgit.model.ledger import Ledger
@@ -37,7 +38,6 @@ from uwfgit.store.objects import (
     edit_tree,
     read_commit,
     write_blob,
-    write_commit,
 )
 from uwfgit.sync.rawtree import Objects, diff_trees
 from uwfgit.sync.verify_settle import REPLAYED
@@ -80,11 +80,12 @@ def replay_tail(
 
     Raises:
         StateError: An event on the way cannot be written again.
+        StoreError: It was to be signed, and cannot be.
         CorruptError: Something on the way is missing or malformed.
     """
     store = ledger.store
     events = list(_iter_tail(ledger, base, tip))[::-1]
-    fork = _write_fork(ledger, base, copy)
+    fork = _write_fork(ledger, base, copy, is_last=not events)
     replay = _Replay(
         ledger=ledger,
         thread=thread,
@@ -93,7 +94,7 @@ def replay_tail(
     )
     made_here = [fork.commit]
     for event in events:
-        _write_event(replay, event)
+        _write_event(replay, event, is_last=event is events[-1])
         if ledger.local.is_made_here(event.commit.oid):
             made_here.append(replay.copy.tip.commit)
     return Replayed(tip=replay.copy.tip, made_here=tuple(made_here))
@@ -113,7 +114,7 @@ def _iter_tail(ledger: Ledger, base: Oid, tip: Oid) -> Iterator[Event]:
             yield event
 
 
-def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId) -> Tip:
+def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId, *, is_last: bool) -> Tip:
     store = ledger.store
     commit = read_commit(store, base)
     origin = read_tip(store, read_event(commit).thread, base)
@@ -142,10 +143,10 @@ def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId) -> Tip:
             [("Uwf-Forked-From", f"{forked_from.thread} {forked_from.step}")],
         ),
     )
-    return _commit(ledger, origin, {}, state, person, person, message)
+    return _commit(ledger, origin, {}, state, person, person, message, is_last=is_last)
 
 
-def _write_event(replay: _Replay, event: Event) -> None:
+def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
     before = replay.copy.tip
     old = read_tip(replay.ledger.store, replay.thread, event.commit.oid).state
     state = _with_time(
@@ -167,6 +168,7 @@ def _write_event(replay: _Replay, event: Event) -> None:
         event.commit.author,
         event.commit.committer,
         format_message(subject, body, trailers.items()),
+        is_last=is_last,
     )
 
 
@@ -261,18 +263,21 @@ def _commit(
     author: Person,
     person: Person,
     message: str,
+    *,
+    is_last: bool,
 ) -> Tip:
     store = ledger.store
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
     data = write_blob(store, encode_state(state))
     tree = edit_tree(store, parent.tree, {**changes, path: Entry(oid=data)})
-    commit = write_commit(
-        store,
+    commit = commit_tree(
+        replace(ledger, signer=signer_for(ledger, person)),
         tree=tree,
-        parents=(parent.commit,),
+        parent=parent.commit,
         author=author,
-        committer=person,
+        person=person,
         message=message,
+        is_last=is_last,
     )
     return Tip(
         thread=state.thread,

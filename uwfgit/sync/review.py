@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uwfgit.errors import InvalidError, NotFoundError, StateError, StoreError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.commit import committer
 from uwfgit.model.events import STEP_EVENTS, Event, iter_events
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.record import Record, load_tip, open_record
-from uwfgit.store.ancestry import has_object, is_ancestor
+from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.gitcmd import run_git
-from uwfgit.store.layout import HEAD_REF, thread_ref
-from uwfgit.store.objects import Entry, edit_tree, read_commit, write_blob, write_commit
-from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
+from uwfgit.store.signing import complaint
 from uwfgit.sync.exchange import Verify
-from uwfgit.sync.forges import JOBS, Ci
+from uwfgit.sync.jobs import (
+    HEADS,
+    add_jobs,
+    base_branch,
+    check_main,
+    find_main,
+    list_branches,
+)
 from uwfgit.sync.known import verify_unknown
 from uwfgit.sync.push import Scan
 from uwfgit.sync.remotes import Remote
-from uwfgit.sync.transport import Update, Wire, list_refs_there, push_refs
-
-_HEADS = "refs/heads/"
-_SHARED_BASE = "uwf/main"
+from uwfgit.sync.transport import Update, Wire, push_refs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +67,60 @@ def open_review(
 
     Raises:
         NotFoundError: There is no such thread or step.
+        StateError: A review of it is open there that this one does not continue.
         InvalidError: It does not verify, or may not leave.
         RejectedError, AuthError, RemoteError: The remote did not take it.
     """
     record = open_record(ledger.store, load_tip(ledger.store, thread))
     oid = record.tip.commit if last is None else _commit_of(record, last)
-    cut = _find_cut(record, first)
+    cut = _find_cut(record, first, last)
     _check(ledger, thread, record.tip.commit, verify, scan)
-    there = _list(wire, remote)
-    head, base = f"uwf/{thread}", _base_name(remote, thread, is_cut=cut is not None)
-    base_oid = cut or there.get(_HEADS + base) or _main(ledger)
-    updates = [Update(oid=oid, ref=_HEADS + head)]
-    if cut is not None or _HEADS + base not in there:
-        updates.append(Update(oid=base_oid, ref=_HEADS + base))
-    push_refs(wire, remote.name, updates, git_dir=ledger.store.path)
+    there = list_branches(wire, remote)
+    head, whole, part = f"uwf/{thread}", base_branch(remote), f"uwf/{thread}-base"
+    main = there.get(HEADS + whole)
+    if cut is None:
+        base, base_oid = whole, main or find_main(ledger)
+        _require_base(thread, remote, same=HEADS + part not in there)
+    else:
+        base, base_oid = part, add_jobs(ledger, remote, cut, main, wire=wire)
+        open_at = there.get(HEADS + part, base_oid)
+        is_same = is_ancestor(ledger.store, open_at, base_oid)
+        _require_base(thread, remote, same=is_same)
+    updates = [Update(oid=oid, ref=HEADS + head)]
+    if there.get(HEADS + base) != base_oid:
+        updates.append(Update(oid=base_oid, ref=HEADS + base))
+        if cut is None:
+            check_main(scan, base_oid, None)
+    _send(ledger, remote, thread, updates, there, wire)
     return Review(thread=thread, head=head, base=base, oid=oid, base_oid=base_oid)
+
+
+def _require_base(thread: ThreadId, remote: Remote, *, same: bool) -> None:
+    """Keep a review from being compared with something else under the same name."""
+    if not same:
+        raise StateError(
+            f"a review of another part of thread {thread} is open at '{remote.name}'",
+            hint=f"close it first: uwf review close {thread}",
+        )
+
+
+def _send(
+    ledger: Ledger,
+    remote: Remote,
+    thread: ThreadId,
+    updates: Sequence[Update],
+    there: Mapping[str, Oid],
+    wire: Wire,
+) -> None:
+    """Push the branches of a review, of which the first is its head."""
+    head = updates[0]
+    open_at = there.get(head.ref, head.oid)
+    if not is_ancestor(ledger.store, open_at, head.oid):
+        raise StateError(
+            f"the review of thread {thread} at '{remote.name}' holds other commits",
+            hint=f"bring them: uwf pull {thread}; or else: uwf review close {thread}",
+        )
+    push_refs(wire, remote.name, updates, git_dir=ledger.store.path)
 
 
 def update_review(
@@ -93,12 +135,12 @@ def update_review(
     """Push what a thread has become to its open review.
 
     Raises:
-        StateError: No review of it is open there.
+        StateError: No review of it is open there, or that went on elsewhere.
         NotFoundError, InvalidError, RemoteError: As for ``open_review``.
     """
-    there = _list(wire, remote)
+    there = list_branches(wire, remote)
     head = f"uwf/{thread}"
-    if _HEADS + head not in there:
+    if HEADS + head not in there:
         raise StateError(
             f"no review of thread {thread} is open at '{remote.name}'",
             hint=f"open one: uwf review open {thread}",
@@ -106,15 +148,10 @@ def update_review(
     record = open_record(ledger.store, load_tip(ledger.store, thread))
     oid = record.tip.commit
     _check(ledger, thread, oid, verify, scan)
-    push_refs(
-        wire,
-        remote.name,
-        [Update(oid=oid, ref=_HEADS + head)],
-        git_dir=ledger.store.path,
-    )
-    cut = f"{head}-base"
-    base = cut if _HEADS + cut in there else _base_name(remote, thread, is_cut=False)
-    base_oid = there.get(_HEADS + base, GENESIS_OID)
+    _send(ledger, remote, thread, [Update(oid=oid, ref=HEADS + head)], there, wire)
+    part = f"{head}-base"
+    base = part if HEADS + part in there else base_branch(remote)
+    base_oid = there.get(HEADS + base, GENESIS_OID)
     return Review(thread=thread, head=head, base=base, oid=oid, base_oid=base_oid)
 
 
@@ -129,11 +166,11 @@ def close_review(
     Raises:
         RejectedError, AuthError, RemoteError: The remote did not do it.
     """
-    there = _list(wire, remote)
+    there = list_branches(wire, remote)
     names = [f"uwf/{thread}", f"uwf/{thread}-base"]
-    gone = [name for name in names if _HEADS + name in there]
+    gone = [name for name in names if HEADS + name in there]
     if gone:
-        updates = [Update(oid=Oid(""), ref=_HEADS + name) for name in gone]
+        updates = [Update(oid=Oid(""), ref=HEADS + name) for name in gone]
         push_refs(wire, remote.name, updates, git_dir=ledger.store.path)
     return tuple(gone)
 
@@ -165,7 +202,8 @@ def approve(
         thread: Which.
         step: Which step.
         message: What the tag says.
-        sign: ``None``: when git's own settings say so.
+        sign: ``None``: when git's ``tag.gpgSign`` says so, else when events
+            are signed.
         environment: What git's starts from.
 
     Raises:
@@ -186,6 +224,7 @@ def approve(
         raise StateError(f"step {number} of thread {thread} is approved already")
     if sign is None:
         sign = _wants_signature(ledger, environment)
+    options = ledger.signer.options
     who = {
         "GIT_COMMITTER_NAME": ledger.identity.name,
         "GIT_COMMITTER_EMAIL": ledger.identity.email,
@@ -193,6 +232,7 @@ def approve(
     text = message or f"approve step {number} of {thread}"
     done = run_git(
         [
+            *options,
             *("tag", "-a", "-s" if sign else "--no-sign", "-m", text),
             *("--", tag, event.commit.oid),
         ],
@@ -201,95 +241,34 @@ def approve(
     )
     oid = find_ref(store, f"refs/tags/{tag}")
     if done.code or oid is None:
-        raise StoreError(f"git could not make the tag: {done.complaint}")
+        raise StoreError(f"git could not make the tag: {complaint(done)}")
     return Approved(
         tag=tag, oid=oid, commit=event.commit.oid, step=event.node, signed=sign
     )
 
 
 def _wants_signature(ledger: Ledger, environment: Mapping[str, str]) -> bool:
-    for key in ("tag.gpgSign", "commit.gpgSign"):
-        done = run_git(
-            ["config", "--get", "--type=bool", key],
-            git_dir=ledger.store.path,
-            environment=environment,
-        )
-        if done.code == 0:
-            return done.text == "true"
-    return False
-
-
-def set_up(ledger: Ledger, remote: Remote, ci: Ci, *, wire: Wire) -> tuple[str, Oid]:
-    """Add the job that verifies reviews to the branch they are compared with.
-
-    Returns:
-        The branch's name there, and what it is at.
-
-    Raises:
-        StateError: That branch has moved on elsewhere.
-        RejectedError, AuthError, RemoteError: The remote did not take it.
-    """
-    store = ledger.store
-    base = _base_name(remote, None, is_cut=False)
-    theirs = _list(wire, remote).get(_HEADS + base)
-    mine = _main(ledger)
-    if theirs is not None and not has_object(store, theirs):
-        raise StateError(
-            f"'{base}' of '{remote.name}' has commits that are not here",
-            hint=f"bring them: uwf git fetch {remote.name} {base}",
-        )
-    parent = theirs if theirs is not None and is_ancestor(store, mine, theirs) else mine
-    oid = _add_job(ledger, parent, ci)
-    if find_ref(store, HEAD_REF) != oid:
-        move_ref(store, HEAD_REF, old=mine, new=oid, reason="review setup")
-    push_refs(
-        wire,
-        remote.name,
-        [Update(oid=oid, ref=_HEADS + base)],
-        git_dir=store.path,
+    done = run_git(
+        ["config", "--get", "--type=bool", "tag.gpgSign"],
+        git_dir=ledger.store.path,
+        environment=environment,
     )
-    return base, oid
+    if done.code == 0:
+        return done.text == "true"
+    return ledger.signer.signing.mode != "never"
 
 
-def _add_job(ledger: Ledger, parent: Oid, ci: Ci) -> Oid:
-    path, text = JOBS[ci]
-    old = read_commit(ledger.store, parent).tree
-    entry = Entry(oid=write_blob(ledger.store, text.encode()))
-    tree = edit_tree(ledger.store, old, {path: entry})
-    if tree == old:
-        return parent
-    person = committer(ledger)
-    return write_commit(
-        ledger.store,
-        tree=tree,
-        parents=(parent,),
-        author=person,
-        committer=person,
-        message="verify threads on review\n",
-    )
-
-
-def _list(wire: Wire, remote: Remote) -> dict[str, Oid]:
-    return list_refs_there(
-        wire, remote.push_url, name=remote.name, git_dir=None, only_branches=True
-    )
-
-
-def _main(ledger: Ledger) -> Oid:
-    return find_ref(ledger.store, HEAD_REF) or GENESIS_OID
-
-
-def _base_name(remote: Remote, thread: ThreadId | None, *, is_cut: bool) -> str:
-    if is_cut:
-        return f"uwf/{thread}-base"
-    return _SHARED_BASE if remote.kind == "shared" else "main"
-
-
-def _find_cut(record: Record, first: int | None) -> Oid | None:
+def _find_cut(record: Record, first: int | None, last: int | None) -> Oid | None:
     """Give the commit before what is reviewed; ``None`` when that is all of it."""
     if first is not None:
-        if first < 1:
-            raise NotFoundError("step", f"{record.tip.thread}:{first}")
+        steps = record.tip.state.steps
+        if not 1 <= first <= (steps if last is None else last):
+            up_to = "" if last is None else f" up to step {last}"
+            raise NotFoundError(
+                "step",
+                f"{record.tip.thread}:{first}{up_to}",
+                hint=f"the thread has {steps} steps",
+            )
         return _commit_of(record, first - 1)
     if record.tip.state.forked_from is None:
         return None

@@ -17,7 +17,12 @@ from uwfgit.ids import Oid, is_oid, is_thread_id
 from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.gitcmd import run_git
-from uwfgit.store.layout import THREAD_PREFIX, find_node_name, find_step_name
+from uwfgit.store.layout import (
+    THREAD_PREFIX,
+    find_node_name,
+    find_ref_thread,
+    find_step_name,
+)
 from uwfgit.store.log import append_private
 from uwfgit.store.objects import find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref
@@ -243,7 +248,7 @@ def find_blocked(
     if not found:
         return {}
     if len(leaving) == 1:
-        return {leaving[0][0]: describe_findings(found)}
+        return {leaving[0][0]: describe_findings(found, leaving)}
     half = len(leaving) // 2
     return {
         ref: message
@@ -275,11 +280,13 @@ def _threads_in(store: Store, commit: Oid) -> Iterator[str]:
         yield from list_tree(store, folder.oid)
 
 
-def describe_findings(findings: Sequence[Finding]) -> str:
+def describe_findings(
+    findings: Sequence[Finding], leaving: Sequence[Leaving] = ()
+) -> str:
     """Say in one line what would have left, and the ways out."""
     first, count = findings[0], len({finding.id for finding in findings})
     more = f", and {count - 1} more" if count > 1 else ""
-    return f"a secret stands in {first}{more}; {way_out(findings)}"
+    return f"a secret stands in {first}{more}; {way_out(findings, leaving)}"
 
 
 def list_findings(findings: Sequence[Finding]) -> list[str]:
@@ -289,10 +296,16 @@ def list_findings(findings: Sequence[Finding]) -> list[str]:
     return [*lines, f"and {more} more places"] if more > 0 else lines
 
 
-def way_out(findings: Sequence[Finding]) -> str:
-    """Name the commands that take a secret out, or let through what is none."""
+def way_out(findings: Sequence[Finding], leaving: Sequence[Leaving] = ()) -> str:
+    """Name the commands that take a secret out, or let through what is none.
+
+    A message stands in no thread's folder: then it is the one that was to leave.
+    """
     first = findings[0]
-    parts = (part for finding in findings for part in finding.path.split("/")[:2])
+    paths = [finding.path.split("/")[:2] for finding in findings]
+    threads = [ref.split("/") for ref, _, _ in leaving if find_ref_thread(ref)]
+    paths += threads if len(threads) == 1 else []
+    parts = (part for path in paths for part in path)
     thread = next(filter(is_thread_id, parts), "THREAD")
     return (
         f"take it out: uwf thread redact {thread}; "

@@ -38,6 +38,7 @@ class Rule:
         starts: Every match begins with one of the words.
         fold: The words are lower case and stand in the lower-case text.
         bounded: A match may not begin in the middle of a word.
+        back: So far before one of the words a match may begin; 0: anywhere.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Rule:
     starts: bool = True
     fold: bool = False
     bounded: bool = False
+    back: int = 0
 
 
 # No letter or digit may stand before or behind a token, or it is a piece of
@@ -96,6 +98,12 @@ _PEM: Final = (
     rf"(?:[A-Za-z0-9+/=]++{_PEM_GAP}*+){{1,2000}}"
     r"(?:-----END (?P=kind)PRIVATE KEY(?: BLOCK)?-----)?"
 )
+# What is left of a key when the text before it was cut: an end of an error's output.
+_PEM_END: Final = (
+    rf"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/=]{{16,}}+{_PEM_GAP}*+){{1,100}}+"
+    rf"(?:[A-Za-z0-9+/=]{{1,15}}+{_PEM_GAP}*+)?+"
+    r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+)
 
 _QUOTE = r"""(?:\\*["'`])?"""
 _SECRET_WORDS: Final = (
@@ -131,6 +139,14 @@ RULES: Final[tuple[Rule, ...]] = (
         words=("-----BEGIN ",),
         pattern=re.compile(_PEM),
         check=is_key_block,
+    ),
+    Rule(
+        name="private-key",
+        words=("PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"),
+        pattern=re.compile(_PEM_END),
+        check=is_key_block,
+        starts=False,
+        back=10_000,
     ),
     Rule(
         name="putty-key",
@@ -373,7 +389,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _open(
         "generic-secret",
         r"(?:secret|credentials?|(?:api|access|auth|private|secret|account|signing"
-        rf"|encryption|master)[_-]?key|token){_ASSIGNED}",
+        # No call of something: ``credentials = encode_all(...)``.
+        rf"|encryption|master)[_-]?key|token){_ASSIGNED}(?!\()",
         *_SECRET_WORDS,
         check=is_likely_secret,
     ),

@@ -137,6 +137,9 @@ def _fold(text: str) -> str:
 def _find(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
     # To look for words and match there is many times faster than a pattern
     # that is tried everywhere.
+    if rule.back:
+        yield from _find_before(rule, text, folded)
+        return
     if not rule.starts:
         if any(word in folded for word in rule.words):
             yield from rule.pattern.finditer(text)
@@ -148,6 +151,18 @@ def _find(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
             if match is not None:
                 yield match
             place = folded.find(word, match.end() if match else place + len(word))
+
+
+def _find_before(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
+    """Look only where a match may end in one of the words."""
+    for word in rule.words:
+        done, place = 0, folded.find(word)
+        while place >= 0:
+            end = place + len(word)
+            match = rule.pattern.search(text, max(done, place - rule.back), end)
+            if match is not None:
+                yield match
+            done, place = end, folded.find(word, end)
 
 
 def _check(

@@ -22,10 +22,10 @@ from uwfgit.sync.remotes import APPROVED_PREFIX
 from uwfgit.sync.report import ThreadReport, VerifyProblem, plain, shown
 
 _FIELDS: Final = (
-    "%H%x00%G?%x00%GS%x00%ce%x00%P%x00"
+    "%H%x00%G?%x00%GS%x00%GK%x00%GF%x00%GP%x00%ce%x00%P%x00"
     "%(trailers:key=Uwf-Event,valueonly,separator=%x2C)"
 )
-_PARTS: Final = 6
+_PARTS: Final = 9
 _GOOD: Final = "G"
 _NONE: Final = "N"
 _WORDS: Final = {
@@ -58,12 +58,23 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Signed:
+class Signed:
+    """A commit and what git says of its signature.
+
+    ``keys`` are the key's id and fingerprints in lower case.
+    """
+
     commit: Oid
     grade: str
     signer: str
+    keys: frozenset[str]
     committer: str
     event: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether git accepts it as the signer's."""
+        return self.grade == _GOOD and bool(self.signer)
 
 
 def check_signatures(
@@ -89,26 +100,42 @@ def check_signatures(
     return replace(report, problems=(*report.problems, *problems))
 
 
-def _ask(store: Store, tip: Oid, environment: Mapping[str, str]) -> Iterator[_Signed]:
+def read_signature(
+    store: Store, commit: Oid, *, environment: Mapping[str, str]
+) -> Signed | None:
+    """Give what git says of one commit's signature.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    return next(_ask(store, commit, environment, "--max-count=1"), None)
+
+
+def _ask(
+    store: Store, tip: Oid, environment: Mapping[str, str], *options: str
+) -> Iterator[Signed]:
     done = run_git(
-        ["log", "--first-parent", "-z", f"--format={_FIELDS}", tip, "--"],
+        ["log", "--first-parent", *options, "-z", f"--format={_FIELDS}", tip, "--"],
         git_dir=store.path,
         environment={**environment, "LC_ALL": "C"},
     )
     words = done.stdout.decode("utf-8", "replace").split("\0")
     for start in range(0, len(words) - _PARTS + 1, _PARTS):
-        commit, grade, signer, committer, parents, event = words[start : start + _PARTS]
+        commit, grade, signer, *keys, committer, parents, event = words[
+            start : start + _PARTS
+        ]
         if parents:
-            yield _Signed(
+            yield Signed(
                 commit=Oid(commit),
                 grade=grade,
                 signer=signer,
+                keys=frozenset(key.casefold() for key in keys if key),
                 committer=committer,
                 event=event.strip(),
             )
 
 
-def _judge(signed: _Signed) -> VerifyProblem | None:
+def _judge(signed: Signed) -> VerifyProblem | None:
     if signed.grade == _NONE:
         return None
     if signed.grade != _GOOD:

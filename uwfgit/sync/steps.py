@@ -32,7 +32,8 @@ from uwfgit.model.node import (
     SUSPEND_TYPE,
     TEXT_TYPE,
 )
-from uwfgit.model.record import NodePlaces, Step, step_from_payload
+from uwfgit.model.places import NodePlaces
+from uwfgit.model.record import Step, step_from_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     ATTEMPTS,

@@ -13,6 +13,8 @@ from uwfgit.ids import Oid, is_oid
 from uwfgit.store.gitcmd import GitResult, check_operand, run_git, stream_git
 
 _REASON_CHARS: Final = 300
+_REFS_BYTES: Final = 256 * 1024 * 1024
+"""What a remote may send as its list of refs: some millions."""
 _LINE: Final = 3
 # git tells a refused login from a dead host in words only. They choose between
 # two classes with the same exit code, and the hint.
@@ -71,12 +73,14 @@ def list_refs_there(
         AuthError, RemoteError: It cannot be asked.
     """
     some = ["--heads", "--tags"] if only_branches else []
-    done = run_git(
+    done = stream_git(
         ["ls-remote", "--quiet", "--refs", *some, "--", check_operand(url)],
         git_dir=git_dir,
         environment=_environment(wire),
+        on_line=_ignore,
         # Not the working folder, whose repository may set what it likes.
         cwd=None if git_dir else Path("/"),
+        most_bytes=_REFS_BYTES,
     )
     if done.code:
         raise _failure(done, name)
@@ -183,16 +187,19 @@ def _told_why(done: GitResult, summary: str) -> str:
 
 
 def _run(wire: Wire, args: Sequence[str], git_dir: Path) -> GitResult:
-    environment = _environment(wire)
-    if wire.on_progress is None:
-        return run_git(args, git_dir=git_dir, environment=environment)
     command, *rest = args
+    # Heard line by line in any case: a remote may say more than memory holds.
     return stream_git(
-        [command, "--progress", *rest],
+        [command, *(["--progress"] if wire.on_progress else []), *rest],
         git_dir=git_dir,
-        environment=environment,
-        on_line=wire.on_progress,
+        environment=_environment(wire),
+        on_line=wire.on_progress or _ignore,
+        most_bytes=_REFS_BYTES,
     )
+
+
+def _ignore(_: str) -> None:
+    return
 
 
 def _environment(wire: Wire) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError, UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
-from uwfgit.model.record import NodePlaces
+from uwfgit.model.places import NodePlaces
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.refs import find_ref, list_refs
@@ -194,18 +194,21 @@ def _problem(commit: Oid, code: str, message: str) -> VerifyProblem:
 
 def _check_all(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
     """Check a tip's chain, and before it the chains that its resolves took in."""
-    waiting, tried = [tip], {tip}
+    waiting, done = [tip], set[Oid]()
     chain: list[RawCommit] = []
     problems: list[VerifyProblem] = []
     while waiting:
+        if waiting[-1] in done:
+            waiting.pop()
+            continue
         chain, problems = _list_chain(run, waiting[-1])
         others = [each for commit in chain for each in commit.parents[1:]]
-        new = [each for each in others if each not in tried and each not in run.seen]
+        new = [each for each in others if each not in done and each not in run.seen]
         if new:
-            tried.update(new)
-            waiting += new
+            # The oldest first: later ones take it in as well.
+            waiting += reversed(new)
             continue
-        waiting.pop()
+        done.add(waiting.pop())
         if not problems:
             _check_chain(run, chain)
     return chain, problems

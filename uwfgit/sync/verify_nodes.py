@@ -15,7 +15,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
 from uwfgit.model.builtin import find_builtin_node
 from uwfgit.model.node import BUILTIN_NAMES, Node, node_file_name
-from uwfgit.model.record import NodePlaces
+from uwfgit.model.places import NodePlaces
 from uwfgit.model.schema import check_schema, find_refs, validate_node
 from uwfgit.store.canonical import (
     META_TYPE,

@@ -14,7 +14,8 @@ from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import base_prompt
 from uwfgit.errors import ConfigError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.record import NodePlaces, Start, Step, step_from_payload
+from uwfgit.model.places import NodePlaces
+from uwfgit.model.record import Start, Step, step_from_payload
 from uwfgit.model.state import ThreadState
 from uwfgit.model.workflow import Workflow
 from uwfgit.sync.rawtree import Objects

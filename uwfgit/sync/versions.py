@@ -29,6 +29,7 @@ class Versions:
 
     name: str
     oids: tuple[Oid, ...] = ()
+    hashes: tuple[str, ...] = ()
 
 
 def find_versions(store: Store, name: str) -> Versions:
@@ -40,7 +41,12 @@ def find_versions(store: Store, name: str) -> Versions:
         return Versions(name=name)
     tips = (_find(store, prefix + name) for prefix in _BRANCHES)
     tip = next((tip for tip in tips if tip), None)
-    return Versions(name=name, oids=_read(store, tip) if tip else ())
+    found = _read(store, tip) if tip else []
+    return Versions(
+        name=name,
+        oids=tuple(Oid(oid) for _, oid in found),
+        hashes=tuple(pinned for pinned, _ in found),
+    )
 
 
 def _find(store: Store, ref: str) -> Oid | None:
@@ -50,9 +56,9 @@ def _find(store: Store, ref: str) -> Oid | None:
         return None
 
 
-def _read(store: Store, tip: Oid) -> tuple[Oid, ...]:
+def _read(store: Store, tip: Oid) -> list[tuple[str, str]]:
     objects, oid = Objects(store=store), tip
-    found: list[Oid] = []
+    found: list[tuple[str, str]] = []
     while oid != GENESIS_OID and len(found) < _MOST:
         try:
             commit = parse_commit(oid, objects.commit(oid))
@@ -61,9 +67,9 @@ def _read(store: Store, tip: Oid) -> tuple[Oid, ...]:
             break
         pinned = message.trailers.get("Uwf-Workflow", "").split(" ")
         if len(pinned) == _PAIR:
-            found.append(Oid(pinned[1]))
+            found.append((pinned[0], pinned[1]))
         oid = commit.parents[0]
-    return tuple(found)
+    return found
 
 
 def compare_version(
@@ -93,3 +99,14 @@ def require_version(store: Store, report: ThreadReport, name: str) -> ThreadRepo
         message=f"its workflow is no registered version of {shown(name)}",
     )
     return replace(report, problems=(*report.problems, problem))
+
+
+def diverged_versions(store: Store, name: str) -> str:
+    """Say how to go on with a workflow that two people registered versions of."""
+    mine = find_versions(store, name).hashes
+    again = f", then yours again: uwf workflow rollback {name} {mine[0]}"
+    return (
+        "both registered versions; to go on from theirs: "
+        f"uwf workflow rm {name} && uwf pull --workflows"
+        f"{again if mine else ''}"
+    )
