@@ -41,7 +41,7 @@ TRICKS: Final = (
     "\nerror: a line of its own\n\tdone\r\n"
 )
 NUL: Final = TRICKS + "\0"
-HUGE: Final = "é" * 1_000_000 + TRICKS + "x"
+HUGE: Final = "é" * 400_000 + TRICKS + "x"
 """2 MB without an end of line, and then some."""
 
 

@@ -50,7 +50,7 @@ def list_unsafe(text: str, *, own: bool = False) -> set[str]:
         own: Leave aside what uwf itself writes on a terminal.
     """
     rest = _OWN.sub("", text) if own else text
-    return {char for char in rest if is_unsafe(char)}
+    return {char for char in set(rest) if is_unsafe(char)}
 
 
 def is_unsafe(char: str) -> bool:

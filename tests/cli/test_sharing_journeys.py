@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests.cli.seats import Seat, make_seat
 from tests.sync.code import code_refs, make_code
 from tests.sync.people import make_bare, refs_of
-from tests.sync.serving import serve_http, serve_ssh
+from tests.sync.serving import serve_http
 
 Seats = tuple[Seat, Seat]
 
@@ -25,27 +24,10 @@ def seats(
     return ada, bob
 
 
-@pytest.fixture(
-    params=["file", "http", pytest.param("ssh", marks=pytest.mark.slow)],
-)
-def address(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+@pytest.fixture
+def address(tmp_path: Path) -> str:
     """Where the repository between them is reached."""
-    served = tmp_path / "served"
-    served.mkdir()
-    make_bare(served / "threads.git")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    if request.param == "file":
-        yield f"file://{served}/threads.git"
-    elif request.param == "http":
-        with serve_http(served) as url:
-            yield f"{url}/threads.git"
-    else:
-        with serve_ssh(tmp_path / "sshd", served) as (url, command):
-            monkeypatch.setenv("GIT_SSH_COMMAND", command)
-            yield f"{url}/threads.git"
+    return f"file://{make_bare(tmp_path / 'threads.git')}"
 
 
 def test_a_suspended_thread_is_continued_in_the_second_clone(
