@@ -235,7 +235,7 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, local: Local) -
 
 
 def test_a_thread_is_not_foreign_for_good_because_the_disk_was_full(
-    store: Store, local: Local, file: Path, tmp_path: Path
+    local: Local, file: Path, tmp_path: Path
 ) -> None:
     assert local.record_commit(OID)
     killed = tmp_path / "killed" / file.name

@@ -14,7 +14,7 @@ from typing import Final
 from tests.builders import Clock, git, make_ledger, make_workflow, reply, workflow_data
 from uwfgit.cli import background, cmd_cas, cmd_maintain, cmd_thread, cmd_workflow
 from uwfgit.cli.app import main
-from uwfgit.cli.context import now_ms
+from uwfgit.cli.world import now_ms
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.model.ledger import Ledger
 from uwfgit.store.repository import init_store, open_store

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uwfgit.cli.context import CommandContext
+from uwfgit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from uwfgit.ids import Oid, ThreadId
@@ -25,7 +26,10 @@ def make_verify(context: CommandContext) -> Verify:
         # Imported only now: most of what travels needs no verifying.
         from uwfgit.cli.limited import verify_limited
 
-        return verify_limited(store, threads, environment=context.environment)
+        with Progress(context) as progress:
+            word = "thread" if len(threads) == 1 else "threads"
+            progress.tell(f"verifying {len(threads)} {word}")
+            return verify_limited(store, threads, environment=context.environment)
 
     return verify
 
@@ -42,14 +46,16 @@ def make_scan(context: CommandContext, store: Store, remote: str | None = None) 
     def scan(leaving: Sequence[tuple[str, Oid, Oid | None]]) -> Mapping[str, str]:
         from uwfgit.sync.scan import find_blocked
 
-        return find_blocked(store, leaving, remote, environment=context.environment)
+        with Progress(context) as progress:
+            progress.tell("looking for secrets")
+            return find_blocked(store, leaving, remote, environment=context.environment)
 
     return scan
 
 
 def allow_findings(context: CommandContext, store: Store, ids: Sequence[str]) -> None:
     """Let findings of the scan through from now on."""
-    from uwfgit.cli.context import now_ms
+    from uwfgit.cli.world import now_ms
     from uwfgit.sync.scan import allow_findings as record
 
     if ids:

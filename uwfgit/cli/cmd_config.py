@@ -11,9 +11,10 @@ from typing import Annotated, Any, cast
 import typer
 
 from uwfgit.cli.commands import add_command, make_group
-from uwfgit.cli.context import CONFIG_FILE, CommandContext, get_context, read_config
+from uwfgit.cli.context import CONFIG_FILE, CommandContext, get_context
 from uwfgit.cli.output import Column, format_json, format_table
 from uwfgit.cli.screen import shown
+from uwfgit.cli.world import read_config
 from uwfgit.config import get_key, masked, set_key
 from uwfgit.errors import ConfigError
 

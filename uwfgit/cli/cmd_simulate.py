@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uwfgit.cli.context import CommandContext, get_context, now_ms
+from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import Output, ask, talk, write
 from uwfgit.cli.screen import shown, shown_lines
+from uwfgit.cli.world import now_ms
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.errors import UsageError
 

@@ -7,15 +7,12 @@ home and the configuration files, and hands values of them to the rooms below.
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import typer
 
@@ -23,6 +20,14 @@ from uwfgit.cli.options import GlobalOptions
 from uwfgit.cli.output import Output
 from uwfgit.cli.ready import VARIABLE, Ready
 from uwfgit.cli.screen import shown
+from uwfgit.cli.world import (
+    StoreChoice,
+    now_ms,
+    own_folder,
+    read_config,
+    registered_home,
+    utc_offset,
+)
 from uwfgit.errors import (
     ConfigError,
     NotFoundError,
@@ -45,16 +50,6 @@ if TYPE_CHECKING:
 CONFIG_FILE: Final = "config.yaml"
 REPOSITORY_FILE: Final = ".uwf.yaml"
 _OFF: Final = ("false", "no", "off", "0")
-
-Source = Literal["option", "environment", "git config", "repository", "user"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreChoice:
-    """The store a command uses, and what chose it."""
-
-    path: Path
-    source: Source
 
 
 @dataclass(kw_only=True)
@@ -107,7 +102,7 @@ class CommandContext:
         Raises:
             ConfigError: There is none.
         """
-        home = self.environment.get("HOME") or _registered_home()
+        home = self.environment.get("HOME") or registered_home()
         if not home:
             raise ConfigError("HOME is not set", hint="set HOME or UWF_HOME")
         return self.resolve(home)
@@ -194,24 +189,15 @@ class CommandContext:
         path = self.store_choice.path
         if not path.exists():
             if not (write and create) or not self._may_create():
-                raise NotFoundError("store", str(path), hint=self._init_hint())
+                raise NotFoundError(
+                    "store", str(path), hint=self.store_choice.init_hint
+                )
             if init_store(path, home=self.home):
                 self.output.say(f"created store {shown(str(path))}")
         return open_store(path, home=self.home, write=write)
 
     def _may_create(self) -> bool:
         return (self._repository_setting("uwf.autoInit") or "").lower() not in _OFF
-
-    def _init_hint(self) -> str:
-        choice = self.store_choice
-        how = {
-            "option": f"uwf init --store {choice.path}",
-            "environment": f"uwf init --store {choice.path}",
-            "git config": f"uwf init --store {choice.path}",
-            "repository": "uwf init",
-            "user": "uwf init --user",
-        }
-        return f"create it with: {how[choice.source]}"
 
     def open_ledger(self, *, write: bool = False, create: bool = True) -> Ledger:
         """Open the store for threads and nodes; closed when the command ends.
@@ -241,7 +227,7 @@ class CommandContext:
             identity=self.identity if write else _nobody(),
             now_ms=now_ms,
             random=os.urandom,
-            utc_offset=_utc_offset(),
+            utc_offset=utc_offset(),
             signer=self.make_signer(store),
         )
 
@@ -386,7 +372,7 @@ class CommandContext:
         """The environment agents start from: ours, with this ``uwf`` first."""
         environment = dict(self.environment)
         environment.pop(VARIABLE, None)
-        own = _own_folder(environment)
+        own = own_folder(environment)
         if own is not None:
             path = environment.get("PATH") or os.defpath
             environment["PATH"] = os.pathsep.join([own, path])
@@ -410,53 +396,3 @@ def get_context(ctx: typer.Context) -> CommandContext:
             hint="use --format json",
         )
     return context
-
-
-def _registered_home() -> str | None:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return None
-
-
-def now_ms() -> int:
-    """Give the time in ms since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def _utc_offset() -> int:
-    return time.localtime().tm_gmtoff // 60
-
-
-def _own_folder(environment: Mapping[str, str]) -> str | None:
-    started = shutil.which(sys.argv[0], path=environment.get("PATH"))
-    beside = Path(sys.executable).parent / "uwf"
-    candidates = [Path(started)] if started else []
-    for candidate in (*candidates, beside):
-        if candidate.name == "uwf" and os.access(candidate, os.X_OK):
-            return str(candidate.absolute().parent)
-    return None
-
-
-def read_config(path: Path) -> object:
-    """Read a configuration file; ``None`` when there is none.
-
-    Raises:
-        ConfigError: It cannot be read, or is no YAML.
-    """
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as exc:
-        raise ConfigError(f"cannot be read: {exc.strerror}", source=path) from exc
-    from uwfgit.model.yamlcore import parse_yaml
-
-    if not data.strip():
-        return None
-    try:
-        return parse_yaml(data, file=str(path)).value
-    except UwfError as exc:
-        raise ConfigError(exc.message, hint=exc.hint) from exc

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from uwfgit.cli.context import CommandContext, now_ms
+from uwfgit.cli.context import CommandContext
 from uwfgit.cli.output import Column, Output, format_table, format_time
 from uwfgit.cli.payloads import row_payload
 from uwfgit.cli.progress import Progress
 from uwfgit.cli.when import parse_time
+from uwfgit.cli.world import now_ms
 from uwfgit.errors import CorruptError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger import Ledger, ThreadRow, list_threads

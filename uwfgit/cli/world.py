@@ -1,0 +1,88 @@
+"""What the world around a command says: its time, its folders, its files.
+
+Beside the context, the only place that asks the system for any of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from uwfgit.errors import ConfigError, UwfError
+
+Source = Literal["option", "environment", "git config", "repository", "user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChoice:
+    """The store a command uses, and what chose it."""
+
+    path: Path
+    source: Source
+
+    @property
+    def init_hint(self) -> str:
+        """Say how to make it."""
+        words = {"repository": "", "user": " --user"}
+        return (
+            f"create it with: uwf init{words.get(self.source, f' --store {self.path}')}"
+        )
+
+
+def registered_home() -> str | None:
+    """Give the home folder that the system knows the user by."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return None
+
+
+def now_ms() -> int:
+    """Give the time in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def utc_offset() -> int:
+    """Give the local time's distance from UTC, in minutes."""
+    return time.localtime().tm_gmtoff // 60
+
+
+def own_folder(environment: Mapping[str, str]) -> str | None:
+    """Give the folder of the ``uwf`` that runs, for an agent's PATH."""
+    started = shutil.which(sys.argv[0], path=environment.get("PATH"))
+    beside = Path(sys.executable).parent / "uwf"
+    candidates = [Path(started)] if started else []
+    for candidate in (*candidates, beside):
+        if candidate.name == "uwf" and os.access(candidate, os.X_OK):
+            return str(candidate.absolute().parent)
+    return None
+
+
+def read_config(path: Path) -> object:
+    """Read a configuration file; ``None`` when there is none.
+
+    Raises:
+        ConfigError: It cannot be read, or is no YAML.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise ConfigError(f"cannot be read: {exc.strerror}", source=path) from exc
+    from uwfgit.model.yamlcore import parse_yaml
+
+    if not data.strip():
+        return None
+    try:
+        return parse_yaml(data, file=str(path)).value
+    except UwfError as exc:
+        raise ConfigError(exc.message, hint=exc.hint) from exc
