@@ -278,7 +278,7 @@ def test_a_terminal_gets_no_escape_and_no_flood(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "given", "thread"),
-    [*cases(leave=("failed", "cancelled", "new", "fork"))],
+    [*cases(leave=("failed", "cancelled", "new", "fork", "idle"))],
 )
 def test_a_pipe_gets_no_escape_that_is_no_data(
     world: World, command: str, given: Call, thread: str

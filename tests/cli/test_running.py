@@ -285,6 +285,22 @@ def test_many_interrupts_are_one(program: Program, thread: str) -> None:
     program.fsck()
 
 
+def test_an_interrupt_while_the_program_starts_is_no_traceback(
+    program: Program, thread: str
+) -> None:
+    codes = set()
+    for wait_ms in range(60, 360, 60):
+        process = program.spawn("thread", "show", thread)
+        time.sleep(wait_ms / 1000)
+        process.send_signal(signal.SIGINT)
+        ended = wait(process)
+        codes.add(ended.code)
+        assert "cli/start.py" not in ended.err, ended.err
+
+    # Before its first line of ours, Python dies of the signal itself.
+    assert codes <= {0, 130, -signal.SIGINT}
+
+
 @pytest.mark.parametrize("words", [["pause"], ["stop", "--after-step"]], ids=" ".join)
 def test_a_paused_run_finishes_its_step_and_runs_no_further(
     program: Program, thread: str, words: list[str]

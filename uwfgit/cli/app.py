@@ -99,7 +99,10 @@ def run() -> None:
         # become text that no node can hold.
         words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
         os.execv(sys.executable, words)  # noqa: S606 - this very program
-    code = main()
+    code = EXIT_INTERRUPTED
+    with suppress(KeyboardInterrupt):
+        # Of two, the second may come while the first is told of.
+        code = main()
     # What is over stays so: no late Ctrl-C, no terminal that went away and
     # cannot be flushed to, gives Python a reason for an exit code of its own.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

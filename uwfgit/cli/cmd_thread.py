@@ -1,166 +1,39 @@
-"""Commands about threads: start, run, list, read, fork, cancel and remove."""
+"""Commands about threads: show, list, read, fork, cancel and remove; and the group."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uwfgit.cli import cmd_step
-from uwfgit.cli.arguments import read_text
 from uwfgit.cli.cmd_compare import LOG_SETTINGS, diff_command, log_command
 from uwfgit.cli.cmd_redact import redact_command
 from uwfgit.cli.cmd_resolve import resolve_command
 from uwfgit.cli.cmd_running import join_command, pause_command, stop_command
+from uwfgit.cli.cmd_start import run_command, start_command
 from uwfgit.cli.commands import add_command, make_group
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import format_duration, format_fields, format_time
 from uwfgit.cli.runs import (
-    AgentOption,
     ThreadArgument,
     exec_command,
     poke_command,
     resume_command,
-    run_started,
     way_on,
 )
 from uwfgit.cli.screen import shown
-from uwfgit.errors import InvalidError, UsageError
-from uwfgit.ids import find_hash, find_thread_id
+from uwfgit.errors import UsageError
+from uwfgit.ids import find_hash
 
 if TYPE_CHECKING:
-    from uwfgit.ids import Hash, ThreadId
-    from uwfgit.model.ledger import Ledger
-    from uwfgit.model.record import Tip
+    pass
 
 app = make_group("Start, run, read and fork threads.")
 
-WorkflowArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKFLOW", help="A path, a name, NAME@HASH, or a workflow's hash."
-    ),
-]
-PromptOption = Annotated[
-    str,
-    typer.Option(
-        "--prompt", "-p", metavar="TEXT", help="The task; - is stdin, @FILE a file."
-    ),
-]
-StartCwdOption = Annotated[
-    str | None,
-    typer.Option("--cwd", metavar="DIR", help="Where its agents work; else here."),
-]
 
-
-@add_command(app, "start")
-def start(
-    ctx: typer.Context,
-    workflow: WorkflowArgument,
-    prompt: PromptOption,
-    cwd: StartCwdOption = None,
-) -> None:
-    """Start a thread: pin the workflow and the task; nothing runs yet."""
-    context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
-    tip = _start(context, ledger, workflow, prompt, cwd)
-    state = tip.state
-    payload = {
-        "threadId": tip.thread,
-        "workflowName": state.workflow_name,
-        "workflowHash": state.workflow_hash,
-        "head": state.head,
-        "oid": tip.commit,
-        "status": state.status,
-    }
-    fields = [
-        ("thread", tip.thread),
-        ("workflow", f"{state.workflow_name} ({state.workflow_hash})"),
-    ]
-    context.output.emit(payload, lambda: format_fields(context.output, fields))
-    if context.output.is_text:
-        context.output.say(way_on(state.status, tip.thread))
-
-
-def _start(
-    context: CommandContext,
-    ledger: Ledger,
-    workflow: str,
-    prompt: str,
-    cwd: str | None,
-) -> Tip:
-    from uwfgit.cli.workflows import find_workflow
-    from uwfgit.engine.thread import start_thread
-
-    found = find_workflow(context, ledger, workflow)
-    task = read_text(context, prompt, what="--prompt")
-    task = context.mask(task, what="--prompt")
-    folder = context.resolve(cwd) if cwd is not None else context.cwd
-    if not folder.is_dir():
-        raise InvalidError(f"--cwd: '{cwd}' is no folder")
-    place, root = _place_in_repository(context, folder)
-    tip = start_thread(
-        ledger,
-        workflow=found.workflow,
-        data=found.data,
-        prompt=task,
-        cwd=folder,
-        cwd_in_repo=place,
-        root_commit=root,
-        parent=_find_parent(context, ledger),
-    )
-    ledger.local.set_last(tip.thread)
-    return tip
-
-
-def _place_in_repository(
-    context: CommandContext, folder: Path
-) -> tuple[str | None, str | None]:
-    from uwfgit.store.worktree import find_enclosing, root_commit
-
-    enclosing = find_enclosing(folder)
-    if enclosing is None:
-        return None, None
-    inside = folder.resolve().relative_to(enclosing.root).as_posix()
-    return inside, root_commit(enclosing.root, environment=context.environment)
-
-
-def _find_parent(
-    context: CommandContext, ledger: Ledger
-) -> tuple[ThreadId, Hash, int] | None:
-    """Find the thread whose agent runs this command, if it is in this store."""
-    from uwfgit.errors import UwfError
-    from uwfgit.model.record import load_tip, open_record
-
-    thread = find_thread_id(context.environment.get("UWF_THREAD", ""))
-    if thread is None:
-        return None
-    try:
-        record = open_record(ledger.store, load_tip(ledger.store, thread))
-        depth = record.start.depth
-    except UwfError:
-        return None
-    return thread, record.tip.state.head, depth
-
-
-@add_command(app, "run")
-def run(
-    ctx: typer.Context,
-    workflow: WorkflowArgument,
-    prompt: PromptOption,
-    cwd: StartCwdOption = None,
-    agent: AgentOption = None,
-) -> None:
-    """Start a thread and run it until it stops."""
-    context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
-    tip = _start(context, ledger, workflow, prompt, cwd)
-    if context.output.is_text:
-        context.output.say(f"thread {tip.thread}")
-    run_started(context, ledger, tip.thread, agent=agent)
-
-
+add_command(app, "start")(start_command)
+add_command(app, "run")(run_command)
 add_command(app, "exec", "step")(exec_command)
 add_command(app, "resume")(resume_command)
 add_command(app, "poke")(poke_command)

@@ -5,10 +5,19 @@ from __future__ import annotations
 import sys
 
 COMPLETE = "__complete"
+_INTERRUPTED = 130
 
 
 def run() -> None:
     """Run the program and leave the process with its exit code."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # Before there was anything to stop or to tell.
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
     if sys.argv[1:2] == [COMPLETE]:
         from uwfgit.cli.complete import complete
 

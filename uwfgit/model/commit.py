@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypedDict, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
@@ -30,23 +30,11 @@ from uwfgit.store.objects import (
     edit_tree,
     format_commit,
     read_commit,
-    write_commit,
     write_formatted,
 )
 from uwfgit.store.refs import move_ref
 from uwfgit.store.signing import NO_SIGNER, Signer
 from uwfgit.store.writing import write_whole
-
-
-class CommitParts(TypedDict):
-    """What a commit consists of."""
-
-    tree: Oid
-    parents: tuple[Oid, ...]
-    author: Person
-    committer: Person
-    message: str
-
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -180,24 +168,27 @@ def commit_tree(
     Raises:
         StoreError: It cannot be signed, or not be written.
     """
-    parts: CommitParts = {
-        "tree": tree,
-        "parents": (parent,),
-        "author": author,
-        "committer": person,
-        "message": message,
-    }
-    signer = ledger.signer
-    if not signer.wants(is_last=is_last):
-        return write_commit(ledger.store, **parts)
-    data = format_commit(ledger.store, **parts)
+    data = format_commit(
+        ledger.store,
+        tree=tree,
+        parents=(parent,),
+        author=author,
+        committer=person,
+        message=message,
+    )
+    if ledger.signer.wants(is_last=is_last):
+        data = _sign(ledger, data, holds_reply=holds_reply)
+    return write_formatted(ledger.store, data)
+
+
+def _sign(ledger: Ledger, data: bytes, *, holds_reply: bool) -> bytes:
     try:
-        data = signer.sign(ledger.store, data)
+        return ledger.signer.sign(ledger.store, data)
     except StoreError as exc:
         if not holds_reply:
             raise
-        signer.warn(f"kept, but not signed: {exc.message}")
-    return write_formatted(ledger.store, data)
+        ledger.signer.warn(f"kept, but not signed: {exc.message}")
+        return data
 
 
 def signer_for(ledger: Ledger, person: Person) -> Signer:
