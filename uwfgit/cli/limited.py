@@ -16,14 +16,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.store.repository import Store
-from uwfgit.sync.receive import Push
-from uwfgit.sync.report import ThreadReport, VerifyProblem
-from uwfgit.sync.verify import list_thread_refs, name_refs, refused_report
+from uwfgit.sync.branches import list_thread_refs, name_refs
+from uwfgit.sync.report import ThreadReport, VerifyProblem, refused_report
+
+if TYPE_CHECKING:
+    # What checks is the child's to import.
+    from uwfgit.sync.receive import Push
 
 Job: TypeAlias = Literal["verify", "receive"]
 

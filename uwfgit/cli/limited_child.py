@@ -18,7 +18,6 @@ from typing import Any
 from uwfgit.cli.limited import EXIT_MEMORY, encode_report
 from uwfgit.store.reading import limit_mapping, open_reading
 from uwfgit.store.repository import Store
-from uwfgit.sync.receive import Push, check_pushes
 from uwfgit.sync.verify import verify_refs
 
 _MAPPED: int = 256 * 1024 * 1024
@@ -62,6 +61,8 @@ def _answers(store: Store, request: Mapping[str, Any]) -> Iterator[dict[str, Any
         refs = ((ref, target) for ref, target in items[skip:])
         yield from map(encode_report, verify_refs(store, refs))
         return
+    from uwfgit.sync.receive import Push, check_pushes
+
     pushes = [Push(old=old, new=new, ref=ref) for old, new, ref in items]
     for problem in check_pushes(store, pushes, shared=request["shared"], skip=skip):
         yield {"problem": problem}

@@ -156,3 +156,11 @@ def plain(text: str) -> str:
     """Write a text of unknown origin so that no terminal acts on it."""
     safe = text.encode("ascii", "backslashreplace").decode()
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in safe)
+
+
+def refused_report(
+    name: str, message: str, tip: Oid | None = None, *, code: str = "ref"
+) -> ThreadReport:
+    """Give the report of a thread of which nothing could be checked."""
+    problem = VerifyProblem(commit=tip, path=None, code=code, message=message)
+    return ThreadReport(thread=plain(name), tip=tip, problems=(problem,))

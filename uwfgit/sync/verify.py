@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from uwfgit.constants import FORMAT_VERSION
-from uwfgit.errors import CorruptError, NotFoundError, UwfError
+from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.places import NodePlaces
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread, thread_ref
-from uwfgit.store.refs import find_ref, list_refs
-from uwfgit.store.refscan import list_broken
+from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
 from uwfgit.store.repository import Store
+from uwfgit.sync.branches import list_thread_refs, name_refs
 from uwfgit.sync.rawtree import Changes, Objects, diff_trees
 from uwfgit.sync.report import (
     MAX_PROBLEMS,
@@ -26,8 +25,8 @@ from uwfgit.sync.report import (
     ThreadReport,
     VerifyProblem,
     count_facts,
-    plain,
     refusal,
+    refused_report,
     shown,
 )
 from uwfgit.sync.shape import Message, RawCommit, parse_commit, parse_message
@@ -82,37 +81,6 @@ def verify_refs(
         yield _report_ref(run, ref, target)
 
 
-def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
-    """Give the branches of threads; a broken one points at nothing."""
-    whole, below = THREAD_PREFIX.rstrip("/"), THREAD_PREFIX
-    found: dict[str, str] = {
-        ref: oid
-        for ref, oid in list_refs(store, whole).items()
-        if ref == whole or ref.startswith(below)
-    }
-    # libgit2 passes by a ref whose file holds garbage.
-    for ref in list_broken(store.path, below):
-        found.setdefault(ref, "")
-    return tuple(sorted(found.items()))
-
-
-def name_refs(store: Store, threads: Iterable[ThreadId]) -> tuple[tuple[str, str], ...]:
-    """Give the branches of some threads; a broken one points at nothing.
-
-    Raises:
-        NotFoundError: One has no branch.
-    """
-    found = []
-    broken = set(list_broken(store.path, THREAD_PREFIX))
-    for thread in threads:
-        ref = thread_ref(thread)
-        target = "" if ref in broken else find_ref(store, ref)
-        if target is None:
-            raise NotFoundError("thread", thread)
-        found.append((ref, target))
-    return tuple(found)
-
-
 def _open(store: Store) -> Run:
     objects = Objects(store=store)
     return Run(objects=objects, reader=NodeReader(objects=objects))
@@ -145,14 +113,6 @@ def _read_thread(run: Run, tip: Oid) -> ThreadId | None:
         return thread_of(parse_message(commit.message))
     except CorruptError:
         return None
-
-
-def refused_report(
-    name: str, message: str, tip: Oid | None = None, *, code: str = "ref"
-) -> ThreadReport:
-    """Give the report of a thread of which nothing could be checked."""
-    problem = VerifyProblem(commit=tip, path=None, code=code, message=message)
-    return ThreadReport(thread=plain(name), tip=tip, problems=(problem,))
 
 
 def _report(run: Run, tip: Oid, thread: ThreadId) -> ThreadReport:
