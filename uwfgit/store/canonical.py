@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
@@ -143,34 +143,52 @@ _STEP: Final = "  "
 def _format_json(value: Json, margin: str) -> str:
     # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives; that
     # leaves its C encoder with an indent, and takes several times as long.
-    if isinstance(value, str):
-        return encode_basestring(value)
-    if isinstance(value, (dict, list)):
-        return _format_container(value, margin)
-    if isinstance(value, (bool, type(None))):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        if abs(value) > MAX_SAFE_INTEGER:
-            raise _refusal(None, "integer beyond 2^53-1")
-        return repr(value)
-    if isinstance(value, float):
-        return repr(value)
-    raise TypeError(f"a {type(value).__name__} is not a normalised value")
+    return _find_format(value)(value, margin)
 
 
-def _format_container(value: dict[str, Json] | list[Json], margin: str) -> str:
-    if len(margin) > MAX_DEPTH * len(_STEP):
-        raise _refusal(None, f"nested deeper than {MAX_DEPTH} levels")
-    inner = margin + _STEP
-    if isinstance(value, list):
-        items = [_format_json(item, inner) for item in value]
-        return f"[{inner}{f',{inner}'.join(items)}{margin}]" if items else "[]"
+def _find_format(value: Json) -> Callable[[Any, str], str]:
+    found = _FORMATS.get(type(value))
+    if found is None:
+        raise TypeError(f"a {type(value).__name__} is not a normalised value")
+    return found
+
+
+def _format_mapping(value: dict[str, Json], margin: str) -> str:
+    inner = _indent(margin)
     items = [
-        f"{encode_basestring(key)}: "
-        + (encode_basestring(item) if type(item) is str else _format_json(item, inner))
+        f"{encode_basestring(key)}: {_find_format(item)(item, inner)}"
         for key, item in sorted(value.items())
     ]
     return f"{{{inner}{f',{inner}'.join(items)}{margin}}}" if items else "{}"
+
+
+def _format_list(value: list[Json], margin: str) -> str:
+    inner = _indent(margin)
+    items = [_find_format(item)(item, inner) for item in value]
+    return f"[{inner}{f',{inner}'.join(items)}{margin}]" if items else "[]"
+
+
+def _indent(margin: str) -> str:
+    if len(margin) > MAX_DEPTH * len(_STEP):
+        raise _refusal(None, f"nested deeper than {MAX_DEPTH} levels")
+    return margin + _STEP
+
+
+def _format_integer(value: int, _margin: str) -> str:
+    if abs(value) > MAX_SAFE_INTEGER:
+        raise _refusal(None, "integer beyond 2^53-1")
+    return repr(value)
+
+
+_FORMATS: Final[Mapping[type, Callable[[Any, str], str]]] = {
+    str: lambda value, _: encode_basestring(value),
+    int: _format_integer,
+    float: lambda value, _: repr(value),
+    bool: lambda value, _: "true" if value else "false",
+    type(None): lambda _, __: "null",
+    list: _format_list,
+    dict: _format_mapping,
+}
 
 
 def decode_json(data: bytes) -> Json:
