@@ -251,6 +251,7 @@ def test_only_the_end_of_a_long_stderr_is_kept(
         pytest.param("no-such-agent", "not found on PATH", id="not-on-path"),
         pytest.param("python agent.py", "into its args", id="words-in-one"),
         pytest.param("./missing", "is not there", id="no-file"),
+        pytest.param(f"./{'a' * 300}", "File name too long", id="long-name"),
         pytest.param("./plain.txt", "not executable", id="no-x-bit"),
         pytest.param("./no-magic", "without a #! line", id="not-a-program"),
         pytest.param("./bad-magic", "names no program", id="no-interpreter"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,10 +11,11 @@ from tests.benchmarks.stores import World
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
 from uwfgit.model.record import Tip
 from uwfgit.model.state import encode_state
+from uwfgit.store.batch import Batch, encode_tree
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
-from uwfgit.store.pack import Kind, write_pack
+from uwfgit.store.pack import Kind, name_object
 
 Object = tuple[Kind, bytes]
 
@@ -39,10 +39,10 @@ def make_many(world: World, count: int) -> tuple[Path, ThreadId]:
             for index in range(1, count)
         ]
         events = [list(_event(model, first, thread, files, base)) for thread in ids]
-        objects = [each for event in events for each in event]
-        with write_pack(store, objects, fsync=False):
+        batch = Batch(store=store)
+        commits = [[batch.add(*each) for each in event][-1] for event in events]
+        with batch.write():
             pass
-    commits = (_oid(*event[-1]) for event in events)
     lines = [
         f"{oid} {thread_ref(thread)}\n"
         for thread, oid in zip(ids, commits, strict=True)
@@ -75,15 +75,8 @@ def _event(
 
 
 def _tree(entries: Mapping[str, Entry]) -> Object:
-    # git sorts a folder as if its name ended in a slash.
-    ordered = sorted(entries.items(), key=lambda item: item[0] + "/" * item[1].is_tree)
-    data = b"".join(
-        f"{entry.mode:o} {name}\0".encode() + bytes.fromhex(entry.oid)
-        for name, entry in ordered
-    )
-    return "tree", data
+    return "tree", encode_tree(entries)
 
 
 def _oid(kind: Kind, data: bytes) -> Oid:
-    head = f"{kind} {len(data)}\0".encode()
-    return Oid(hashlib.sha1(head + data, usedforsecurity=False).hexdigest())
+    return Oid(name_object(kind, data).hex())

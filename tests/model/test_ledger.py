@@ -10,13 +10,14 @@ from tests.builders import begin, git
 from tests.history import tip_oid
 from uwfgit.engine.thread import fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, CorruptError, NotFoundError, UsageError
-from uwfgit.ids import ThreadId
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.keep import drop_node, put_nodes
 from uwfgit.model.ledger import (
     Ledger,
     find_step_commit,
     list_threads,
     load_node,
+    load_nodes,
     resolve_step,
     resolve_thread,
 )
@@ -202,14 +203,14 @@ def test_the_commit_of_a_step_is_the_event_that_added_it(
     tip = load_tip(ledger.store, threads[0])
     one, two = steps_of(ledger, threads[0])
 
-    newest = find_step_commit(ledger, tip, two.hash)
-    start = find_step_commit(ledger, tip, tip.state.start)
+    newest = find_step_commit(ledger.store, tip, two.hash)
+    start = find_step_commit(ledger.store, tip, tip.state.start)
 
     assert newest is not None
     assert newest.commit.oid == tip.commit
     assert start is not None
     assert start.name == "start"
-    assert find_step_commit(ledger, tip, one.output_hash) is None
+    assert find_step_commit(ledger.store, tip, one.output_hash) is None
 
 
 def test_a_node_is_found_in_keep_in_a_thread_or_among_the_builtin_types(
@@ -221,6 +222,18 @@ def test_a_node_is_found_in_keep_in_a_thread_or_among_the_builtin_types(
     assert load_node(ledger, NOTE.hash) == NOTE
     assert load_node(ledger, step.output_hash.lower()).payload == step.output
     assert load_node(ledger, TEXT_TYPE).payload == {"type": "string"}
+
+
+def test_many_nodes_come_in_the_order_of_their_names_or_not_at_all(
+    ledger: Ledger, threads: tuple[ThreadId, ThreadId]
+) -> None:
+    put_nodes(ledger, [NOTE])
+    one, two = steps_of(ledger, threads[0])
+    wanted = [two.hash, TEXT_TYPE, NOTE.hash, one.hash, NOTE.hash]
+
+    assert [node.hash for node in load_nodes(ledger, wanted)] == wanted
+    with pytest.raises(NotFoundError):
+        load_nodes(ledger, [*wanted, Hash("0000000000000")])
 
 
 def test_a_node_that_is_gone_from_git_is_not_found(

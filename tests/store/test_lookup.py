@@ -703,50 +703,6 @@ def test_the_cost_of_a_step_does_not_grow_with_the_thread(
     assert _reads_of_a_step(long, 40) == _reads_of_a_step(store, 2)
 
 
-@pytest.mark.usefixtures("filled")
-def test_one_moved_ref_is_noticed_without_a_look_at_the_others(
-    store: Store, lookup: Lookup, tmp_path: Path
-) -> None:
-    before = {row.thread: row.commit for row in lookup.list_threads()}
-    one = step(store, ONE, 4, parent=_tip(store, ONE))
-    step(store, TWO, 2, parent=_tip(store, TWO))
-
-    lookup.refresh_ref(thread_ref(ONE))
-
-    tips = {row.thread: row.commit for row in lookup.list_threads()}
-    assert tips == {ONE: one, TWO: before[TWO]}
-    assert [row.commit for row in lookup.find_steps(h("C154"))] == [one]
-    lookup.refresh()
-    assert answers(lookup) == fresh_answers(store, tmp_path)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.usefixtures("filled")
-def test_refreshing_single_refs_gives_what_a_fresh_lookup_gives(
-    store: Store, lookup: Lookup, change: Callable[[Store], None], tmp_path: Path
-) -> None:
-    refs = {thread_ref(thread) for thread in (ONE, TWO, FORK)}
-    change(store)
-    refs |= set(store.repo.references) | {KEEP_REF}
-
-    for ref in sorted(refs):
-        if ref.startswith(("refs/heads/thread/", "refs/heads/workflow/", KEEP_REF)):
-            lookup.refresh_ref(ref)
-
-    assert answers(lookup) == fresh_answers(store, tmp_path)
-
-
-def test_a_ref_can_be_refreshed_before_anything_was_asked(
-    store: Store, lookup: Lookup, tmp_path: Path
-) -> None:
-    run(store, ONE, 2)
-    run(store, TWO, 2)
-
-    lookup.refresh_ref(thread_ref(ONE))
-
-    assert answers(lookup) == fresh_answers(store, tmp_path)
-
-
 def _delete(file: Path) -> None:
     file.unlink()
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
+from uwfgit.store import pack as packs
+from uwfgit.store.batch import Batch
 from uwfgit.store.objects import read_blob, write_blob
-from uwfgit.store.pack import Kind, write_pack
+from uwfgit.store.pack import Kind, WrittenPack, name_object
 from uwfgit.store.packed import find_known
 from uwfgit.store.repository import Store
 
@@ -39,13 +41,23 @@ def raw(oids: Iterable[Oid]) -> set[bytes]:
     return {bytes.fromhex(oid) for oid in oids}
 
 
-def name_object(kind: Kind, data: bytes) -> bytes:
-    head = f"{kind} {len(data)}\0".encode()
-    return hashlib.sha1(head + data, usedforsecurity=False).digest()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(WrittenPack):
+    oids: tuple[Oid, ...]
+
+
+def write_pack(
+    store: Store, objects: Sequence[tuple[Kind, bytes]], *, fsync: bool = False
+) -> Named:
+    names = [name_object(kind, data) for kind, data in objects]
+    written = packs.write_pack(
+        store, dict(zip(names, objects, strict=True)), fsync=fsync
+    )
+    return Named(path=written.path, oids=tuple(Oid(name.hex()) for name in names))
 
 
 def test_objects_are_read_back_under_gits_own_names(store: Store) -> None:
-    with write_pack(store, BLOBS, fsync=False) as pack:
+    with write_pack(store, BLOBS) as pack:
         found = [read_blob(store, oid) for oid in pack.oids]
 
     assert found == [data for _, data in BLOBS]
@@ -56,7 +68,7 @@ def test_a_handle_opened_before_sees_the_pack(store: Store) -> None:
     other = Store(path=store.path, repo=pygit2.Repository(str(store.path)))
     assert pygit2.hash(b"node 7\n") not in other.repo
 
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
 
     assert read_blob(other, pack.oids[7]) == b"node 7\n"
 
@@ -95,9 +107,11 @@ def test_git_accepts_pack_and_index(store: Store, *, fsync: bool) -> None:
 def test_equal_objects_are_stored_once_and_named_each_time(store: Store) -> None:
     objects: list[tuple[Kind, bytes]] = [("blob", b"x"), ("blob", b"y"), ("blob", b"x")]
 
-    pack = write_pack(store, objects, fsync=False)
+    batch = Batch(store=store)
+    oids = [batch.add(kind, data) for kind, data in objects]
 
-    assert pack.oids[0] == pack.oids[2] != pack.oids[1]
+    assert oids[0] == oids[2] != oids[1]
+    pack = packs.write_pack(store, batch.objects, fsync=False)
     assert pack.path
     assert pack.path.read_bytes()[8:12] == (2).to_bytes(4)
 
@@ -114,7 +128,7 @@ def _write_loose(store: Store) -> list[Path]:
 
 
 def _write_packed(store: Store) -> list[Path]:
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
     return [pack.path] if pack.path else []
 
 
@@ -127,7 +141,7 @@ def test_objects_the_store_has_only_have_their_age_refreshed(
         os.utime(place, (1, 1))
     before = files(store)
 
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
 
     assert (pack.path, files(store)) == (None, before)
     assert min(place.stat().st_mtime for place in places) > 1
@@ -136,7 +150,7 @@ def test_objects_the_store_has_only_have_their_age_refreshed(
 def test_only_new_objects_go_into_the_pack(store: Store) -> None:
     old = write_blob(store, b"node 0\n")
 
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
 
     assert pack.oids[0] == old
     assert pack.path
@@ -145,7 +159,7 @@ def test_only_new_objects_go_into_the_pack(store: Store) -> None:
 
 @pytest.mark.compat
 def test_a_repack_spares_the_pack_until_it_is_released(store: Store) -> None:
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
     git(store, "repack", "-a", "-d", "-q")
     assert pack.path
     assert pack.path.exists()
@@ -157,7 +171,7 @@ def test_a_repack_spares_the_pack_until_it_is_released(store: Store) -> None:
 
 
 def test_a_block_that_fails_releases_the_pack(store: Store) -> None:
-    with pytest.raises(RuntimeError), write_pack(store, BLOBS, fsync=False):
+    with pytest.raises(RuntimeError), write_pack(store, BLOBS):
         raise RuntimeError
 
     assert files(store) == [".idx", ".pack"]
@@ -165,10 +179,10 @@ def test_a_block_that_fails_releases_the_pack(store: Store) -> None:
 
 def test_two_writers_of_one_batch_do_not_share_a_keep(store: Store) -> None:
     folder = store.path / "objects" / "pack"
-    first = write_pack(store, BLOBS, fsync=False)
+    first = write_pack(store, BLOBS)
     folder.rename(folder.with_name("aside"))
 
-    second = write_pack(store, BLOBS, fsync=False)
+    second = write_pack(store, BLOBS)
 
     assert first.path
     assert second.path
@@ -181,13 +195,13 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(store: Store) -> None:
     folder.write_bytes(b"in the way")
 
     with pytest.raises(StoreError):
-        write_pack(store, BLOBS, fsync=False)
+        write_pack(store, BLOBS)
 
     assert folder.read_bytes() == b"in the way"
 
 
 def test_a_pack_is_read_only_like_gits_own(store: Store) -> None:
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
 
     assert pack.path
     assert pack.path.stat().st_mode & 0o222 == 0
@@ -200,7 +214,7 @@ def test_any_bytes_come_back(
     path = tmp_path_factory.mktemp("any")
     store = Store(path=path, repo=pygit2.init_repository(str(path), bare=True))
 
-    pack = write_pack(store, [("blob", data) for data in datas], fsync=False)
+    pack = write_pack(store, [("blob", data) for data in datas])
 
     assert [read_blob(store, oid) for oid in pack.oids] == datas
 
@@ -227,7 +241,7 @@ def _make_cruft(index: Path) -> None:
 def test_a_pack_that_does_not_keep_its_objects_has_none(
     store: Store, damage: Callable[[Path], None]
 ) -> None:
-    pack = write_pack(store, BLOBS, fsync=False)
+    pack = write_pack(store, BLOBS)
     assert pack.path
     names = raw(pack.oids)
     assert find_known(store.path / "objects", names) == names
@@ -240,7 +254,7 @@ def test_a_pack_that_does_not_keep_its_objects_has_none(
 def test_known_objects_are_found_loose_and_packed_among_unknown_ones(
     store: Store,
 ) -> None:
-    packed = write_pack(store, BLOBS[:100], fsync=False).oids[0]
+    packed = write_pack(store, BLOBS[:100]).oids[0]
     alone = write_blob(store, b"alone")
     unknown = {os.urandom(20) for _ in range(100)}
 

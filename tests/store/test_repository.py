@@ -23,7 +23,7 @@ from uwfgit.errors import (
     UntrustedError,
     UwfError,
 )
-from uwfgit.store import create
+from uwfgit.store import create, lockfile
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.repository import git_errors, init_store, open_store, trust_store
 from uwfgit.store.stores import list_stores, register_store
@@ -307,7 +307,7 @@ def test_init_names_the_lock_of_a_config_that_stays_locked(
 ) -> None:
     git("init", "-q", "--bare", str(path))
     (path / "config.lock").touch()
-    monkeypatch.setattr(create, "_WAIT", 0.05)
+    monkeypatch.setattr(lockfile, "_WAIT", 0.05)
 
     with pytest.raises(LockedError) as caught:
         make(path, home)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from uwfgit.errors import Problem
 from uwfgit.store import trust
 from uwfgit.store.repository import init_store
-from uwfgit.store.trust import check_store
+from uwfgit.store.trust import inspect_store
 
 _NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -19,6 +20,10 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files
 def store(tmp_path: Path, home: Path) -> Path:
     init_store(tmp_path / "store", home=home, fsync=False)
     return tmp_path / "store"
+
+
+def check_store(path: Path) -> tuple[Problem, ...]:
+    return inspect_store(path).problems
 
 
 def codes(store: Path) -> list[str]:

@@ -201,14 +201,6 @@ def stranger(draft: Draft) -> None:
     draft.put(f"threads/{OTHER}/thread.json", b"{}\n")
 
 
-def whole_other(draft: Draft) -> None:
-    """Make the event one of another thread."""
-    for path in [each for each in draft.files if str(draft.thread) in each]:
-        draft.move(path, path.replace(str(draft.thread), OTHER))
-    draft.trailer("Uwf-Thread", OTHER)
-    draft.message = draft.message.replace(draft.thread.encode(), OTHER.encode())
-
-
 def hidden(draft: Draft) -> None:
     draft.put(draft.path("nodes/000/00001/secret.md"), b"hidden\n")
 

@@ -20,6 +20,7 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store, init_store, open_store
 from uwfgit.store.worktree import Identity
+from uwfgit.sync.diverge import Resolved, Way, resolve_thread
 from uwfgit.sync.exchange import Outcome
 from uwfgit.sync.incoming import bring_in
 from uwfgit.sync.pull import PullReport, finish, look
@@ -75,6 +76,18 @@ class Person:
 
     def poke(self, thread: ThreadId, said: str, note: str = "Again") -> None:
         poke_thread(acting(self.ledger, saying(said)), thread, note=note)
+
+    def resolve(
+        self, thread: ThreadId, way: Way, *, remote: str | None = None
+    ) -> Resolved:
+        return resolve_thread(
+            self.ledger,
+            thread,
+            way=way,
+            verify=verify_threads,
+            command="test",
+            remote=remote,
+        )
 
     def push(
         self,

@@ -14,7 +14,6 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.sharing import find_sharing
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.bundle import create_bundle, open_bundle
-from uwfgit.sync.diverge import resolve_thread
 from uwfgit.sync.pull import PullReport
 from uwfgit.sync.verify import verify_threads
 
@@ -106,9 +105,7 @@ def test_threads_that_diverged_through_bundles_can_be_resolved(
     tip = Oid(str(bob.tip(thread)))
     sharing = find_sharing(bob.store, thread, tip)
     assert (sharing.shared, sharing.diverged) == ("never", ("bundle",))
-    resolve_thread(
-        bob.ledger, thread, way="mine", verify=verify_threads, command="test"
-    )
+    bob.resolve(thread, "mine")
     assert names(bob.store, thread)[-1] == "resolve"
     assert results(unpack(ada, bundle(bob, thread)).outcomes) == {thread: "updated"}
 

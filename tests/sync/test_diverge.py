@@ -17,13 +17,10 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.sharing import find_sharing
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.sync.diverge import (
-    Resolved,
     Way,
     find_divergence,
     list_sides,
-    resolve_thread,
 )
-from uwfgit.sync.verify import verify_threads
 
 
 def diverge(ada: Person, bob: Person, *, common: tuple[str, ...] = (DONE,)) -> ThreadId:
@@ -35,17 +32,6 @@ def diverge(ada: Person, bob: Person, *, common: tuple[str, ...] = (DONE,)) -> T
     bob.go(thread, BAD, DONE)
     ada.push(thread)
     return thread
-
-
-def resolve(person: Person, thread: ThreadId, way: Way, **options: str) -> Resolved:
-    return resolve_thread(
-        person.ledger,
-        thread,
-        way=way,
-        verify=verify_threads,
-        command="test",
-        **options,
-    )
 
 
 def shared(person: Person, thread: ThreadId) -> tuple[str, tuple[str, ...]]:
@@ -116,7 +102,7 @@ def test_keeping_one_side_is_a_fast_forward_for_everybody(
     assert theirs is not None
     kept = state_of(bob.store, thread) if way == "mine" else state_of(ada.store, thread)
 
-    resolve(bob, thread, way)
+    bob.resolve(thread, way)
 
     tip = bob.tip(thread)
     assert tip is not None
@@ -138,7 +124,7 @@ def test_keeping_both_gives_our_side_an_id_of_its_own(ada: Person, bob: Person) 
     mine = events(bob.store, thread)[2:]
     before = state_of(bob.store, thread)
 
-    resolved = resolve(bob, thread, "both")
+    resolved = bob.resolve(thread, "both")
 
     assert resolved.copy is not None
     copy = resolved.copy.thread
@@ -175,8 +161,8 @@ def test_equal_choices_on_both_sides_make_one_commit(
     ada.pull(of="bob")
     assert shared(ada, thread)[1] == ("bob",)
 
-    resolve(bob, thread, way)
-    resolve(ada, thread, "mine" if way == "theirs" else "theirs")
+    bob.resolve(thread, way)
+    ada.resolve(thread, "mine" if way == "theirs" else "theirs")
 
     assert ada.tip(thread) == bob.tip(thread)
     assert ada.push(thread).ok
@@ -188,13 +174,13 @@ def test_unequal_choices_can_be_resolved_again(ada: Person, bob: Person) -> None
     bob.pull()
     ada.join(bob.store.path, name="bob")
     ada.pull(of="bob")
-    resolve(bob, thread, "mine")
-    resolve(ada, thread, "mine")
+    bob.resolve(thread, "mine")
+    ada.resolve(thread, "mine")
     ada.push(thread)
     bob.pull()
 
     assert shared(bob, thread) == ("behind", ("origin",))
-    resolve(bob, thread, "theirs")
+    bob.resolve(thread, "theirs")
 
     assert bob.push(thread).ok
     assert results(ada.pull().outcomes) == {thread: "updated"}
@@ -258,7 +244,7 @@ def test_whatever_happened_on_our_side_can_be_kept_beside_theirs(
     bob.pull()
     before = state_of(bob.store, thread)
 
-    resolved = resolve(bob, thread, "both")
+    resolved = bob.resolve(thread, "both")
 
     assert resolved.copy is not None
     after = resolved.copy.state
@@ -277,12 +263,12 @@ def test_a_resolve_in_our_end_is_left_out_when_it_is_kept_beside_theirs(
 ) -> None:
     thread = diverge(ada, bob)
     bob.pull()
-    resolve(bob, thread, "mine")
+    bob.resolve(thread, "mine")
     ada.poke(thread, BAD)
     ada.push(thread)
     bob.pull()
 
-    resolved = resolve(bob, thread, "both")
+    resolved = bob.resolve(thread, "both")
 
     assert resolved.copy is not None
     assert names(bob.store, resolved.copy.thread)[2:] == ["fork", "step", "step"]
@@ -318,7 +304,7 @@ def test_a_side_that_does_not_verify_is_not_taken(ada: Person, bob: Person) -> N
     git(bob.store, "update-ref", f"refs/remotes/origin/thread/{thread}", spoiled)
 
     with pytest.raises(InvalidError):
-        resolve(bob, thread, "theirs")
+        bob.resolve(thread, "theirs")
 
     assert bob.tip(thread) == mine
 
@@ -334,7 +320,7 @@ def test_a_thread_that_has_not_diverged_has_nothing_to_resolve(
     git(bob.store, "fetch", "--quiet", "origin")
 
     with pytest.raises(StateError) as caught:
-        resolve(bob, thread, "mine")
+        bob.resolve(thread, "mine")
 
     assert caught.value.hint == "a remote has more of it: uwf pull"
 

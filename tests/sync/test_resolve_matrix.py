@@ -29,8 +29,7 @@ from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import THREAD_PREFIX, thread_ref
 from uwfgit.store.repository import Store
-from uwfgit.sync.diverge import Resolved, Way, resolve_thread
-from uwfgit.sync.verify import verify_threads
+from uwfgit.sync.diverge import Way
 
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
 Act = Callable[[Person, ThreadId], object]
@@ -67,19 +66,6 @@ def guard(bare: Path) -> None:
     """Let the repository between them take fast-forwards only."""
     git(bare, "config", "receive.denyNonFastForwards", "true")
     git(bare, "config", "receive.denyDeletes", "true")
-
-
-def resolve(
-    person: Person, thread: ThreadId, way: Way, *, remote: str | None = None
-) -> Resolved:
-    return resolve_thread(
-        person.ledger,
-        thread,
-        way=way,
-        verify=verify_threads,
-        command="test",
-        remote=remote,
-    )
 
 
 def tip(person: Person, thread: ThreadId) -> Oid:
@@ -145,7 +131,7 @@ def test_whatever_both_did_each_way_leads_both_to_one_state(
     his_nodes = {thread: nodes_of(bob, thread) for thread in pairs}
     his_states = {thread: state_of(bob.store, thread).status for thread in pairs}
 
-    done = {thread: resolve(bob, thread, way) for thread in pairs}
+    done = {thread: bob.resolve(thread, way) for thread in pairs}
     sent = bob.push(send_all=True)
     assert sent.ok, sent.outcomes
     assert ada.pull().ok
@@ -195,7 +181,7 @@ def settle(thread: ThreadId, way: Way, *people: Person) -> None:
         for person in people:
             found = results(person.pull().outcomes)
             if found.get(thread) == "diverged":
-                resolve(person, thread, way)
+                person.resolve(thread, way)
             assert person.push(send_all=True).ok
     for person in people:
         assert person.pull().outcomes == ()
@@ -211,12 +197,12 @@ def test_two_who_both_resolve_against_a_third_come_to_one_state(
     sides = [tip(person, thread) for person in (ada, bob, eve)]
     steps = [nodes_of(person, thread)[-1] for person in (ada, bob, eve)]
 
-    resolve(ada, thread, hers)
-    resolve(bob, thread, his)
+    ada.resolve(thread, hers)
+    bob.resolve(thread, his)
     ada.push(send_all=True)
     found = results(bob.pull().outcomes)
     if found.get(thread) == "diverged":
-        resolve(bob, thread, his)
+        bob.resolve(thread, his)
     assert bob.push(send_all=True).ok
     settle(thread, "theirs", ada, eve, bob)
 
@@ -247,7 +233,7 @@ def test_a_thread_that_was_resolved_goes_on_diverges_and_is_resolved_again(
             person.poke(thread, reply("done", plan=f"{number} {person.folder}"))
             other.push(send_all=True)
             assert results(person.pull().outcomes)[thread] == "diverged"
-            resolve(person, thread, way)
+            person.resolve(thread, way)
             assert person.push(send_all=True).ok
             other.pull()
             assert_one_state(ada, bob)
@@ -272,7 +258,7 @@ def test_a_diverged_thread_that_is_removed_here_stays_away_or_is_theirs(
     bob.go(thread, BAD)
     ada.push()
     bob.pull()
-    done = resolve(bob, thread, way)
+    done = bob.resolve(thread, way)
     bob.push(send_all=True)
     gone = {thread, *([done.copy.thread] if done.copy else [])}
     for each in gone:

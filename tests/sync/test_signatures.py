@@ -19,7 +19,7 @@ from uwfgit.model.record import load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.repository import Store
 from uwfgit.store.signing import Mode
-from uwfgit.sync.diverge import Way, resolve_thread
+from uwfgit.sync.diverge import Way
 from uwfgit.sync.foreign import find_voucher
 from uwfgit.sync.redact import redact_thread
 from uwfgit.sync.report import ThreadReport
@@ -53,13 +53,6 @@ def diverge(ada: Person, bob: Person) -> ThreadId:
     ada.push(thread)
     bob.pull()
     return thread
-
-
-def resolve(person: Person, thread: ThreadId, way: Way) -> ThreadId | None:
-    done = resolve_thread(
-        person.ledger, thread, way=way, verify=verify_threads, command="test"
-    )
-    return done.copy.thread if done.copy else None
 
 
 def signers(store: Store, thread: ThreadId) -> list[str]:
@@ -99,11 +92,11 @@ def test_a_tail_that_is_written_again_is_signed_by_who_made_it(
     thread = diverge(ada, bob)
     sign(bob, keys, mode)
 
-    copy = resolve(bob, thread, "both")
+    copy = bob.resolve(thread, "both").copy
 
     assert copy is not None
-    assert signers(bob.store, copy) == wanted
-    assert check(bob.store, copy).ok == (mode != "never")
+    assert signers(bob.store, copy.thread) == wanted
+    assert check(bob.store, copy.thread).ok == (mode != "never")
 
 
 def test_nobody_signs_an_event_of_somebody_else_s(
@@ -114,11 +107,11 @@ def test_nobody_signs_an_event_of_somebody_else_s(
     bob.ledger = replace(bob.ledger, identity=eve)
     sign(bob, keys, "steps")
 
-    copy = resolve(bob, thread, "both")
+    copy = bob.resolve(thread, "both").copy
 
     # Of the fork and the two steps, only the fork is the one's who resolves.
     assert copy is not None
-    assert signers(bob.store, copy) == ["", "", BOB, "", ""]
+    assert signers(bob.store, copy.thread) == ["", "", BOB, "", ""]
 
 
 @pytest.mark.parametrize("way", ["mine", "theirs"])
@@ -129,7 +122,7 @@ def test_a_resolve_is_never_signed_and_counts_as_the_side_it_keeps(
         sign(person, keys, "tip")
     thread = diverge(ada, bob)
 
-    resolve(bob, thread, way)
+    bob.resolve(thread, way)
 
     kept = BOB if way == "mine" else ADA
     assert signers(bob.store, thread)[-2:] == [kept, ""]
@@ -233,7 +226,7 @@ def test_what_cannot_be_signed_is_not_written_again(
     before = git(bob.store, "for-each-ref")
 
     with pytest.raises(StoreError, match="cannot sign"):
-        resolve(bob, thread, "both")
+        bob.resolve(thread, "both")
     with pytest.raises(StoreError, match="cannot sign"):
         redact_thread(bob.ledger, secret, environment=os.environ, command="test")
 

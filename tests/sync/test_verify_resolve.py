@@ -8,7 +8,8 @@ import pytest
 from tests.builders import begin, reply, run, write_script
 from tests.proof import assert_verified
 from tests.sync.changes import author, header, message, parents, put, trailer
-from tests.sync.forge import Change, Draft, codes, forge, resolve, tree_of
+from tests.sync.forge import Change, codes, forge, resolve
+from tests.sync.forged_histories import swap, take_the_other_tree
 from tests.sync.tour import set_tip, tip_of
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger import Ledger
@@ -75,17 +76,9 @@ def test_a_resolve_of_two_resolves_that_took_in_the_same_end_verifies(
     assert diverged.verify(tip).problems == ()
 
 
-def swap(draft: Draft) -> None:
-    draft.parents.reverse()
-
-
-def take_base_tree(draft: Draft) -> None:
-    draft.tree = tree_of(draft.store, draft.parents[1])
-
-
 RESOLVES: list[tuple[str, Change, str]] = [
     ("parents swapped", swap, "path"),
-    ("takes the other tip's tree", take_base_tree, "path"),
+    ("takes the other tip's tree", take_the_other_tree, "path"),
     ("takes neither tip's tree", put("notes.md"), "path"),
     ("signed", header(b"gpgsig -----BEGIN SSH SIGNATURE-----", b" U1NI"), "resolve"),
     ("by a person", author("Ada <ada@example.com> 1800000099 +0000"), "author"),

@@ -113,10 +113,10 @@ def run_process(
 def _spawn(
     argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes] | Failure:
-    complaint = check_command(argv[0], cwd=cwd, environment=environment)
-    if complaint is not None:
-        return Failure(phase="agent", message=complaint)
     try:
+        complaint = check_command(argv[0], cwd=cwd, environment=environment)
+        if complaint is not None:
+            return Failure(phase="agent", message=complaint)
         return subprocess.Popen(  # noqa: S603 - running the user's command is the job
             argv,
             cwd=cwd,

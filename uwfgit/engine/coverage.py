@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from uwfgit.constants import END, NEW, RESUME, START, STATUS
 from uwfgit.engine.madeup import make_up_output
 from uwfgit.engine.moderator import Routed, route
-from uwfgit.engine.simulate import SimulatedStep, injected_values
+from uwfgit.engine.plan import injected_values
+from uwfgit.engine.simulate import THREAD, SimulatedStep
 from uwfgit.model.trips import Edge
 from uwfgit.model.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
@@ -143,7 +144,7 @@ class _Walker:
         target = replace(self.edges[edge], when=None)
         graph = {source: {status: target} if status is not None else (target,)}
         body = "" if source == START else f"<what {source} wrote>"
-        injected = injected_values(body, self.task)
+        injected = injected_values(body, task=self.task, thread=THREAD)
         routed = route(graph, source, output, injected=injected)
         return routed if isinstance(routed, Routed) else routed.message
 

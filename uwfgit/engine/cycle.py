@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from uwfgit.constants import ERROR_STATUS, SUSPEND
 from uwfgit.engine.answer import Answer, find_answer
 from uwfgit.engine.ask import Talk, talk_to
-from uwfgit.engine.plan import is_routing_error, outcome_of
+from uwfgit.engine.following import outcome_with
+from uwfgit.engine.plan import is_routing_error
 from uwfgit.engine.run import Cycle, Engine, Run
 from uwfgit.engine.slots import hold_slot
 from uwfgit.errors import (
@@ -25,10 +25,10 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash
 from uwfgit.model.append import append_attempt, append_step
 from uwfgit.model.commit import require_signing
-from uwfgit.model.draft import Place, StepDraft, step_nodes
+from uwfgit.model.draft import StepDraft
 from uwfgit.model.events import STEP_EVENTS, iter_events
 from uwfgit.model.node import ERROR_TYPE, STEP_TYPE
-from uwfgit.model.record import Record, Step, step_from_payload
+from uwfgit.model.record import Record
 from uwfgit.store.guard import changed_files, fingerprint
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.private import write_private
@@ -191,16 +191,7 @@ def _asked(run: Run) -> dict[str, str | None]:
 def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
     record = run.record
     draft = _draft(run, talk, answer)
-    outcome = outcome_of(
-        record.workflow,
-        draft.role,
-        draft.output,
-        draft.body,
-        task=record.start.prompt,
-        thread=record.tip.thread,
-        start=record.start,
-        newest_first=_chain_with(run, draft),
-    )
+    outcome = outcome_with(record, draft, replaces=run.replaced is not None)
     try:
         tip = append_step(
             run.engine.ledger,
@@ -225,15 +216,6 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
         )
     code = EXIT_WAITING if tip.state.status == "suspended" else EXIT_DONE
     return _end(run, tip.state.head, status=status, error=None, exit_code=code)
-
-
-def _chain_with(run: Run, draft: StepDraft) -> Iterator[Step]:
-    """Give the steps as they will be with this one, newest first."""
-    is_poke = run.cycle.event == "poke"
-    place = Place.of(run.record, draft, replaces=is_poke)
-    output, _, node = step_nodes(run.record, draft, place)
-    yield step_from_payload(node.hash, place.number, node.payload, output.payload)
-    yield from islice(run.record.iter_steps(), 1 if is_poke else 0, None)
 
 
 def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +17,7 @@ from uwfgit.engine.cycle import (
     CycleEnd,
     run_cycle,
 )
+from uwfgit.engine.following import next_prompt
 from uwfgit.engine.hold import (
     hold_thread,
     is_pause_asked,
@@ -25,7 +25,6 @@ from uwfgit.engine.hold import (
     thread_lock_path,
 )
 from uwfgit.engine.moderator import Routed, RoutingError
-from uwfgit.engine.plan import base_prompt
 from uwfgit.engine.report import (
     RunReport,
     StepReport,
@@ -220,7 +219,7 @@ def _check_resumable(record: Record) -> None:
         )
     _require_runnable(record)
     # Not told by the message: a person's answer may be due to one that reads alike.
-    if state.status == "suspended" and isinstance(_base(record), RoutingError):
+    if state.status == "suspended" and isinstance(next_prompt(record), RoutingError):
         raise StateError(
             f"thread {thread} has no next role ({state.suspend_message})",
             hint=f"have the step done again: uwf thread poke {thread} -p TEXT; "
@@ -289,7 +288,7 @@ def admit_thread(
     elif event == "poke":
         role = record.step(state.head, state.steps).role if state.steps else None
     else:
-        routed = None if state.status == "idle" else _base(record)
+        routed = None if state.status == "idle" else next_prompt(record)
         role = routed.role if isinstance(routed, Routed) else None
     if role and role != END and state.status != "cancelled":
         engine.admit(record, role, agent, cwd)
@@ -297,7 +296,7 @@ def admit_thread(
 
 def _old_location(record: Record) -> str | None:
     """Give the location of the newest step's own edge, should its folder be gone."""
-    routed = _base(record, skip=1)
+    routed = next_prompt(record, skip=1)
     return routed.location if isinstance(routed, Routed) else None
 
 
@@ -306,18 +305,8 @@ def _open(engine: Engine, thread: ThreadId) -> Record:
     return open_record(store, load_tip(store, thread))
 
 
-def _base(record: Record, *, skip: int = 0) -> Routed | RoutingError:
-    return base_prompt(
-        record.workflow,
-        islice(record.iter_steps(), skip, None),
-        task=record.start.prompt,
-        thread=record.tip.thread,
-        start=record.start,
-    )
-
-
 def _route(record: Record) -> Routed:
-    routed = _base(record)
+    routed = next_prompt(record)
     if isinstance(routed, RoutingError):
         raise RoutingFailedError(routed.message)
     if routed.role == END:

@@ -42,7 +42,7 @@ def base_prompt(
     """
     steps = iter(newest_first)
     last = next((step for step in steps if step.status != SUSPEND), None)
-    injected = _injected(last.body if last else "", task=task, thread=thread)
+    injected = injected_values(last.body if last else "", task=task, thread=thread)
     evaluate = make_evaluator(
         () if last is None else chain((last,), steps),
         task=task,
@@ -88,7 +88,7 @@ def outcome_of(
             suspend_message=str(output.get("reason", "")),
         )
     evaluate = make_evaluator(newest_first, task=task, thread=thread, start=start)
-    injected = _injected(body, task=task, thread=thread)
+    injected = injected_values(body, task=task, thread=thread)
     routed = route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
     if isinstance(routed, RoutingError):
         return Outcome(
@@ -104,5 +104,6 @@ def is_routing_error(suspend_message: str | None) -> bool:
     return suspend_message is not None and suspend_message.startswith("routing: ")
 
 
-def _injected(body: str, *, task: str, thread: str) -> dict[str, str]:
+def injected_values(body: str, *, task: str, thread: str) -> dict[str, str]:
+    """Give the values the engine adds to a role's output, for templates."""
     return {"_body": body.strip(), "_prompt": task, "_thread": thread}

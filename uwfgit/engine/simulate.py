@@ -13,7 +13,12 @@ from typing import Final, Literal, TypeAlias
 from uwfgit.constants import END, ERROR_STATUS, STATUS
 from uwfgit.engine.conditions import make_evaluator
 from uwfgit.engine.moderator import Routed, RoutingError, route
-from uwfgit.engine.plan import base_prompt, is_routing_error, outcome_of
+from uwfgit.engine.plan import (
+    base_prompt,
+    injected_values,
+    is_routing_error,
+    outcome_of,
+)
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
 from uwfgit.model.record import Step
@@ -221,7 +226,7 @@ class _Run:
             self.workflow.graph,
             last.role,
             last.output,
-            injected=injected_values(last.body, self.task),
+            injected=injected_values(last.body, task=self.task, thread=THREAD),
             evaluate=make_evaluator(
                 reversed(self.chain), task=self.task, thread=THREAD
             ),
@@ -246,11 +251,6 @@ def _answered(step: SimulatedStep, said: Answer) -> SimulatedStep:
         status=status if isinstance(status, str) else None,
         warnings=said.warnings,
     )
-
-
-def injected_values(body: str, task: str) -> dict[str, str]:
-    """Give the values the engine adds to a role's output."""
-    return {"_body": body.strip(), "_prompt": task, "_thread": THREAD}
 
 
 def _step_of(number: int, role: str, said: Said) -> Step:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from uwfgit.constants import END, RULES_VERSION, START
+from uwfgit.constants import END
 from uwfgit.engine.conditions import require_conditions
+from uwfgit.engine.following import first_prompt
 from uwfgit.engine.hold import hold_thread
 from uwfgit.engine.moderator import RoutingError
-from uwfgit.engine.plan import base_prompt
 from uwfgit.errors import (
     InvalidError,
     NotFoundError,
@@ -19,11 +19,11 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
 from uwfgit.model.branch import append_cancel, append_fork, append_start
-from uwfgit.model.events import STEP_EVENTS, Event, iter_events
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.record import Record, Start, Tip, load_tip, open_record, read_tip
+from uwfgit.model.events import Event
+from uwfgit.model.ledger import Ledger, find_step_commit
+from uwfgit.model.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.state import ForkedFrom
-from uwfgit.model.workflow import Workflow, workflow_nodes
+from uwfgit.model.workflow import Workflow
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.refs import find_ref, move_refs
@@ -72,9 +72,7 @@ def start_thread(
     if parent is not None:
         start |= _parent_payload(parent)
     require_conditions(workflow)
-    routed = base_prompt(
-        workflow, (), task=prompt, thread=thread, start=_first_start(workflow, start)
-    )
+    routed = first_prompt(workflow, start, thread=thread)
     if isinstance(routed, RoutingError):
         raise RoutingFailedError(routed.message)
     if routed.role == END:
@@ -88,23 +86,6 @@ def start_thread(
         current_role=routed.role,
     )
     return record.tip
-
-
-def _first_start(workflow: Workflow, start: Mapping[str, Json]) -> Start | None:
-    """Give what conditions of ``$START`` see of a StartNode that is not made yet."""
-    if not isinstance(workflow.graph.get(START), tuple):
-        return None
-    return Start(
-        hash=Hash(""),
-        workflow=workflow_nodes(workflow)[-1].hash,
-        rules=RULES_VERSION,
-        prompt=start["prompt"],
-        cwd=start["cwd"],
-        cwd_in_repo=start["cwdInRepo"],
-        root_commit=start["rootCommit"],
-        depth=start.get("depth", 0),
-        parent=None,
-    )
 
 
 def _parent_payload(parent: tuple[ThreadId, Hash, int]) -> Mapping[str, Json]:
@@ -157,12 +138,7 @@ def _chosen_step(record: Record, *, at: int | None, from_role: str | None) -> Ha
         return state.head
     if at == 0:
         return state.start
-    for found in record.iter_steps():
-        if found.number == at:
-            return found.hash
-    raise NotFoundError(
-        "step", f"{state.thread}:{at}", hint=f"the thread has {state.steps} steps"
-    )
+    return record.step_at(at).hash
 
 
 def _before_role(record: Record, role: str) -> int:
@@ -175,9 +151,9 @@ def _before_role(record: Record, role: str) -> int:
 
 
 def _find_event(record: Record, step: Hash) -> Event:
-    for event in iter_events(record.store, record.tip.commit):
-        if event.node == step and event.name in (*STEP_EVENTS, "start"):
-            return event
+    event = find_step_commit(record.store, record.tip, step)
+    if event is not None:
+        return event
     raise NotFoundError(
         "step",
         step,

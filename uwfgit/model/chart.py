@@ -84,7 +84,6 @@ class Chart:
     name: str
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
-    traced: bool = False
 
     def arrows_of(self, name: str) -> tuple[Arrow, ...]:
         """Give the arrows that leave a box."""
@@ -177,7 +176,6 @@ def _arrange(
             )
             for number, link in enumerate(every)
         ),
-        traced=trips is not None,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Final, cast, get_args
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_thread_id
 from uwfgit.model.message import NONE, EventName, parse_trailers
-from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.objects import Commit, read_commit
+from uwfgit.store.ancestry import iter_commits
+from uwfgit.store.objects import Commit
 from uwfgit.store.repository import Store
 
 EVENT_NAMES: Final = get_args(EventName)
@@ -83,12 +83,5 @@ def iter_events(store: Store, tip: Oid) -> Iterator[Event]:
     Raises:
         CorruptError: A commit is missing or is no event.
     """
-    oid = tip
-    while oid != GENESIS_OID:
-        commit = read_commit(store, oid)
+    for commit in iter_commits(store, tip):
         yield read_event(commit)
-        if not commit.parents:
-            raise CorruptError(
-                f"commit {oid} has no parent; a thread starts at genesis"
-            )
-        oid = commit.parents[0]

@@ -160,19 +160,13 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
 def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, Step]:
     if not number.isascii() or not number.isdigit() or len(number) > _NUMBER_CHARS:
         raise UsageError(f"'{number}' is no step number", hint="steps count from 1")
-    tip = find_tip(ledger, thread)
-    record = open_record(ledger.store, tip)
-    for step in record.iter_steps():
-        if step.number == int(number):
-            return record, step
-    raise NotFoundError(
-        "step", f"{tip.thread}:{number}", hint=f"the thread has {tip.state.steps} steps"
-    )
+    record = open_record(ledger.store, find_tip(ledger, thread))
+    return record, record.step_at(int(number))
 
 
-def find_step_commit(ledger: Ledger, tip: Tip, step: Hash) -> Event | None:
-    """Find the event that added a step to a thread's history; not an attempt's."""
-    for event in iter_events(ledger.store, tip.commit):
+def find_step_commit(store: Store, tip: Tip, step: Hash) -> Event | None:
+    """Find the event that added a step, or the start, to a thread's history."""
+    for event in iter_events(store, tip.commit):
         if event.node == step and event.name in (*STEP_EVENTS, "start"):
             return event
     return None
@@ -197,16 +191,7 @@ def find_node(ledger: Ledger, node: Hash) -> Node | None:
         CorruptError: It is damaged.
     """
     kept = find_kept(ledger, node)
-    return _read_found(ledger, node, kept, ledger.lookup.find_nodes(node))
-
-
-def _read_found(
-    ledger: Ledger,
-    node: Hash,
-    kept: Place | None,
-    rows: Iterable[NodeRow],
-) -> Node | None:
-    place = _find_place(ledger, node, kept, rows)
+    place = _find_place(ledger, node, kept, ledger.lookup.find_nodes(node))
     if place is not None:
         return read_node(ledger.store, node, *place)
     return find_builtin_node(node)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Final, Literal
 
 from uwfgit.constants import (
     FORMAT_VERSION,
@@ -18,7 +18,6 @@ from uwfgit.constants import (
 EventName = Literal[
     "start", "step", "resume", "poke", "attempt", "fork", "cancel", "resolve"
 ]
-Trailers: TypeAlias = Mapping[str, str]
 
 NONE: Final = "-"
 _STATUS_CHARS: Final = 64
@@ -85,6 +84,12 @@ def parse_trailers(message: str) -> dict[str, str]:
             return {}
         found[match["key"]] = match["value"]
     return found
+
+
+def read_quote(message: str) -> str:
+    """Read the text a message quotes, as far as it does; empty without one."""
+    lines = [line for line in message.split("\n") if line[:1] == ">"]
+    return "\n".join(line[1:].removeprefix(" ") for line in lines)
 
 
 def format_status(status: str | None) -> str:

@@ -173,7 +173,7 @@ class Record:
         """The thread's StartNode."""
         if self._start is None:
             node = self.node(self.tip.state.start, START_TYPE)
-            self._start = _typed(node, _read_start)
+            self._start = _typed(node, lambda n: start_from_payload(n.hash, n.payload))
         return self._start
 
     @property
@@ -218,6 +218,22 @@ class Record:
             step, number = found.prev, number - 1
         if number:
             raise CorruptError(f"chain of thread {self.tip.thread} is too short")
+
+    def step_at(self, number: int) -> Step:
+        """Read the step of the logical chain with a number.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        for step in self.iter_steps():
+            if step.number == number:
+                return step
+        state = self.tip.state
+        raise NotFoundError(
+            "step",
+            f"{state.thread}:{number}",
+            hint=f"the thread has {state.steps} steps",
+        )
 
     def steps(self) -> tuple[Step, ...]:
         """Read the logical chain, oldest first."""
@@ -318,11 +334,15 @@ def _typed(node: Node, read: Callable[[Node], T]) -> T:
         raise CorruptError(f"node {node.hash} lacks what its type requires") from exc
 
 
-def _read_start(node: Node) -> Start:
-    payload: dict[str, Any] = node.payload
+def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
+    """Read a StartNode's payload.
+
+    Raises:
+        KeyError, TypeError, AttributeError: The payload is not that of a start.
+    """
     parent = payload.get("parent")
     return Start(
-        hash=node.hash,
+        hash=start,
         workflow=Hash(payload["workflow"]),
         rules=payload["rules"],
         prompt=payload["prompt"],

@@ -13,9 +13,10 @@ from uwfgit.model.builtin import format_nodes
 from uwfgit.model.commit import commit_tree, committer
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.message import format_message, parse_trailers
-from uwfgit.model.node import WORKFLOW_TYPE, Node
-from uwfgit.model.places import add_place, read_node
+from uwfgit.model.node import WORKFLOW_TYPE
+from uwfgit.model.places import NodePlaces, add_place, read_nodes
 from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.holding import hold_refs
 from uwfgit.store.layout import (
@@ -128,7 +129,7 @@ def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
         )
     return tuple(
         _version(name, commit, current=commit.oid == tip)
-        for commit in _iter_commits(ledger, tip)
+        for commit in iter_commits(ledger.store, tip)
     )
 
 
@@ -191,7 +192,7 @@ def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
 
 def _removed_versions(ledger: Ledger, name: str) -> Iterator[Version]:
     tip = find_ref(ledger.store, _trash_ref(name))
-    for commit in _iter_commits(ledger, tip) if tip else ():
+    for commit in iter_commits(ledger.store, tip) if tip else ():
         yield _version(name, commit, current=False)
 
 
@@ -293,18 +294,6 @@ def _write(
     move_ref(ledger.store, workflow_ref(name), old=old, new=commit, reason=event)
 
 
-def _iter_commits(ledger: Ledger, tip: Oid) -> Iterator[Commit]:
-    oid = tip
-    while oid != GENESIS_OID:
-        commit = read_commit(ledger.store, oid)
-        yield commit
-        if not commit.parents:
-            raise CorruptError(
-                f"commit {oid} has no parent; a registry starts at genesis"
-            )
-        oid = commit.parents[0]
-
-
 def _version(name: str, commit: Commit, *, current: bool) -> Version:
     pinned, _, oid = (
         parse_trailers(commit.message).get("Uwf-Workflow", "").partition(" ")
@@ -327,14 +316,12 @@ def _read(ledger: Ledger, version: Version) -> Entered:
     file = find_entry(ledger.store, tree, f"workflows/{version.name}/{WORKFLOW_FILE}")
     if folder is None or file is None:
         raise CorruptError(f"commit {version.commit} lacks workflow '{version.name}'")
-    places: dict[Hash, tuple[Hash, Oid]] = {}
+    places: NodePlaces = {}
     for name, entry in list_tree(ledger.store, folder.oid).items():
         parsed = find_node_name(name)
         if parsed is not None:
             add_place(places, parsed[0], parsed[1], entry.oid)
-    nodes: dict[Hash, Node] = {
-        node: read_node(ledger.store, node, *place) for node, place in places.items()
-    }
+    nodes = {node.hash: node for node in read_nodes(ledger.store, places.items())}
     pinned = nodes.get(version.hash)
     if pinned is None or pinned.type != WORKFLOW_TYPE:
         raise CorruptError(f"commit {version.commit} lacks node {version.hash}")

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pygit2
 
+from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
-from uwfgit.store.objects import read_commit
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.objects import Commit, read_commit
 from uwfgit.store.repository import Store
 
 
@@ -42,3 +44,20 @@ def iter_first_parents(store: Store, tip: Oid) -> Iterator[Oid]:
         yield oid
         parents = read_commit(store, oid).parents
         oid = parents[0] if parents else None
+
+
+def iter_commits(store: Store, tip: Oid) -> Iterator[Commit]:
+    """Give a branch's commits, newest first, along first parents to genesis.
+
+    Raises:
+        CorruptError: One is missing, or the branch starts elsewhere.
+    """
+    oid = tip
+    while oid != GENESIS_OID:
+        commit = read_commit(store, oid)
+        yield commit
+        if not commit.parents:
+            raise CorruptError(
+                f"commit {oid} has no parent; a branch starts at genesis"
+            )
+        oid = commit.parents[0]

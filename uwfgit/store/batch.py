@@ -12,7 +12,7 @@ from typing import Final
 
 from uwfgit.ids import Oid
 from uwfgit.store.objects import TREE_MODE, Entry, list_tree
-from uwfgit.store.pack import TYPES, Kind, WrittenPack, name_object, write_named
+from uwfgit.store.pack import TYPES, Kind, WrittenPack, name_object, write_pack
 from uwfgit.store.repository import Store, git_errors
 
 _FEW: Final = 64
@@ -67,14 +67,12 @@ class Batch:
             StoreError: The store cannot be written.
         """
         store = self.store
-        oids = tuple(Oid(oid.hex()) for oid in self.objects)
-        if len(oids) >= _FEW:
-            path = write_named(store, self.objects, fsync=store.fsync)
-            return WrittenPack(oids=oids, path=path)
+        if len(self.objects) >= _FEW:
+            return write_pack(store, self.objects, fsync=store.fsync)
         with git_errors("write an object"):
             for kind, data in self.objects.values():
                 store.repo.odb.write(TYPES[kind], data)
-        return WrittenPack(oids=oids, path=None)
+        return WrittenPack(path=None)
 
 
 def _set(entries: dict[str, Entry], name: str, entry: Entry | None) -> None:

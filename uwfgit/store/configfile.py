@@ -47,7 +47,12 @@ class ConfigEntry:
     @property
     def is_true(self) -> bool:
         """Whether git would read the value as true."""
-        return self.value is None or self.value.lower() in _TRUE
+        return self.value is None or is_true(self.value)
+
+
+def is_true(value: str) -> bool:
+    """Tell whether git would read a value as true."""
+    return value.lower() in _TRUE
 
 
 def read_config(path: Path) -> tuple[ConfigEntry, ...]:

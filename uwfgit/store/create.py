@@ -8,8 +8,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,10 +17,12 @@ import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.constants import FORMAT_VERSION
-from uwfgit.errors import LockedError, StoreError
+from uwfgit.errors import StoreError
 from uwfgit.store import genesis
 from uwfgit.store.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.hooks import install_hook
+from uwfgit.store.lockfile import append
+from uwfgit.store.locks import pause
 
 SCRATCH: Final = ".uwf-init-"
 """How the name of a folder starts in which a store is being built."""
@@ -67,7 +68,6 @@ _ORDER: Final = ("objects", "refs", "info", "hooks", "uwf", "description", "conf
 _TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _DESCRIPTION: Final = "uwf store: threads of agent workflows\n"
 _WAIT: Final = 2.0
-_PAUSE: Final = 0.01
 
 
 def make_store(path: Path, *, fsync: bool) -> bool:
@@ -104,7 +104,7 @@ def await_maker(path: Path) -> None:
     while time.monotonic() < deadline and not (path / "HEAD").exists():
         if not any(path.glob(f"{SCRATCH}*")):
             return
-        time.sleep(_PAUSE)
+        pause()
 
 
 def make_private(path: Path) -> None:
@@ -280,36 +280,4 @@ def _format_settings(settings: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _add_settings(path: Path) -> None:
-    with _locked_file(path) as descriptor:
-        text = path.read_text("utf-8", "surrogateescape")
-        if not text.endswith("\n"):
-            text += "\n"
-        text += _format_settings(_missing_settings(read_config(path)))
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
-        os.fsync(descriptor)
-
-
-@contextmanager
-def _locked_file(path: Path) -> Iterator[int]:
-    """Replace a file by git's own protocol: ``<file>.lock``, then rename."""
-    beside = path.with_name(f"{path.name}.lock")
-    descriptor = _take_lock_file(beside)
-    try:
-        yield descriptor
-        beside.rename(path)
-    finally:
-        os.close(descriptor)
-        beside.unlink(missing_ok=True)
-
-
-def _take_lock_file(path: Path) -> int:
-    deadline = time.monotonic() + _WAIT
-    while True:
-        try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError as exc:
-            if time.monotonic() >= deadline:
-                raise LockedError(f"'{path}'") from exc
-        time.sleep(_PAUSE)
+    append(path, lambda: _format_settings(_missing_settings(read_config(path))))

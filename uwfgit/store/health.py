@@ -22,7 +22,7 @@ from uwfgit.store.configfile import read_config
 from uwfgit.store.count import MANY_LOOSE, ObjectCount, count_objects
 from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.holding import lock_path, tidy_up
+from uwfgit.store.holding import list_git_locks, lock_path, tidy_up
 from uwfgit.store.layout import (
     HEAD_REF,
     KEEP_REF,
@@ -36,6 +36,7 @@ from uwfgit.store.lookup import Lookup
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 from uwfgit.store.repository import Store
+from uwfgit.store.tags import read_tag
 
 Level = Literal["ok", "note", "problem"]
 
@@ -44,6 +45,7 @@ _SHOWN: Final = 3
 _LEAST_FREE: Final = 20 * 1024 * 1024
 _STALE_SECONDS: Final = 3600
 _REMOTES: Final = "refs/remotes/"
+_TAGS: Final = "refs/tags/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
     if name.startswith(_REMOTES):
         return None
     try:
-        read_commit(store, oid)
+        _read_target(store, name, oid)
     except CorruptError as exc:
         return Finding(
             check="refs",
@@ -128,6 +130,16 @@ def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
             hint=f"its last commits: uwf git reflog {name}",
         )
     return None
+
+
+def _read_target(store: Store, name: str, oid: Oid) -> None:
+    try:
+        read_commit(store, oid)
+    except CorruptError:
+        if not name.startswith(_TAGS):
+            raise
+        # An approval is an object of its own; other tags name a commit.
+        read_tag(store, oid)
 
 
 def _is_known(name: str) -> bool:
@@ -291,8 +303,7 @@ def _iter_held(store: Store) -> Iterator[tuple[str, Holder]]:
 def find_stale_locks(store: Path) -> tuple[Path, ...]:
     """Find lock files of git's that nobody can still be working under."""
     horizon = time.time() - _STALE_SECONDS
-    found = [*store.glob("*.lock"), *(store / "refs").rglob("*.lock")]
-    return tuple(sorted(path for path in found if _mtime(path) < horizon))
+    return tuple(path for path in list_git_locks(store) if _mtime(path) < horizon)
 
 
 def _mtime(path: Path) -> float:

@@ -32,6 +32,11 @@ def lock_path(store: Store, name: str) -> Path:
     return store.state_dir / "locks" / name
 
 
+def list_git_locks(path: Path) -> tuple[Path, ...]:
+    """Give the lock files of git's that stand in a repository, by name."""
+    return (*sorted(path.glob("*.lock")), *sorted((path / "refs").rglob("*.lock")))
+
+
 @contextmanager
 def hold_refs(
     store: Store,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from uwfgit.errors import CorruptError, LockedError, StoreError
+from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.gitcmd import GitResult, run_git
 from uwfgit.store.health import Finding, shorten
@@ -22,6 +22,7 @@ from uwfgit.store.layout import (
     TRASH_PREFIX,
     WORKFLOW_PREFIX,
 )
+from uwfgit.store.lockfile import replacing
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 from uwfgit.store.refscan import list_broken
@@ -96,22 +97,8 @@ def _restore(path: Path, oid: Oid) -> None:
         LockedError: Somebody holds git's lock of it.
         StoreError: It cannot be written.
     """
-    lock = path.with_name(f"{path.name}.lock")
-    try:
-        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError as exc:
-        raise LockedError(f"'{lock}'") from exc
-    except OSError as exc:
-        raise StoreError(f"cannot write '{lock}': {exc.strerror}") from exc
-    with git_errors(f"write '{path}'"):
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(f"{oid}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            lock.rename(path)
-        finally:
-            lock.unlink(missing_ok=True)
+    with git_errors(f"write '{path}'"), replacing(path) as file:
+        file.write(f"{oid}\n".encode())
 
 
 def _list_logged(store: Store, prefix: str) -> Iterator[tuple[str, Oid]]:

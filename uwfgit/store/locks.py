@@ -61,11 +61,6 @@ class Lock:
     previous: Holder | None = None
     holder: Holder | None = None
 
-    @property
-    def previous_died(self) -> bool:
-        """Whether the last holder did not let go by itself."""
-        return self.previous is not None
-
 
 @contextmanager
 def lock(

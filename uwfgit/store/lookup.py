@@ -16,11 +16,10 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 import pygit2
 
 from uwfgit.errors import UwfError
-from uwfgit.ids import Hash, Oid, ThreadId, is_oid
-from uwfgit.store import lookup_db, lookup_fill, lookup_sync, lookup_whole, refscan
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.store import lookup_db, lookup_fill, lookup_sync, lookup_whole
 from uwfgit.store.database import is_refusal
 from uwfgit.store.layout import THREAD_PREFIX
-from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store
 
 _FILE: Final = "lookup.sqlite3"
@@ -75,7 +74,7 @@ class Lookup:
     """The open table. Nothing is opened before the first question.
 
     The first question notices all refs that moved; later ones answer from that
-    until :meth:`refresh` or :meth:`refresh_ref`. One process and thread each.
+    until :meth:`refresh`. One process and thread each.
     """
 
     def __init__(self, store: Store, *, step_type: Hash, read_only: bool) -> None:
@@ -116,26 +115,6 @@ class Lookup:
         """Notice refs that others moved since the last look."""
         self._is_synced = self._is_filled = False
         self._run(_do_nothing)
-
-    def refresh_ref(self, name: str) -> None:
-        """Notice that this process moved one ref; the cost is that of its commits.
-
-        Other refs are not looked at; the next process does.
-        """
-        target = self._read_target(name)
-        self._is_filled = False
-        self._run(
-            lambda db: lookup_sync.sync_ref(db, self._source, name, target), sync=False
-        )
-
-    def _read_target(self, name: str) -> bytes | None:
-        try:
-            oid = find_ref(self._store, name)
-        except UwfError:
-            return refscan.BROKEN
-        if oid is None:
-            return None
-        return bytes.fromhex(oid) if is_oid(oid) else refscan.BROKEN
 
     @property
     def is_in_memory(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -53,9 +53,9 @@ class _Target:
 class _Changes:
     """How the refs differ from the snapshot."""
 
-    moved: Mapping[str, tuple[bytes | None, _Target]] = field(default_factory=dict)
+    moved: Mapping[str, tuple[bytes | None, _Target]]
     """Old target, and the new one, of each ref that is new or has moved."""
-    repacked: Mapping[str, _Target] = field(default_factory=dict)
+    repacked: Mapping[str, _Target]
     """Refs that are only stored in another way."""
     gone: frozenset[str] = frozenset()
     was_cheap: bool = False
@@ -103,25 +103,6 @@ def is_synced(db: sqlite3.Connection, source: Source) -> bool:
     return _is_unchanged(meta, fingerprint) or not _find_changes(
         db, source, meta, fingerprint
     )
-
-
-def sync_ref(
-    db: sqlite3.Connection, source: Source, ref: str, target: bytes | None
-) -> None:
-    """Notice that one ref moved; every other is left for :func:`sync`.
-
-    The fingerprint stays that of the last whole comparison, so the next one
-    looks at all refs again.
-    """
-    with write(db):
-        row = db.execute("SELECT oid FROM ref WHERE name = ?", (ref,)).fetchone()
-        old = row[0] if row else None
-        if target is None:
-            gone = frozenset({ref}) if row else frozenset()
-            _apply(db, source, _Changes(gone=gone))
-        elif target != old:
-            moved = {ref: (old, _Target(oid=target, loose=True))}
-            _apply(db, source, _Changes(moved=moved))
 
 
 def _is_unchanged(meta: Mapping[str, str], fingerprint: refscan.Fingerprint) -> bool:

@@ -16,6 +16,7 @@ from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.count import count_objects
 from uwfgit.store.gitcmd import GitResult, run_git
+from uwfgit.store.holding import list_git_locks
 from uwfgit.store.keepnote import is_abandoned
 from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.locks import Lock
@@ -137,10 +138,7 @@ def _require_unlocked(path: Path) -> None:
     Raises:
         LockedError: Names the file.
     """
-    for lock in (
-        *sorted(path.glob("*.lock")),
-        *sorted((path / "refs").rglob("*.lock")),
-    ):
+    for lock in list_git_locks(path):
         error = LockedError(f"'{lock}'")
         error.hint = f"try again; when no git is at work here: rm {lock}"
         raise error

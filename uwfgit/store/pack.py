@@ -10,7 +10,7 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,6 @@ from typing import Final, Literal, NamedTuple, Self
 import pygit2
 
 from uwfgit.errors import StoreError
-from uwfgit.ids import Oid
 from uwfgit.store.keepnote import keep_note
 from uwfgit.store.packed import find_known
 from uwfgit.store.repository import Store, git_errors
@@ -47,7 +46,6 @@ class WrittenPack:
     block moved its ref or failed.
     """
 
-    oids: tuple[Oid, ...]
     path: Path | None
     """The pack; ``None`` when the store had every object."""
 
@@ -75,40 +73,29 @@ class _Packed(NamedTuple):
 
 
 def write_pack(
-    store: Store, objects: Iterable[tuple[Kind, bytes]], *, fsync: bool = True
+    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
 ) -> WrittenPack:
     """Write objects as one pack; those the store has only have their age refreshed.
 
-    The oids stand in the order of ``objects``. A ``.keep`` stands beside the
-    pack until :meth:`WrittenPack.release`, else a concurrent ``repack -ad``
-    would lose what no ref names yet. The whole batch is held in memory.
+    A ``.keep`` stands beside the pack until :meth:`WrittenPack.release`, else a
+    concurrent ``repack -ad`` would lose what no ref names yet. The whole batch is
+    held in memory.
+
+    Args:
+        store: Where to.
+        objects: By the names that :func:`name_object` gives.
+        fsync: Whether to wait until the disk has them.
 
     Raises:
         StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
-    """
-    named = [(name_object(kind, data), kind, data) for kind, data in objects]
-    unique = {oid: (kind, data) for oid, kind, data in named}
-    path = write_named(store, unique, fsync=fsync)
-    return WrittenPack(oids=tuple(Oid(oid.hex()) for oid, _, _ in named), path=path)
-
-
-def write_named(
-    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
-) -> Path | None:
-    """Write objects as :func:`write_pack` does, under names that it would give.
-
-    Returns:
-        The pack; ``None`` when the store had every object.
-
-    Raises:
-        StoreError: As there.
     """
     wanted = dict(objects)
     with git_errors("write a pack"):
         for oid in find_known(Path(store.repo.path) / "objects", wanted):
             kind, data = wanted.pop(oid)
             store.repo.odb.write(TYPES[kind], data)
-        return _write_files(store, wanted, fsync=fsync) if wanted else None
+        path = _write_files(store, wanted, fsync=fsync) if wanted else None
+    return WrittenPack(path=path)
 
 
 def name_object(kind: Kind, data: bytes) -> bytes:
@@ -138,7 +125,7 @@ def _write_files(
             path.with_suffix(suffix).unlink(missing_ok=True)
         raise
     if fsync:
-        _sync_folder(folder)
+        sync_folder(folder)
     return path
 
 
@@ -216,7 +203,8 @@ def _write_file(path: Path, data: bytes, *, fsync: bool) -> None:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """See to it that a folder's names are on disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

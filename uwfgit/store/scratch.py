@@ -22,6 +22,7 @@ from uwfgit.ids import Oid
 from uwfgit.store.gitcmd import run_git
 from uwfgit.store.keepnote import keep_note
 from uwfgit.store.locks import lock
+from uwfgit.store.pack import sync_folder
 from uwfgit.store.repository import Store, git_errors
 
 _FOLDER: Final = "scratch"
@@ -131,18 +132,10 @@ def adopt_objects(
                 file = scratch.path / f"pack-{name}{part}"
                 if file.exists():
                     file.rename(folder / file.name)
-            _sync(folder)
+            sync_folder(folder)
         yield
     finally:
         keep.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _pack(

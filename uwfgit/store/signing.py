@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from uwfgit.errors import ConfigError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.store.configfile import find_value, read_config
+from uwfgit.store.configfile import find_value, is_true, read_config
 from uwfgit.store.gitcmd import GitResult, run_git
 from uwfgit.store.repository import Store, git_errors
 from uwfgit.store.scratch import open_scratch
@@ -27,7 +27,6 @@ KEY: Final = "uwf.sign"
 _MODES: Final[tuple[Mode, ...]] = ("steps", "tip", "never")
 _DEFAULT_KEY: Final = "commit.gpgsign"
 _CHOOSE_A_KEY: Final = ("gpg.format", "user.signingkey")
-_TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _SECONDS: Final = 120.0
 """Somebody may have to type a passphrase, or to touch a key."""
 _PERSON: Final = re.compile(r"(author|committer) (.*) <(.*)> ([0-9]+) ([+-][0-9]{4})")
@@ -60,7 +59,7 @@ def read_signing(
     own = find_value(read_config(store / "config"), KEY)
     told = found.get(KEY) if own is None else own
     if told is None:
-        is_default = found.get(_DEFAULT_KEY, "").lower() in _TRUE
+        is_default = is_true(found.get(_DEFAULT_KEY, ""))
         mode: Mode = "tip" if is_default else "never"
     else:
         mode = _parse_mode(told)

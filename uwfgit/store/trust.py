@@ -111,15 +111,6 @@ class Inspection:
     config: tuple[ConfigEntry, ...]
 
 
-def check_store(path: Path) -> tuple[Problem, ...]:
-    """Give every reason not to let git or libgit2 near the store at ``path``.
-
-    Raises:
-        OSError: The folder cannot be read.
-    """
-    return inspect_store(path).problems
-
-
 def check_history(path: Path) -> tuple[Problem, ...]:
     """Give every reason why a repository may show another history than it has.
 
@@ -135,7 +126,7 @@ def check_history(path: Path) -> tuple[Problem, ...]:
 
 
 def inspect_store(path: Path) -> Inspection:
-    """Check a store as ``check_store`` does, and hand on the config it read.
+    """Give every reason not to let git or libgit2 near the store at ``path``.
 
     A folder that is no repository is that one problem; its files are not read.
 

@@ -40,8 +40,7 @@ def check_entries(store: Store, tip: Oid, name: str) -> str | None:
 
 
 def _check_chain(objects: Objects, tip: Oid, name: str) -> str | None:
-    # Its bytes are constant, so where the tree's name stands is too.
-    base = Oid(objects.commit(GENESIS_OID)[5:45].decode())
+    base = objects.genesis_tree()
     oid = tip
     for _ in range(_MAX_VERSIONS):
         if oid == GENESIS_OID:

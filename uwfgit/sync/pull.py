@@ -18,6 +18,7 @@ from uwfgit.store.layout import (
     THREAD_PREFIX,
     WORKFLOW_PREFIX,
     find_ref_thread,
+    thread_ref,
 )
 from uwfgit.store.refs import find_ref
 from uwfgit.store.tracking import scan_refs
@@ -219,7 +220,7 @@ def _choose(
     return told, [
         ref
         for ref in wanted
-        if not (thread := find_approved(ref)) or f"{THREAD_PREFIX}{thread}" in branches
+        if not (thread := find_approved(ref)) or thread_ref(thread) in branches
     ]
 
 

@@ -16,6 +16,7 @@ from uwfgit.store.layout import (
     THREAD_PREFIX,
     WORKFLOW_PREFIX,
     find_ref_thread,
+    thread_ref,
 )
 from uwfgit.store.refs import find_ref
 from uwfgit.store.tracking import scan_refs
@@ -246,7 +247,7 @@ def _check(
         thread: oid for thread, oid in tips.items() if thread
     }
     problems = {
-        f"{THREAD_PREFIX}{thread}": f"it does not verify: {problem}"
+        thread_ref(thread): f"it does not verify: {problem}"
         for thread, problem in verify_unknown(work.ledger, threads, verify).items()
     }
     leaving = [
@@ -280,10 +281,10 @@ def _add_approvals(
     leaving = []
     for ref, oid in scan_refs(work.ledger.store, APPROVED_PREFIX).items():
         thread = find_approved(ref)
-        branch = f"{THREAD_PREFIX}{thread}"
-        if thread is None or branch not in mine or ref in there:
+        if thread is None or ref in there:
             continue
-        if branch in wanted or branch in there:
+        branch = thread_ref(thread)
+        if branch in mine and (branch in wanted or branch in there):
             # Of the thread itself nothing leaves with its tag.
             leaving.append((ref, oid, mine[branch]))
     problems = scan(leaving) if leaving else {}

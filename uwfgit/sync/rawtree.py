@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
+from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.repository import Store, git_errors
 from uwfgit.sync.report import refusal
 
@@ -110,6 +111,11 @@ class Objects:
     def commit(self, oid: Oid) -> bytes:
         """Read a commit's bytes."""
         return self.read(oid, COMMIT, limit=_MAX_COMMIT_BYTES)
+
+    def genesis_tree(self) -> Oid:
+        """Name the tree that every thread and every workflow starts with."""
+        # Its bytes are constant, so where the tree's name stands is too.
+        return Oid(self.commit(GENESIS_OID)[5:45].decode())
 
     def tree(self, oid: Oid, base: Tree = _NOTHING) -> Tree:
         """Read a tree.

@@ -9,14 +9,13 @@ inherited steps are the new thread's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 from typing import Any, Final
 
-from uwfgit.constants import END, RULES_VERSION, START, STATUS
+from uwfgit.constants import END, STATUS
+from uwfgit.engine.following import first_prompt, next_prompt, outcome_with
 from uwfgit.engine.moderator import RoutingError
-from uwfgit.engine.plan import base_prompt, outcome_of
 from uwfgit.errors import InvalidError, StateError
 from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
 from uwfgit.model.append import append_attempt, append_step
@@ -24,11 +23,12 @@ from uwfgit.model.branch import append_cancel, append_start
 from uwfgit.model.builtin import find_builtin_node
 from uwfgit.model.commit import require_signing, signer_for
 from uwfgit.model.derive import find_hash_strings, find_hash_words
-from uwfgit.model.draft import Place, StepDraft, step_nodes
+from uwfgit.model.draft import StepDraft
 from uwfgit.model.events import Event, iter_events
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.links import LinkRule, collect_links
 from uwfgit.model.mask import Masker
+from uwfgit.model.message import read_quote
 from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
@@ -41,12 +41,9 @@ from uwfgit.model.node import (
 )
 from uwfgit.model.record import (
     Record,
-    Start,
-    Step,
     Tip,
     load_tip,
     open_record,
-    step_from_payload,
 )
 from uwfgit.model.source import workflow_from_data
 from uwfgit.model.usage import usage_from_payload
@@ -186,13 +183,7 @@ def _redo_start(redo: _Redo, event: Event) -> Record:
     if "inputs" in payload:
         raise StateError("a thread with inputs cannot be redacted")
     workflow = _redo_workflow(redo, Hash(node.payload["workflow"]))
-    routed = base_prompt(
-        workflow,
-        (),
-        task=payload["prompt"],
-        thread=redo.thread,
-        start=_first_start(workflow, payload),
-    )
+    routed = first_prompt(workflow, payload, thread=redo.thread)
     if isinstance(routed, RoutingError) or routed.role == END:
         raise _elsewhere(0)
     record = append_start(
@@ -205,22 +196,6 @@ def _redo_start(redo: _Redo, event: Event) -> Record:
     )
     redo.hashes[node.hash] = record.tip.state.start
     return record
-
-
-def _first_start(workflow: Workflow, payload: Mapping[str, Any]) -> Start | None:
-    if not isinstance(workflow.graph.get(START), tuple):
-        return None
-    return Start(
-        hash=Hash(""),
-        workflow=workflow_nodes(workflow)[-1].hash,
-        rules=RULES_VERSION,
-        prompt=payload["prompt"],
-        cwd=payload["cwd"],
-        cwd_in_repo=payload["cwdInRepo"],
-        root_commit=payload["rootCommit"],
-        depth=payload.get("depth", 0),
-        parent=None,
-    )
 
 
 def _redo_workflow(redo: _Redo, old: Hash) -> Workflow:
@@ -280,28 +255,16 @@ def _redo_event(redo: _Redo, event: Event, record: Record) -> None:
     # They will be told again, by the function that records the step.
     told = tuple(text for text in draft.warnings if text not in links.warnings)
     draft = replace(draft, warnings=told)
-    outcome = outcome_of(
-        record.workflow,
-        draft.role,
-        draft.output,
-        draft.body,
-        task=record.start.prompt,
-        thread=redo.thread,
-        start=record.start,
-        newest_first=_chain_with(record, draft, replaces=replaces),
-    )
+    outcome = outcome_with(record, draft, replaces=replaces)
     tip = append_step(
         ledger, record, draft, event=event.name, outcome=outcome, rule=rule
     )
     redo.hashes[old.hash] = tip.state.head
 
 
-def _reason(redo: _Redo, event: Event) -> str | None:
+def _reason(redo: _Redo, event: Event) -> str:
     """Read a cancel's reason off its message, which alone holds it."""
-    lines = [line for line in event.commit.message.split("\n") if line[:1] == ">"]
-    if not lines:
-        return None
-    return redo.text("\n".join(line[1:].removeprefix(" ") for line in lines))
+    return redo.text(read_quote(event.commit.message))
 
 
 def _replaces(redo: _Redo, event: Event, old: Node, record: Record) -> bool:
@@ -337,7 +300,7 @@ def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> St
     made = redo.value({**payload, "edgePrompt": ""})
     values = redo.value(output.payload)
     details = redo.value(detail.payload)
-    prompt = _edge_prompt(redo, record, payload["role"], replaces=replaces)
+    prompt = _edge_prompt(record, payload["role"], replaces=replaces)
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
     return StepDraft(
         role=payload["role"],
@@ -360,7 +323,7 @@ def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> St
     )
 
 
-def _edge_prompt(redo: _Redo, record: Record, role: str, *, replaces: bool) -> str:
+def _edge_prompt(record: Record, role: str, *, replaces: bool) -> str:
     """Render what the moderator gives now.
 
     Raises:
@@ -369,13 +332,7 @@ def _edge_prompt(redo: _Redo, record: Record, role: str, *, replaces: bool) -> s
     state = record.tip.state
     if replaces:
         return record.step(state.head, state.steps).edge_prompt
-    routed = base_prompt(
-        record.workflow,
-        record.iter_steps(),
-        task=record.start.prompt,
-        thread=redo.thread,
-        start=record.start,
-    )
+    routed = next_prompt(record)
     if isinstance(routed, RoutingError) or routed.role != role:
         raise _elsewhere(state.steps)
     return routed.prompt
@@ -386,12 +343,3 @@ def _elsewhere(steps: int) -> StateError:
         f"without the secret the workflow would go on differently after step {steps}",
         hint="fork the thread before that step, and remove it",
     )
-
-
-def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator[Step]:
-    """Give the steps as they will be with this one, newest first."""
-    place = Place.of(record, draft, replaces=replaces)
-    output, _, node = step_nodes(record, draft, place)
-    step = step_from_payload(node.hash, place.number, node.payload, output.payload)
-    before = islice(record.iter_steps(), 1 if replaces else 0, None)
-    return chain((step,), before)

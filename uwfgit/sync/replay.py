@@ -16,7 +16,12 @@ from uwfgit.model.commit import commit_tree, signer_for
 from uwfgit.model.draft import Changes, Place, count_entries, replace_changes
 from uwfgit.model.events import Event, iter_events, read_event
 from uwfgit.model.ledger import Ledger
-from uwfgit.model.message import event_trailers, format_message, parse_trailers
+from uwfgit.model.message import (
+    event_trailers,
+    format_message,
+    parse_trailers,
+    read_quote,
+)
 from uwfgit.model.node import STEP_TYPE
 from uwfgit.model.record import Record, Tip, open_record, read_tip
 from uwfgit.model.state import ForkedFrom, ThreadState, encode_state
@@ -182,8 +187,7 @@ def _body(replay: _Replay, event: Event) -> str:
     if event.node is not None:
         body = replay.record.node(event.node, STEP_TYPE).payload["body"]
         return body if isinstance(body, str) else ""
-    lines = event.commit.message.split("\n")
-    return "\n".join(line[1:].removeprefix(" ") for line in lines if line[:1] == ">")
+    return read_quote(event.commit.message)
 
 
 def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:

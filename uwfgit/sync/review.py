@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from uwfgit.errors import InvalidError, NotFoundError, StateError, StoreError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.events import STEP_EVENTS, Event, iter_events
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.events import Event, iter_events
+from uwfgit.model.ledger import Ledger, find_step_commit
 from uwfgit.model.record import Record, load_tip, open_record
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
@@ -284,18 +284,12 @@ def _commit_of(record: Record, number: int) -> Oid:
 
 def _event_of(record: Record, number: int) -> Event:
     """Find the event that made a step of the thread's chain; 0 is its start."""
-    state = record.tip.state
-    wanted = state.start if number == 0 else None
-    for step in record.iter_steps() if number else ():
-        if step.number == number:
-            wanted = step.hash
-            break
-    for event in iter_events(record.store, record.tip.commit) if wanted else ():
-        if event.node == wanted and event.name in (*STEP_EVENTS, "start"):
-            return event
-    raise NotFoundError(
-        "step", f"{state.thread}:{number}", hint=f"the thread has {state.steps} steps"
-    )
+    tip = record.tip
+    node = record.step_at(number).hash if number else tip.state.start
+    event = find_step_commit(record.store, tip, node)
+    if event is None:
+        raise NotFoundError("step", f"{tip.thread}:{number}")
+    return event
 
 
 def _check(

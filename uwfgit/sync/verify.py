@@ -241,7 +241,7 @@ def _check_event(
     event = _event_of(commit, message, view)
     if view is not None and commit.committer.time < view.committed_at:
         findings.note("time", "the committer's time is before the parent's")
-    root = _genesis_tree(run) if view is None else view.root
+    root = run.objects.genesis_tree() if view is None else view.root
     changes = diff_trees(run.objects, root, commit.tree)
     expected, added = _expect(
         run, commit, message, event, view, places, changes, findings
@@ -260,11 +260,6 @@ def _check_event(
         "is_replayed": REPLAYED in message.trailers,
     }
     return expected, added, signs
-
-
-def _genesis_tree(run: Run) -> Oid:
-    # Its bytes are constant, so where the tree's name stands is too.
-    return Oid(run.objects.commit(GENESIS_OID)[5:45].decode())
 
 
 def _event_of(commit: RawCommit, message: Message, view: View | None) -> str:

@@ -14,7 +14,7 @@ from uwfgit.model.builtin import format_nodes
 from uwfgit.model.derive import task_file
 from uwfgit.model.node import META_TYPE, START_TYPE, WORKFLOW_TYPE, Node
 from uwfgit.model.places import NodePlaces
-from uwfgit.model.record import Start
+from uwfgit.model.record import Start, start_from_payload
 from uwfgit.model.source import workflow_from_data
 from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
@@ -93,18 +93,7 @@ def _read_start(node: Node) -> Start:
     payload: dict[str, Any] = node.payload
     if payload["rules"] != RULES_VERSION:
         raise refusal("rules", f"rules of version {payload['rules']} are not known")
-    parent = payload.get("parent")
-    return Start(
-        hash=node.hash,
-        workflow=Hash(payload["workflow"]),
-        rules=payload["rules"],
-        prompt=payload["prompt"],
-        cwd=payload["cwd"],
-        cwd_in_repo=payload["cwdInRepo"],
-        root_commit=payload["rootCommit"],
-        depth=payload.get("depth", 0),
-        parent=(parent["thread"], parent["step"]) if parent else None,
-    )
+    return start_from_payload(node.hash, payload)
 
 
 def _read_workflow(run: Run, node: Node, places: NodePlaces) -> Workflow:

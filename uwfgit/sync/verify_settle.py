@@ -88,8 +88,8 @@ def _settle_file(
     unchanged = None if name in changes else objects.find_file(root, name)
     found = changes.pop(name, (None, unchanged))[1]
     if found == oid:
-        if isinstance(want, bytes):
-            _read_whole(objects, blob_oid(want), want, name, findings)
+        if oid is not None and isinstance(want, bytes):
+            _read_whole(objects, oid, want, name, findings)
     elif found is None:
         findings.note("file", "the file is missing", name)
     elif name == state_path:
