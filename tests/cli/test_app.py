@@ -147,6 +147,17 @@ def test_global_options_stand_anywhere(
     assert shown.json["threadId"] == thread
 
 
+def test_verbose_names_the_store_and_the_agent_on_stderr(uwf: Uwf, thread: str) -> None:
+    words = ("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+    place = uwf("store", "path").out.strip()
+
+    plain, told = uwf(*words), uwf(*words, "-v")
+
+    said = [f"store: {place} (user)", "agent of role checker: scripted"]
+    assert told.err.splitlines()[:2] == said
+    assert not any(line in plain.err for line in ("store:", "agent of role"))
+
+
 def test_a_value_that_looks_like_a_global_option_is_a_value(uwf: Uwf) -> None:
     started = uwf("thread", "start", "ping.yaml", "-p", "--json")
 

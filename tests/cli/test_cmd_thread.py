@@ -109,6 +109,11 @@ def test_the_task_is_a_text_stdin_or_a_file(
         pytest.param(
             ("-p", "x", "--cwd", "gone"), "--cwd: 'gone' is no folder", id="cwd"
         ),
+        pytest.param(
+            ("-p", "x", "--cwd", f"/{'a' * 300}"),
+            f"the system refused '/{'a' * 300}': File name too long",
+            id="long-name",
+        ),
     ],
 )
 def test_start_refuses_in_one_line(

@@ -157,6 +157,13 @@ def test_doctor_finds_nothing_wrong_with_a_fresh_store(uwf: Uwf, path: Path) -> 
     assert done.json["store"] == str(path)
 
 
+def test_doctor_finds_nothing_wrong_with_tags(uwf: Uwf, ended: str) -> None:
+    assert uwf("review", "approve", ended).code == 0
+    assert uwf("git", "tag", "mine", f"thread/{ended}").code == 0
+
+    assert checks(uwf("doctor", "--json"), "refs")[0]["level"] == "ok"
+
+
 def test_doctor_works_without_a_store(uwf: Uwf) -> None:
     done = uwf("doctor", "--json")
 

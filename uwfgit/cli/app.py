@@ -80,9 +80,11 @@ _SYSTEMS_OWN: Final = frozenset(
         errno.ENFILE,
         errno.ENOMEM,
         errno.ESTALE,
+        errno.EACCES,
+        errno.ENAMETOOLONG,
     }
 )
-"""What any file may meet, whoever opened it: the machine's trouble, no bug."""
+"""What any file may meet, whoever opened or named it: no bug."""
 
 _signals: list[int] = []
 """Signals that came, in case their exception is turned into a result below."""

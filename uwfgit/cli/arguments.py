@@ -1,4 +1,4 @@
-"""Arguments that may stand in a file or on stdin: ``TEXT``, ``-`` or ``@FILE``."""
+"""Arguments as they are typed: hashes, and what may stand in a file or on stdin."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from typing import Any
 
 from uwfgit.cli.context import CommandContext
 from uwfgit.errors import InvalidError, NotFoundError, UsageError
+from uwfgit.ids import Hash, find_hash
+
+
+def read_hash(argument: str) -> Hash:
+    """Read a hash argument, in upper or lower case.
+
+    Raises:
+        UsageError: It is none.
+    """
+    found = find_hash(argument)
+    if found is None:
+        raise UsageError(f"'{argument}' is no hash", hint="a hash has 13 characters")
+    return found
 
 
 def read_text(context: CommandContext, argument: str, *, what: str) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from uwfgit import errors
+from uwfgit.cli.app import EXIT_BUG
 from uwfgit.cli.context import CommandContext
 from uwfgit.cli.ready import VARIABLE
-from uwfgit.cli.trusting import make_admit
 from uwfgit.engine.control import join_thread
-from uwfgit.engine.executor import admit_thread
 from uwfgit.engine.report import RunReport, make_run_report
 from uwfgit.errors import StoreError, UwfError
 from uwfgit.ids import ThreadId
@@ -26,7 +25,6 @@ from uwfgit.model.record import load_tip
 from uwfgit.store.log import log_folder
 
 _ORDINARY: Final = (0, 1, 3, 4, 5)
-EXIT_BUG: Final = 70
 _LINE_BYTES: Final = 65_536
 
 
@@ -36,26 +34,6 @@ class Worker:
 
     pid: int
     log: Path
-
-
-def admit_here(
-    context: CommandContext,
-    ledger: Ledger,
-    thread: ThreadId,
-    verb: Literal["exec", "resume", "poke"],
-    *,
-    agent: str | None,
-    cwd: Path | None,
-    trust: bool,
-) -> None:
-    """Ask the user about a foreign thread here: a worker has no terminal.
-
-    Raises:
-        UwfError: It may not run.
-    """
-    engine = context.make_engine(ledger)
-    admit = make_admit(context, ledger, engine.choose, trust=trust)
-    admit_thread(replace(engine, admit=admit), thread, verb, agent=agent, cwd=cwd)
 
 
 def run_in_background(

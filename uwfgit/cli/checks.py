@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uwfgit.cli.context import CommandContext
+from uwfgit.cli.output import count_of
 from uwfgit.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ def make_verify(context: CommandContext) -> Verify:
         from uwfgit.cli.limited import verify_limited
 
         with Progress(context) as progress:
-            word = "thread" if len(threads) == 1 else "threads"
-            progress.tell(f"verifying {len(threads)} {word}")
+            progress.tell(f"verifying {count_of(len(threads), 'thread')}")
             return verify_limited(store, threads, environment=context.environment)
 
     return verify

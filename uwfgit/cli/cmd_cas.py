@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uwfgit.cli.arguments import read_json, read_text
+from uwfgit.cli.arguments import read_hash, read_json, read_text
 from uwfgit.cli.cmd_maintain import GcCommand, gc, reindex
 from uwfgit.cli.commands import add_command, make_group
 from uwfgit.cli.context import CommandContext, get_context
@@ -21,8 +21,8 @@ from uwfgit.cli.nodes import (
     walk_nodes,
 )
 from uwfgit.cli.output import Column, format_json, format_table
-from uwfgit.errors import NotFoundError, UsageError
-from uwfgit.ids import Hash, find_hash
+from uwfgit.errors import NotFoundError
+from uwfgit.ids import Hash
 from uwfgit.model.ledger import Ledger, find_node
 from uwfgit.model.node import BUILTIN_NAMES, META_TYPE, Node, make_node, make_text
 from uwfgit.store.canonical import TEXT_TYPE, Json
@@ -65,9 +65,7 @@ def get(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> 
 def has(ctx: typer.Context, node: HashArgument) -> None:
     """Tell whether the store holds a node; exit code 1 when not."""
     context = get_context(ctx)
-    wanted = find_hash(node)
-    if wanted is None:
-        raise UsageError(f"'{node}' is no hash", hint="a hash has 13 characters")
+    wanted = read_hash(node)
     ledger = context.open_ledger()
     exists = (
         bool(ledger.lookup.find_nodes(wanted)) or find_node(ledger, wanted) is not None
@@ -190,9 +188,7 @@ def drop(ctx: typer.Context, node: HashArgument) -> None:
     from uwfgit.model.keep import drop_node
 
     context = get_context(ctx)
-    wanted = find_hash(node)
-    if wanted is None:
-        raise UsageError(f"'{node}' is no hash", hint="a hash has 13 characters")
+    wanted = read_hash(node)
     ledger = context.open_ledger(write=True)
     drop_node(ledger, wanted)
     context.output.emit({"hash": wanted}, lambda: f"dropped {wanted}")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.output import Output, format_duration
+from uwfgit.cli.output import Output, count_of, format_duration
 from uwfgit.cli.runs import ThreadArgument
 from uwfgit.cli.screen import shown
 from uwfgit.errors import UsageError
+from uwfgit.model.columns import cut, fill
 
 if TYPE_CHECKING:
     from uwfgit.model.compare import Comparison, Pair, Sum
@@ -193,11 +194,7 @@ def _text(output: Output, tips: tuple[Tip, Tip], found: Comparison) -> str:
 
 def _about(tip: Tip) -> str:
     state = tip.state
-    return f"{state.workflow_name}, {state.status}, {_count(state.steps)}"
-
-
-def _count(steps: int) -> str:
-    return "1 step" if steps == 1 else f"{steps} steps"
+    return f"{state.workflow_name}, {state.status}, {count_of(state.steps, 'step')}"
 
 
 def _shared_text(found: Comparison) -> str:
@@ -216,8 +213,6 @@ class _Table:
         self.cell = max((width - _GUTTER - len(_SAME)) // 2, 10)
 
     def row(self, head: str, a: str, b: str, *, same: bool = True) -> str:
-        from uwfgit.model.columns import cut, fill
-
         a, b = shown(a), shown(b)
         if not same:
             a, b = self._from_difference(a, b)
@@ -286,7 +281,7 @@ def _cost_text(step: Step | None) -> str:
 
 def _sum_text(total: Sum) -> str:
     spent = _spent_text(total.duration_ms, total.usage)
-    return f"{_count(total.steps)}, {spent}"
+    return f"{count_of(total.steps, 'step')}, {spent}"
 
 
 def _spent_text(duration_ms: int, usage: Usage | None) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.output import write
+from uwfgit.cli.output import count_of, write
 from uwfgit.errors import UsageError, WorkflowError
 
 if TYPE_CHECKING:
@@ -129,11 +128,10 @@ def _chart_of_thread(
 
 
 def _chart_of_workflow(context: CommandContext, argument: str) -> Chart:
-    from uwfgit.cli.workflows import find_workflow
+    from uwfgit.cli.workflows import find_ledger, find_workflow
     from uwfgit.model.chart import chart_of
 
-    has_store = context.store_choice.path.exists()
-    ledger = context.open_ledger() if has_store else None
+    ledger = find_ledger(context)
     try:
         return chart_of(find_workflow(context, ledger, argument).workflow)
     except WorkflowError as exc:
@@ -156,17 +154,13 @@ def _chart_of_broken(
     path = resolve_workflow(argument.strip(), cwd=context.cwd, workflow_paths=paths)
     if path is None:
         return None
-    content = _read(path)
+    # A file that is too large or cannot be read was refused before.
+    content = path.read_bytes()
     located, _ = read_yaml(content, file=str(path), include=open_includes(path))
     chart = chart_of_document(located.value) if located is not None else None
     if chart is not None:
-        count = "1 error" if errors == 1 else f"{errors} errors"
+        count = count_of(errors, "error")
         context.output.warn(
             f"{argument} has {count}; 'uwf workflow validate' lists them"
         )
     return chart
-
-
-def _read(path: Path) -> bytes:
-    # A file that is too large or cannot be read was refused before.
-    return path.read_bytes()

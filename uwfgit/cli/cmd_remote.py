@@ -59,11 +59,11 @@ def add(
     remote = add_remote(
         store, name, address, kind=kind, environment=context.environment
     )
-    payload = {"name": name, "url": shown_url(remote.url), "kind": remote.kind}
-    context.output.emit(
-        payload,
-        lambda: f"{name}  {shown(shown_url(remote.url))}  ({remote.kind})",
-    )
+    where = shown_url(remote.url)
+    payload = {"name": name, "url": where, "kind": remote.kind}
+    context.output.emit(payload, lambda: f"{name}  {shown(where)}  ({remote.kind})")
+    if where != remote.url:
+        context.output.warn("the URL holds a password; a credential helper is safer")
     _tell_what_it_means(context, remote)
 
 
@@ -109,8 +109,6 @@ def _repository_urls(context: CommandContext) -> dict[str, str]:
 
 def _tell_what_it_means(context: CommandContext, remote: Remote) -> None:
     say = context.output.say
-    if remote.url != _without_password(remote):
-        context.output.warn("the URL holds a password; a credential helper is safer")
     if remote.kind == "shared":
         say("everyone who can read that repository can fetch the threads pushed to it")
         say("its web pages do not list them; nothing there prevents a rewind of them")
@@ -119,12 +117,6 @@ def _tell_what_it_means(context: CommandContext, remote: Remote) -> None:
             ".gitattributes: **/nodes/** -diff linguist-generated gitlab-generated"
         )
     say(f"'git push {remote.name}' in the store sends every thread; 'uwf push' asks")
-
-
-def _without_password(remote: Remote) -> str:
-    from uwfgit.sync.remotes import shown_url
-
-    return shown_url(remote.url)
 
 
 @add_command(app, "list")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,25 +56,10 @@ def open_(
 
     A forge then shows its steps as commits and their outputs as files.
     """
-    from uwfgit.model.ledger import resolve_thread
     from uwfgit.sync.review import open_review
 
-    context = get_context(ctx)
-    kind = _forge(forge)
-    ledger = context.open_ledger(write=True, create=False)
-    there = _remote(context, ledger, remote)
-    with open_wire(context) as wire:
-        review = open_review(
-            ledger,
-            there,
-            resolve_thread(ledger, thread),
-            wire=wire,
-            verify=make_verify(context),
-            scan=make_scan(context, ledger.store, there.name),
-            first=first,
-            last=last,
-        )
-    _tell(context, there, review, kind)
+    send = partial(open_review, first=first, last=last)
+    _send(get_context(ctx), send, thread, remote=remote, forge=forge)
 
 
 @add_command(app, "update")
@@ -83,15 +70,27 @@ def update(
     forge: ForgeOption = None,
 ) -> None:
     """Push what a thread has become to its open review."""
-    from uwfgit.model.ledger import resolve_thread
     from uwfgit.sync.review import update_review
 
-    context = get_context(ctx)
+    _send(get_context(ctx), update_review, thread, remote=remote, forge=forge)
+
+
+def _send(
+    context: CommandContext,
+    send: Callable[..., Review],
+    thread: str,
+    *,
+    remote: str | None,
+    forge: str | None,
+) -> None:
+    """Push a review as ``send`` does, and print it."""
+    from uwfgit.model.ledger import resolve_thread
+
     kind = _forge(forge)
     ledger = context.open_ledger(write=True, create=False)
     there = _remote(context, ledger, remote)
     with open_wire(context) as wire:
-        review = update_review(
+        review = send(
             ledger,
             there,
             resolve_thread(ledger, thread),

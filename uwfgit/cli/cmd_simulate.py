@@ -59,14 +59,12 @@ def simulate_command(
     walk cannot go on.
     """
     from uwfgit.cli.arguments import read_text
-    from uwfgit.cli.workflows import find_workflow
+    from uwfgit.cli.workflows import find_ledger, find_workflow
 
     context = get_context(ctx)
     if script is not None and all_paths:
         raise UsageError("--script and --all-paths exclude each other")
-    has_store = context.store_choice.path.exists()
-    ledger = context.open_ledger() if has_store else None
-    found = find_workflow(context, ledger, workflow).workflow
+    found = find_workflow(context, find_ledger(context), workflow).workflow
     task = read_text(context, prompt, what="--prompt")
     if all_paths:
         code = _show_all_paths(context, found, task)

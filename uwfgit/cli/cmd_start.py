@@ -10,8 +10,7 @@ import typer
 from uwfgit.cli.arguments import read_text
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import format_fields
-from uwfgit.cli.runs import AgentOption, run_started, way_on
-from uwfgit.errors import InvalidError
+from uwfgit.cli.runs import AgentOption, find_folder, run_started, way_on
 from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
@@ -78,9 +77,7 @@ def _start(
     found = find_workflow(context, ledger, workflow)
     task = read_text(context, prompt, what="--prompt")
     task = context.mask(task, what="--prompt")
-    folder = context.resolve(cwd) if cwd is not None else context.cwd
-    if not folder.is_dir():
-        raise InvalidError(f"--cwd: '{cwd}' is no folder")
+    folder = find_folder(context, cwd) or context.cwd
     place, root = _place_in_repository(context, folder)
     tip = start_thread(
         ledger,

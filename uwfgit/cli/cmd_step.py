@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,6 +11,7 @@ from uwfgit.cli.commands import add_command, make_group
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import (
     Column,
+    count_of,
     format_duration,
     format_fields,
     format_json,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from uwfgit.model.record import Record, Step, Tip
 
 app = make_group("Look at single steps of a thread.")
+
+DEFAULT_QUOTA: Final = 4_000
+"""Characters of a text for people, unless they ask for another number."""
 
 StepArgument = Annotated[
     str, typer.Argument(metavar="STEP", help="A step's hash, or THREAD:NUMBER.")
@@ -132,7 +136,7 @@ def read_step(
     step: StepArgument,
     quota: Annotated[
         int, typer.Option("--quota", metavar="N", help="Characters for the turns.")
-    ] = 4000,
+    ] = DEFAULT_QUOTA,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="The whole prompt the agent got instead.")
     ] = False,
@@ -217,9 +221,8 @@ def _turns_text(
     for item in page:
         if item["step"] != heading:
             heading = item["step"]
-            count = counts[heading]
-            word = "turn" if count == 1 else "turns"
-            parts.append(f"## Step {heading}: {shown(item['of'])} ({count} {word})")
+            count = count_of(counts[heading], "turn")
+            parts.append(f"## Step {heading}: {shown(item['of'])} ({count})")
         parts.append(turn_markdown(item, item["number"]))
     if not page:
         parts.append("no turns recorded")

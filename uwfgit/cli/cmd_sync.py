@@ -18,12 +18,12 @@ from uwfgit.cli.exchanges import (
     push_text,
     warn_collisions,
 )
+from uwfgit.cli.output import count_of
 from uwfgit.cli.screen import shown
 from uwfgit.cli.wires import open_wire, take_remote
 from uwfgit.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.ids import ThreadId
     from uwfgit.model.ledger import Ledger
     from uwfgit.sync.exchange import Outcome
     from uwfgit.sync.pull import PullReport
@@ -265,20 +265,20 @@ def create(
     store = context.open_store(write=True, create=False)
     ledger = context.make_ledger(store)
     allow_findings(context, store, allow or ())
-    found: list[ThreadId] = [resolve_thread(ledger, name) for name in threads]
+    found = list(dict.fromkeys(resolve_thread(ledger, name) for name in threads))
     path = context.resolve(file)
     with open_wire(context) as wire:
         refs = create_bundle(
             ledger,
             path,
-            list(dict.fromkeys(found)),
+            found,
             wire=wire,
             verify=make_verify(context),
             scan=make_scan(context, store),
         )
     context.output.emit(
         {"file": str(path), "refs": refs},
-        lambda: f"{shown(str(path))}: {len(set(found))} threads",
+        lambda: f"{shown(str(path))}: {count_of(len(found), 'thread')}",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,6 @@ from uwfgit.cli.runs import (
 from uwfgit.cli.screen import shown
 from uwfgit.errors import UsageError
 from uwfgit.ids import find_hash
-
-if TYPE_CHECKING:
-    pass
 
 app = make_group("Start, run, read and fork threads.")
 
@@ -184,18 +181,7 @@ def running(ctx: typer.Context) -> None:
     from uwfgit.cli.listing import print_threads, read_filters
 
     context = get_context(ctx)
-    filters = read_filters(
-        status="running",
-        show_all=False,
-        workflow=None,
-        by=None,
-        after=None,
-        before=None,
-        limit=None,
-        offset=None,
-        trash=False,
-    )
-    print_threads(context, context.open_ledger(), filters)
+    print_threads(context, context.open_ledger(), read_filters(status="running"))
 
 
 @add_command(app, "read")
@@ -204,7 +190,7 @@ def read(
     thread: ThreadArgument,
     quota: Annotated[
         int, typer.Option("--quota", metavar="N", help="Characters for the steps.")
-    ] = 4000,
+    ] = cmd_step.DEFAULT_QUOTA,
     before: Annotated[
         str | None,
         typer.Option("--before", metavar="STEP", help="Only steps older than this."),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.output import Output, write
+from uwfgit.cli.output import Output, count_of, write
 from uwfgit.errors import NotFoundError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -196,13 +196,9 @@ def _report(context: CommandContext, checked: _Checked, errors: list[Problem]) -
 
 def _summary(output: Output, files: int, warnings: int, errors: int) -> str:
     word = "invalid" if errors else "valid"
-    counts = [_count(files, "file")]
+    counts = [count_of(files, "file")]
     if errors:
-        counts.append(_count(errors, "error"))
+        counts.append(count_of(errors, "error"))
     if warnings:
-        counts.append(_count(warnings, "warning"))
+        counts.append(count_of(warnings, "warning"))
     return f"{output.paint(word, word)}: {', '.join(counts)}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -10,7 +10,7 @@ import typer
 
 from uwfgit.cli.commands import add_command, make_single
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.output import Output
+from uwfgit.cli.output import Output, count_of
 from uwfgit.cli.screen import shown
 from uwfgit.errors import NotFoundError, UsageError
 
@@ -266,7 +266,7 @@ def _thread_line(output: Output, item: dict[str, Any]) -> str:
     agents = ", ".join(f"{kind} {count}" for kind, count in item["agents"].items())
     facts = [
         f"{item['threadId']}: {output.paint(word, 'end' if item['ok'] else 'error')}",
-        f"{item['steps']} step{'' if item['steps'] == 1 else 's'}",
+        count_of(item["steps"], "step"),
         f"workflow {shown(item['workflowName'] or '-')} {item['workflow']}",
         f"agents: {shown(agents) or '-'}",
     ]

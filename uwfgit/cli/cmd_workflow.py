@@ -22,7 +22,7 @@ from uwfgit.cli.output import (
     format_time,
 )
 from uwfgit.cli.screen import shown
-from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.errors import NotFoundError
 
 app = make_group("Check, register and show workflows.")
 
@@ -79,10 +79,15 @@ def show(
     ],
 ) -> None:
     """Show a workflow: its roles and its graph."""
-    from uwfgit.cli.workflows import find_workflow, graph_payload, roles_payload
+    from uwfgit.cli.workflows import (
+        find_ledger,
+        find_workflow,
+        graph_payload,
+        roles_payload,
+    )
 
     context = get_context(ctx)
-    found = find_workflow(context, _open_if_there(context), workflow)
+    found = find_workflow(context, find_ledger(context), workflow)
     payload = {
         "name": found.workflow.name,
         "hash": found.hash,
@@ -93,12 +98,6 @@ def show(
         "graph": graph_payload(found.workflow),
     }
     context.output.emit(payload, lambda: _workflow_text(context.output, payload))
-
-
-def _open_if_there(context: CommandContext) -> Any:  # noqa: ANN401 - a Ledger or None
-    if not context.store_choice.path.exists():
-        return None
-    return context.open_ledger()
 
 
 def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
@@ -162,6 +161,7 @@ def list_(ctx: typer.Context) -> None:
     Files near this folder come first, then those of the configured
     workflowPaths, then the registry; the first of a name counts.
     """
+    from uwfgit.cli.workflows import find_ledger
     from uwfgit.model.registry import list_workflows
     from uwfgit.model.source import list_workflow_files
 
@@ -171,7 +171,7 @@ def list_(ctx: typer.Context) -> None:
     for name, path, label in list_workflow_files(cwd=context.cwd, workflow_paths=paths):
         if name not in items:
             items[name] = _file_item(context, name, path, label)
-    ledger = _open_if_there(context)
+    ledger = find_ledger(context)
     for name in list_workflows(ledger) if ledger is not None else ():
         if name not in items:
             items[name] = _registered_item(context, ledger, name)
@@ -277,13 +277,11 @@ def rollback(
 
     With HASH, one that was removed with the workflow is found too.
     """
-    from uwfgit.ids import find_hash
+    from uwfgit.cli.arguments import read_hash
     from uwfgit.model.registry import rollback_workflow
 
     context = get_context(ctx)
-    wanted = find_hash(hash_) if hash_ else None
-    if hash_ and wanted is None:
-        raise UsageError(f"'{hash_}' is no hash", hint="a hash has 13 characters")
+    wanted = read_hash(hash_) if hash_ else None
     done = rollback_workflow(context.open_ledger(write=True), name, wanted)
     _emit_registered(context, done)
 

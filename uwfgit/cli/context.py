@@ -139,6 +139,11 @@ class CommandContext:
     @cached_property
     def store_choice(self) -> StoreChoice:
         """Which store this command uses; it may not exist yet."""
+        chosen = self._choose_store()
+        self.output.say_more(f"store: {shown(str(chosen.path))} ({chosen.source})")
+        return chosen
+
+    def _choose_store(self) -> StoreChoice:
         if self.options.store is not None:
             return StoreChoice(path=self.resolve(self.options.store), source="option")
         given = self.environment.get("UWF_STORE")
@@ -151,21 +156,14 @@ class CommandContext:
     def _repository_choice(self) -> StoreChoice | None:
         enclosing = self.enclosing
         if enclosing is None:
-            self._require_place()
+            # Of a place that is no more, nobody knows which store it means.
+            self.resolve(".")
             return None
         named = self._repository_setting("uwf.store")
         if named:
             path = Path(os.path.normpath(enclosing.root / self._expand(named)))
             return StoreChoice(path=path, source="git config")
         return StoreChoice(path=enclosing.common_dir / "uwf", source="repository")
-
-    def _require_place(self) -> None:
-        """Refuse to guess which store is meant by a place that is no more.
-
-        Raises:
-            StoreError: The working directory is gone.
-        """
-        self.resolve(".")
 
     def _expand(self, path: str) -> str:
         return str(self.resolve(path)) if path.startswith("~") else path
@@ -308,7 +306,7 @@ class CommandContext:
         environment = self.child_environment()
 
         def choose(flag: str | None, workflow: str, role: str) -> Agent:
-            return choose_agent(
+            agent = choose_agent(
                 flag,
                 settings=self.settings,
                 workflow=workflow,
@@ -316,6 +314,8 @@ class CommandContext:
                 base_dir=self.search_folder or Path("/"),
                 environment=environment,
             )
+            self.output.say_more(shown(f"agent of role {role}: {agent.label}"))
+            return agent
 
         return Engine(
             ledger=ledger,

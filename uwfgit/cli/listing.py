@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from uwfgit.cli.context import CommandContext
-from uwfgit.cli.output import Column, Output, format_table, format_time
+from uwfgit.cli.output import Column, Output, count_of, format_table, format_time
 from uwfgit.cli.payloads import row_payload
 from uwfgit.cli.progress import Progress
 from uwfgit.cli.when import parse_time
@@ -18,6 +18,7 @@ from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.record import load_tip, read_tip
 from uwfgit.model.sharing import NOT_SHARED, Sharing, compare_sharing
+from uwfgit.store.holding import lock_path
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.locks import read_holder
 from uwfgit.store.refs import list_refs
@@ -49,14 +50,14 @@ class Filters:
 def read_filters(
     *,
     status: str | None,
-    show_all: bool,
-    workflow: str | None,
-    by: str | None,
-    after: str | None,
-    before: str | None,
-    limit: int | None,
-    offset: int | None,
-    trash: bool,
+    show_all: bool = False,
+    workflow: str | None = None,
+    by: str | None = None,
+    after: str | None = None,
+    before: str | None = None,
+    limit: int | None = None,
+    offset: int | None = None,
+    trash: bool = False,
 ) -> Filters:
     """Check the options of ``thread list``.
 
@@ -148,7 +149,7 @@ def _list_trash(ledger: Ledger) -> list[ThreadRow]:
 
 def find_running(ledger: Ledger) -> frozenset[str]:
     """Find the threads whose lock is held, by the lock files that are not empty."""
-    folder = ledger.store.state_dir / "locks"
+    folder = lock_path(ledger.store, "x").parent
     try:
         with os.scandir(folder) as entries:
             busy = [
@@ -161,7 +162,7 @@ def find_running(ledger: Ledger) -> frozenset[str]:
 
 def is_running(ledger: Ledger, thread: ThreadId) -> bool:
     """Tell whether somebody holds a thread's lock."""
-    return read_holder(ledger.store.state_dir / "locks" / thread) is not None
+    return read_holder(lock_path(ledger.store, thread)) is not None
 
 
 def find_status(ledger: Ledger, thread: ThreadId) -> str:
@@ -223,8 +224,8 @@ def _tell_hidden(context: CommandContext, hidden: int, *, is_empty: bool) -> Non
     if is_empty:
         context.output.say("no threads" + (" to show" if hidden else ""))
     if hidden:
-        word = "thread" if hidden == 1 else "threads"
-        context.output.say(f"{hidden} ended or cancelled {word} not shown (--all)")
+        what = count_of(hidden, "ended or cancelled thread")
+        context.output.say(f"{what} not shown (--all)")
 
 
 def _warn_corrupt(

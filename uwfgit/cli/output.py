@@ -332,6 +332,11 @@ def indent_rest(text: str, by: int) -> str:
     return text.rstrip("\n").replace("\n", "\n" + " " * by)
 
 
+def count_of(number: int, noun: str) -> str:
+    """Write how many of something there are: ``1 step``, ``2 steps``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def format_time(at_ms: int | None) -> str | None:
     """Write a time as people read it, in the local zone, to the minute."""
     if at_ms is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from uwfgit.cli.output import format_duration, format_time
+from uwfgit.cli.output import count_of, format_duration, format_time
 from uwfgit.cli.payloads import duration_ms
 from uwfgit.cli.screen import shown, shown_lines
 from uwfgit.errors import NotFoundError, UsageError
@@ -14,7 +14,6 @@ from uwfgit.model.derive import output_file
 from uwfgit.model.record import Record, Step
 
 SEPARATOR: Final = "\n\n---\n\n"
-DEFAULT_QUOTA: Final = 4_000
 _HEADER_ROOM: Final = 200
 
 
@@ -53,15 +52,11 @@ def thread_markdown(
     if first:
         oldest = steps[first].hash
         parts.append(
-            f"*{first} earlier {_plural('step', first)} left out; read on with* "
+            f"*{count_of(first, 'earlier step')} left out; read on with* "
             f"`uwf thread read {record.tip.thread} --before {oldest}`"
         )
     head = "\n\n".join(parts)
     return SEPARATOR.join([head, *blocks[first:]]) + "\n"
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
 
 
 def _find_index(steps: Sequence[Step], before: str, thread: ThreadId) -> int:
@@ -79,7 +74,7 @@ def _thread_head(record: Record, status: str) -> str:
         f"# Thread {state.thread}",
         "",
         f"Workflow: {shown(state.workflow_name)} (`{state.workflow_hash}`)  ",
-        f"Status: {status}, {state.steps} {_plural('step', state.steps)}",
+        f"Status: {status}, {count_of(state.steps, 'step')}",
     ]
     if state.status == "suspended" and state.suspend_message:
         lines[-1] += "  "
@@ -165,7 +160,7 @@ def _turns_within(
     lines = ["## Turns"]
     if first:
         lines.append(
-            f"*{first} earlier {_plural('turn', first)} left out; see all with* "
+            f"*{count_of(first, 'earlier turn')} left out; see all with* "
             f"`uwf step turns {thread} --role {shown(step.role)}`"
         )
     return "\n\n".join([*lines, *blocks[first:]])

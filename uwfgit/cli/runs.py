@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ from uwfgit.errors import InvalidError, UsageError
 from uwfgit.ids import ThreadId
 
 if TYPE_CHECKING:
+    from uwfgit.cli.background import Worker
     from uwfgit.engine.executor import Engine, RunReport, StepReport
     from uwfgit.model.ledger import Ledger
     from uwfgit.store.repository import Store
@@ -61,6 +63,20 @@ BackgroundOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What the three commands that run a thread have in common."""
+
+    verb: Literal["exec", "resume", "poke"]
+    agent: str | None
+    cwd: str | None
+    trust: bool
+    background: bool
+    note: str | None = None
+    flags: tuple[str, ...] = ()
+    """What else a worker in the background is called with."""
+
+
 def exec_command(
     ctx: typer.Context,
     thread: ThreadArgument,
@@ -83,26 +99,22 @@ def exec_command(
         raise UsageError(f"--count: {count} is not 1 or more")
     if count is not None and run_all:
         raise UsageError("--count and --all exclude each other")
-    if background:
-        flags = ["--all"] if run_all else ["--count", str(count or 1)]
-        _run_in_background(
-            context, "exec", thread, flags, agent=agent, cwd=cwd, trust=trust
-        )
-        return
+    most = None if run_all else (count or 1)
 
-    def run(engine: Engine, found: ThreadId) -> RunReport:
-        report = exec_thread(
-            engine,
-            found,
-            count=None if run_all else (count or 1),
-            agent=agent,
-            cwd=_folder(context, cwd),
-            on_step=_step_printer(context),
-        )
+    def run(engine: Engine, found: ThreadId, **how: Any) -> RunReport:  # noqa: ANN401 - as executor takes them
+        report = exec_thread(engine, found, count=most, **how)
         _hint_at_gc(context, engine.ledger.store)
         return report
 
-    _run(context, thread, run, trust=trust)
+    call = _Call(
+        verb="exec",
+        agent=agent,
+        cwd=cwd,
+        trust=trust,
+        background=background,
+        flags=("--all",) if most is None else ("--count", str(most)),
+    )
+    _run(context, thread, call, run)
 
 
 def _hint_at_gc(context: CommandContext, store: Store) -> None:
@@ -138,23 +150,15 @@ def resume_command(
 
     context = get_context(ctx)
     note = None if prompt is None else read_text(context, prompt, what="--prompt")
-    if background:
-        _run_in_background(
-            context, "resume", thread, [], agent=agent, cwd=cwd, note=note, trust=trust
-        )
-        return
-
-    def run(engine: Engine, found: ThreadId) -> RunReport:
-        return resume_thread(
-            engine,
-            found,
-            note=note,
-            agent=agent,
-            cwd=_folder(context, cwd),
-            on_step=_step_printer(context),
-        )
-
-    _run(context, thread, run, trust=trust)
+    call = _Call(
+        verb="resume",
+        agent=agent,
+        cwd=cwd,
+        trust=trust,
+        background=background,
+        note=note,
+    )
+    _run(context, thread, call, partial(resume_thread, note=note))
 
 
 def poke_command(
@@ -184,23 +188,15 @@ def poke_command(
     note = read_text(context, prompt, what="--prompt")
     if not note.strip():
         raise InvalidError("the correction is empty", hint="give one with -p TEXT")
-    if background:
-        _run_in_background(
-            context, "poke", thread, [], agent=agent, cwd=cwd, note=note, trust=trust
-        )
-        return
-
-    def run(engine: Engine, found: ThreadId) -> RunReport:
-        return poke_thread(
-            engine,
-            found,
-            note=note,
-            agent=agent,
-            cwd=_folder(context, cwd),
-            on_step=_step_printer(context),
-        )
-
-    _run(context, thread, run, trust=trust)
+    call = _Call(
+        verb="poke",
+        agent=agent,
+        cwd=cwd,
+        trust=trust,
+        background=background,
+        note=note,
+    )
+    _run(context, thread, call, partial(poke_thread, note=note))
 
 
 def run_started(
@@ -222,67 +218,76 @@ def run_started(
 
 
 def _run(
-    context: CommandContext,
-    thread: str,
-    run: Callable[[Engine, ThreadId], RunReport],
-    *,
-    trust: bool,
+    context: CommandContext, thread: str, call: _Call, run: Callable[..., RunReport]
 ) -> None:
+    """Run a thread here, or see it run by a worker; print what came of it."""
     from uwfgit.cli.refused import refusal_told
     from uwfgit.cli.trusting import make_admit
     from uwfgit.model.ledger import resolve_thread
 
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
+    worker: Worker | None = None
     with refusal_told(context, ledger, found):
         ledger.local.set_last(found)
+        folder = find_folder(context, call.cwd)
         engine = context.make_engine(ledger)
-        admit = make_admit(context, ledger, engine.choose, trust=trust)
-        report = run(replace(engine, admit=admit), found)
+        admit = make_admit(context, ledger, engine.choose, trust=call.trust)
+        engine = replace(engine, admit=admit)
+        if call.background:
+            report, worker = _start_worker(context, engine, found, call, folder)
+        else:
+            printer = _step_printer(context)
+            report = run(engine, found, agent=call.agent, cwd=folder, on_step=printer)
+    if worker is not None:
+        _finish_start(context, report, worker)
     finish_run(context, report)
 
 
-def _run_in_background(
+def _start_worker(
     context: CommandContext,
-    verb: Literal["exec", "resume", "poke"],
-    thread: str,
-    flags: list[str],
-    *,
-    agent: str | None,
-    cwd: str | None,
-    trust: bool,
-    note: str | None = None,
-) -> None:
-    from uwfgit.cli.background import admit_here, run_in_background
-    from uwfgit.cli.payloads import run_payload
-    from uwfgit.cli.refused import refusal_told
-    from uwfgit.model.ledger import resolve_thread
+    engine: Engine,
+    thread: ThreadId,
+    call: _Call,
+    folder: Path | None,
+) -> tuple[RunReport, Worker]:
+    from uwfgit.cli.background import run_in_background
+    from uwfgit.engine.executor import admit_thread
 
-    ledger = context.open_ledger(write=True, create=False)
-    found = resolve_thread(ledger, thread)
-    words = ["--store", str(ledger.store.path), "--color", "never"]
-    words = ["thread", verb, found, *words, *flags]
-    words += ["--agent", agent] if agent is not None else []
-    words += ["--trust"] if trust else []
-    words += ["--prompt", "-"] if note is not None else []
-    with refusal_told(context, ledger, found):
-        folder = _folder(context, cwd)
-        words += ["--cwd", str(folder)] if folder is not None else []
-        admit_here(context, ledger, found, verb, agent=agent, cwd=folder, trust=trust)
-        report, worker = run_in_background(context, ledger, found, words, note=note)
+    ledger = engine.ledger
+    words = ["thread", call.verb, thread, "--store", str(ledger.store.path)]
+    words += ["--color", "never", *call.flags]
+    words += ["--agent", call.agent] if call.agent is not None else []
+    words += ["--trust"] if call.trust else []
+    words += ["--prompt", "-"] if call.note is not None else []
+    words += ["--cwd", str(folder)] if folder is not None else []
+    # The user is asked about a foreign thread here: a worker has no terminal.
+    admit_thread(engine, thread, call.verb, agent=call.agent, cwd=folder)
+    return run_in_background(context, ledger, thread, words, note=call.note)
+
+
+def _finish_start(context: CommandContext, report: RunReport, worker: Worker) -> None:
+    """Print that a thread runs now, or what the worker found; leave."""
     place = {"pid": worker.pid, "log": str(worker.log)}
     if not context.output.is_text:
+        from uwfgit.cli.payloads import run_payload
+
         context.output.emit(run_payload(report, background=place), str)
     elif report.status == "running":
-        write(f"{found} runs in the background, pid {worker.pid}\n")
+        write(f"{report.thread} runs in the background, pid {worker.pid}\n")
         context.output.say(f"its log: {shown(str(worker.log))}")
-        context.output.say(f"wait for it: uwf thread join {found}")
+        context.output.say(f"wait for it: uwf thread join {report.thread}")
     else:
         _tell_way_on(context, report)
     raise typer.Exit(report.exit_code)
 
 
-def _folder(context: CommandContext, cwd: str | None) -> Path | None:
+def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
+    """Find the folder that ``--cwd`` names.
+
+    Raises:
+        InvalidError: It is none.
+    """
     if cwd is None:
         return None
     path = context.resolve(cwd)
@@ -291,7 +296,7 @@ def _folder(context: CommandContext, cwd: str | None) -> Path | None:
     return path
 
 
-def _step_printer(context: CommandContext) -> Any:  # noqa: ANN401 - a callable or nothing
+def _step_printer(context: CommandContext) -> Callable[[StepReport], None]:
     def print_step(step: StepReport) -> None:
         if context.output.is_text:
             write(f"{step_line(context, step)}\n")

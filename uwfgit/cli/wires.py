@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from uwfgit.cli.context import CommandContext
-from uwfgit.cli.output import talk_over, talk_width
+from uwfgit.cli.output import can_ask, talk_over, talk_width
 
 if TYPE_CHECKING:
     from uwfgit.store.repository import Store
@@ -29,7 +28,7 @@ def open_wire(context: CommandContext) -> Iterator[Wire]:
         yield Wire(
             environment=context.environment,
             on_progress=lambda line: talk_over(line, width),
-            can_ask=sys.stdin is not None and sys.stdin.isatty(),
+            can_ask=can_ask(),
         )
     finally:
         talk_over("", width)

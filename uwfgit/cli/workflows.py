@@ -26,6 +26,11 @@ class FoundWorkflow:
     source: str
 
 
+def find_ledger(context: CommandContext) -> Ledger | None:
+    """Open the store when there is one: a workflow of a file needs none."""
+    return context.open_ledger() if context.store_choice.path.exists() else None
+
+
 def find_workflow(
     context: CommandContext, ledger: Ledger | None, argument: str
 ) -> FoundWorkflow:
