@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -165,3 +167,16 @@ def test_a_missing_repository_is_a_problem(tmp_path: Path) -> None:
     )
 
     assert codes(report.problems) == {"limits"}
+
+
+def test_what_checks_brings_no_rules_and_no_lookup() -> None:
+    script = (
+        "import sys, uwfgit.cli.limited_child\n"
+        "unneeded = ('model.rules', 'model.legacy', 'model.ledger', 'store.lookup')\n"
+        "print([m for m in unneeded if f'uwfgit.{m}' in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "[]\n"

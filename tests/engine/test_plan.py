@@ -9,7 +9,7 @@ from tests.builders import make_workflow
 from uwfgit.engine.moderator import RESUME_PROMPT, Routed, RoutingError
 from uwfgit.engine.plan import base_prompt, is_routing_error, outcome_of
 from uwfgit.ids import Hash
-from uwfgit.model.append import Outcome
+from uwfgit.model.outcome import Outcome
 from uwfgit.model.record import Step
 from uwfgit.model.workflow import Target, Workflow
 from uwfgit.store.canonical import Json

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.model.mutations import TEXTS, mutate
 from uwfgit.errors import WorkflowError
 from uwfgit.model.migrate import Migration, migrate_file
+from uwfgit.model.pinned import workflow_from_data
 from uwfgit.model.rules import RULES
-from uwfgit.model.source import check_workflow_file, read_workflow, workflow_from_data
+from uwfgit.model.source import check_workflow_file, read_workflow
 
 few = settings(
     max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]

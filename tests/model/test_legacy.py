@@ -19,7 +19,7 @@ from tests.model.older_text import (
 )
 from tests.model.workflow_text import GOOD, WORKER_NODE, change, check, places_of
 from uwfgit.model.legacy import normalise_document
-from uwfgit.model.rules import workflow_from_document
+from uwfgit.model.pinned import workflow_from_document
 from uwfgit.model.workflow import Target
 
 _CLASHES = ({"conditions", "rules"}, {"prompts", "rules"})

@@ -10,12 +10,12 @@ import pytest
 from tests.model.workflow_text import GOOD, Found, places_of, take_carets
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, WorkflowError
+from uwfgit.model.pinned import workflow_from_data
 from uwfgit.model.source import (
     check_workflow_file,
     list_workflow_files,
     read_workflow,
     resolve_workflow,
-    workflow_from_data,
 )
 
 

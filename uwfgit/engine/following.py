@@ -9,8 +9,8 @@ from uwfgit.constants import RULES_VERSION, START
 from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import base_prompt, outcome_of
 from uwfgit.ids import Hash
-from uwfgit.model.append import Outcome
 from uwfgit.model.draft import Place, StepDraft, step_nodes
+from uwfgit.model.outcome import Outcome
 from uwfgit.model.record import (
     Record,
     Start,

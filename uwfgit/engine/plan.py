@@ -12,7 +12,7 @@ from itertools import chain
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.conditions import make_evaluator
 from uwfgit.engine.moderator import Routed, RoutingError, route
-from uwfgit.model.append import Outcome
+from uwfgit.model.outcome import Outcome
 from uwfgit.model.record import Start, Step
 from uwfgit.model.workflow import Workflow
 from uwfgit.store.canonical import Json

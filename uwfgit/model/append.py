@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
-from uwfgit.constants import ERROR_STATUS, STATUS, SUSPEND_CHARS
+from uwfgit.constants import ERROR_STATUS, STATUS
 from uwfgit.ids import Hash
 from uwfgit.model.commit import committer, completed_at, write_event, writes_event
 from uwfgit.model.derive import (
@@ -37,9 +35,10 @@ from uwfgit.model.node import (
     ERROR_TYPE,
     Node,
 )
+from uwfgit.model.outcome import AGENT_EMAIL, Outcome, agent_label, short_message
 from uwfgit.model.places import NodePlaces
 from uwfgit.model.record import Record, Tip, step_from_payload
-from uwfgit.model.state import Status, ThreadState
+from uwfgit.model.state import ThreadState
 from uwfgit.model.usage import add_usage
 from uwfgit.store.layout import (
     ATTEMPTS,
@@ -47,32 +46,6 @@ from uwfgit.store.layout import (
 from uwfgit.store.objects import (
     Person,
 )
-
-AGENT_EMAIL: Final = "agent@localhost"
-_LABEL = re.compile(r"[^A-Za-z0-9._-]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The state a step leaves a thread in."""
-
-    status: Status
-    current_role: str | None = None
-    suspended_role: str | None = None
-    suspend_message: str | None = None
-    next: str = NONE
-
-
-def short_message(text: str) -> str:
-    """Bound a text for ``thread.json``; the whole stands in the step's output."""
-    if len(text) <= SUSPEND_CHARS:
-        return text
-    return text[: SUSPEND_CHARS - 1] + "…"
-
-
-def agent_label(label: str) -> str:
-    """Make a label that can stand in an author line."""
-    return _LABEL.sub("-", label)[:64] or "agent"
 
 
 @writes_event

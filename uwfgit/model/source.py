@@ -12,7 +12,8 @@ from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, Problem, WorkflowError
 from uwfgit.model.include import open_includes
 from uwfgit.model.legacy import Normalised, normalise_document
-from uwfgit.model.rules import check_normalised, workflow_from_document
+from uwfgit.model.pinned import workflow_from_document
+from uwfgit.model.rules import check_normalised
 from uwfgit.model.rules_when import FindSyntaxError
 from uwfgit.model.workflow import Workflow
 from uwfgit.model.yamlcore import (
@@ -82,26 +83,6 @@ def check_workflow_file(
         NotFoundError: There is no such file.
     """
     return _read(path, find_syntax_error).problems
-
-
-def workflow_from_data(data: bytes) -> Workflow:
-    """Read what :func:`read_workflow` gave as the bytes to keep (pure).
-
-    The rules are not applied: they grow, and what was pinned under older ones
-    stays readable for ever. Who compares the result with a checked node knows
-    that it is well formed.
-
-    Raises:
-        WorkflowError: They are no YAML, or lack what every workflow has.
-    """
-    located, problems = read_yaml(data)
-    errors = [each for each in problems if each.severity == "error"]
-    if errors or located is None:
-        raise WorkflowError(errors)
-    try:
-        return workflow_from_document(located)
-    except (KeyError, TypeError, AttributeError) as exc:
-        raise WorkflowError("lacks what every workflow has") from exc
 
 
 def _read(path: Path, find_syntax_error: FindSyntaxError | None = None) -> _Reading:

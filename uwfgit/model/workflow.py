@@ -1,7 +1,7 @@
 """A workflow as values, and its node (pure).
 
-Reading a file is ``model/source.py``; what makes one valid is
-``model/rules.py``.
+Reading a file is ``model/source.py``, reading it back ``model/pinned.py``;
+what makes one valid is ``model/rules.py``.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from uwfgit.ids import Oid
 from uwfgit.model.builtin import format_nodes
 from uwfgit.model.message import format_message
 from uwfgit.model.node import Node
+from uwfgit.model.pinned import workflow_from_data
 from uwfgit.model.rules import check_document
-from uwfgit.model.source import workflow_from_data
 from uwfgit.model.workflow import workflow_nodes
 from uwfgit.model.yamlcore import parse_yaml
 from uwfgit.store.genesis import GENESIS_OID

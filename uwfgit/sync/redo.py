@@ -39,13 +39,13 @@ from uwfgit.model.node import (
     Node,
     make_node,
 )
+from uwfgit.model.pinned import workflow_from_data
 from uwfgit.model.record import (
     Record,
     Tip,
     load_tip,
     open_record,
 )
-from uwfgit.model.source import workflow_from_data
 from uwfgit.model.usage import usage_from_payload
 from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.canonical import Json

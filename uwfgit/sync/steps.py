@@ -17,7 +17,6 @@ from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import outcome_of
 from uwfgit.errors import ConfigError
 from uwfgit.ids import Hash, Oid, is_hash
-from uwfgit.model.append import Outcome, agent_label
 from uwfgit.model.derive import (
     find_hash_strings,
     find_hash_words,
@@ -32,6 +31,7 @@ from uwfgit.model.node import (
     SUSPEND_TYPE,
     TEXT_TYPE,
 )
+from uwfgit.model.outcome import Outcome, agent_label
 from uwfgit.model.places import NodePlaces
 from uwfgit.model.record import Step, step_from_payload
 from uwfgit.store.canonical import Json

@@ -13,9 +13,9 @@ from uwfgit.ids import Hash, ThreadId, is_thread_id
 from uwfgit.model.builtin import format_nodes
 from uwfgit.model.derive import task_file
 from uwfgit.model.node import META_TYPE, START_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.pinned import workflow_from_data
 from uwfgit.model.places import NodePlaces
 from uwfgit.model.record import Start, start_from_payload
-from uwfgit.model.source import workflow_from_data
 from uwfgit.model.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
 from uwfgit.sync.rawtree import BLOB, Changes

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from uwfgit.constants import MAX_STATE_BYTES, SUBJECT_CHARS
 from uwfgit.errors import CorruptError, InvalidError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.model.append import AGENT_EMAIL
 from uwfgit.model.message import format_message, format_subject
+from uwfgit.model.outcome import AGENT_EMAIL
 from uwfgit.model.state import ThreadState, encode_state
 from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.sync.rawtree import BLOB, Changes, Objects, blob_oid

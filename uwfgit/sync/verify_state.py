@@ -12,8 +12,8 @@ from typing import Final
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.append import Outcome, short_message
 from uwfgit.model.message import NONE, format_status
+from uwfgit.model.outcome import Outcome, short_message
 from uwfgit.model.record import Start, Step
 from uwfgit.model.state import ForkedFrom, ThreadState, decode_state, state_payload
 from uwfgit.model.usage import add_usage
