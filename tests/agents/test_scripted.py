@@ -99,30 +99,28 @@ def test_steps_count_all_replies(tmp_path: Path) -> None:
             BY_ROLE,
             "tester",
             0,
-            "script 'replies.yaml' has no replies of role 'tester' "
-            "(planner, developer)",
+            "has no replies of role 'tester' (planner, developer)",
             id="no-role",
         ),
         pytest.param(
             BY_ROLE,
             "planner",
             2,
-            "script 'replies.yaml' has 2 replies of role 'planner', asked for number 3",
+            "ends at number 2 of role 'planner', asked for number 3",
             id="replies-run-out",
         ),
         pytest.param(
             IN_ORDER,
             "tester",
             1,
-            "script 'replies.yaml' has role 'developer' there, "
-            "asked for number 2, of role 'tester'",
+            "has role 'developer' there, asked for number 2, of role 'tester'",
             id="wrong-role",
         ),
         pytest.param(
             IN_ORDER,
             "tester",
             2,
-            "script 'replies.yaml' has 2 steps, asked for number 3, of role 'tester'",
+            "ends at number 2, asked for number 3, of role 'tester'",
             id="steps-run-out",
         ),
     ],
@@ -135,7 +133,7 @@ def test_a_script_that_does_not_fit_is_a_failure_that_names_both(
 
     reply = agent.run(make_request(cwd=tmp_path, role=role, count=counted))
 
-    expected = Failure(phase="script", message=message)
+    expected = Failure(phase="script", message=f"script 'replies.yaml' {message}")
     assert reply == AgentReply(text="", failure=expected)
 
 

@@ -134,7 +134,7 @@ def test_a_reply_that_does_not_fit_is_refused_with_its_problems(
 
     assert walked.code == 1
     assert "   refused: text: is required but missing\n   → error\n" in walked.out
-    assert "has 1 replies of role 'writer', asked for number 2" in walked.out
+    assert "ends at number 1 of role 'writer', asked for number 2" in walked.out
 
 
 def test_corrections_of_a_script_are_used(uwf: Uwf, work: Path) -> None:

@@ -389,8 +389,10 @@ def test_doctor_names_a_lock_file_that_was_left(uwf: Uwf, path: Path) -> None:
     os.utime(left, (time.time() - 7200, time.time() - 7200))
 
     (problem,) = problems(uwf("doctor", "--json"))
+    (found,) = checks(uwf("doctor", "--fix", "--json"), "locks")
 
     assert str(left) in problem
+    assert (found["fixable"], f"rm {left}" in found["hint"]) == (False, True)
 
 
 def test_doctor_tells_who_holds_what(uwf: Uwf, path: Path, thread: str) -> None:

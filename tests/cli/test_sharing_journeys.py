@@ -150,6 +150,7 @@ def test_a_diverged_thread_is_shown_refused_and_resolved(
     assert (shown["status"], shown["shared"]) == ("diverged", "behind")
     listed = bob.do("thread", "list", "--status", "diverged", "--json").json["items"]
     assert [item["status"] for item in listed] == ["diverged"]
+    assert "Status: diverged" in bob.do("thread", "read", thread).out
     for command, *words in (("exec",), ("resume",), ("poke", "-p", "x")):
         refused = bob("thread", command, thread, *words, *bob.trust(), "--json")
         assert refused.code == 1

@@ -54,8 +54,8 @@ def _find_entry(script: Script, request: AgentRequest) -> Entry | Failure:
         roles = ", ".join(script.replies) or "none"
         return _failure(script, f"has no replies of role '{request.role}' ({roles})")
     if count.of_role >= len(entries):
-        total = f"{len(entries)} replies of role '{request.role}'"
-        return _failure(script, f"has {total}, asked for number {count.of_role + 1}")
+        end = f"ends at number {len(entries)} of role '{request.role}'"
+        return _failure(script, f"{end}, asked for number {count.of_role + 1}")
     return entries[count.of_role]
 
 
@@ -64,7 +64,7 @@ def _find_step(
 ) -> Entry | Failure:
     asked = f"asked for number {index + 1}, of role '{role}'"
     if index >= len(steps):
-        return _failure(script, f"has {len(steps)} steps, {asked}")
+        return _failure(script, f"ends at number {len(steps)}, {asked}")
     scripted_role, entry = steps[index]
     if scripted_role != role:
         return _failure(script, f"has role '{scripted_role}' there, {asked}")

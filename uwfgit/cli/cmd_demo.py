@@ -18,9 +18,9 @@ import typer
 from uwfgit.cli.app import run_command
 from uwfgit.cli.commands import add_command, make_single
 from uwfgit.cli.context import CommandContext, get_context
-from uwfgit.cli.examples import find_examples
 from uwfgit.cli.options import GlobalOptions
 from uwfgit.cli.output import write
+from uwfgit.cli.packaged import find_packaged
 from uwfgit.cli.screen import shown_lines
 from uwfgit.errors import InvalidError, StoreError
 
@@ -172,7 +172,8 @@ def _play(stage: _Stage) -> tuple[str, str]:
 
 def _lay_out(stage: _Stage) -> None:
     try:
-        shutil.copytree(find_examples(), stage.root / "examples")
+        examples = find_packaged("examples", "solve-issue.yaml").parent
+        shutil.copytree(examples, stage.root / "examples")
         stage.work_tree.mkdir()
     except OSError as exc:
         # shutil collects the reasons of all files in one error without an errno.

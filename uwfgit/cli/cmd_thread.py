@@ -201,18 +201,24 @@ def read(
 ) -> None:
     """Read a thread as markdown, its newest steps first to be kept."""
     from uwfgit.cli.listing import is_running
+    from uwfgit.cli.payloads import status_of
     from uwfgit.cli.reading import check_quota, thread_markdown
     from uwfgit.model.ledger import find_tip
     from uwfgit.model.record import open_record
+    from uwfgit.model.sharing import find_sharing
 
     context = get_context(ctx)
     check_quota(quota)
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
-    held = is_running(ledger, tip.thread)
+    status = status_of(
+        tip.state,
+        running=is_running(ledger, tip.thread),
+        sharing=find_sharing(ledger.store, tip.thread, tip.commit),
+    )
     text = thread_markdown(
         open_record(ledger.store, tip, checked=False),
-        status="running" if held else tip.state.status,
+        status=status,
         quota=quota,
         before=before,
         with_start=with_start,

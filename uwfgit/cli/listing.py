@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uwfgit.cli.context import CommandContext
 from uwfgit.cli.output import Column, Output, count_of, format_table, format_time
-from uwfgit.cli.payloads import row_payload
+from uwfgit.cli.payloads import row_payload, status_of
 from uwfgit.cli.progress import Progress
 from uwfgit.cli.when import parse_time
 from uwfgit.cli.world import now_ms
@@ -166,7 +166,7 @@ def is_running(ledger: Ledger, thread: ThreadId) -> bool:
 
 
 def find_status(ledger: Ledger, thread: ThreadId) -> str:
-    """Give the status a listing shows for one thread.
+    """Give the status that one thread's own state has, or ``corrupt``.
 
     Raises:
         NotFoundError: There is no such thread.
@@ -194,11 +194,11 @@ def _status(
 ) -> str:
     if row.state is None:
         return "corrupt"
-    if row.thread in running:
-        return "running"
-    if sharing.get(row.thread, NOT_SHARED).diverged:
-        return "diverged"
-    return row.state.status
+    return status_of(
+        row.state,
+        running=row.thread in running,
+        sharing=sharing.get(row.thread, NOT_SHARED),
+    )
 
 
 def _fits(row: ThreadRow, filters: Filters) -> bool:

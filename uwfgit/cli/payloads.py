@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from uwfgit.engine.report import RunReport, StepReport
 
 
+def status_of(state: ThreadState, *, running: bool, sharing: Sharing) -> str:
+    """Give the status people see: two of them are not the thread's own."""
+    if running:
+        return "running"
+    return "diverged" if sharing.diverged else state.status
+
+
 def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, Any]:
     """Give a thread as ``thread show`` prints it."""
     state = tip.state
     origin = state.forked_from
-    status = "diverged" if sharing.diverged else state.status
     return {
         "threadId": tip.thread,
         "workflowName": state.workflow_name,
@@ -27,7 +33,7 @@ def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, An
         "start": state.start,
         "head": state.head,
         "oid": tip.commit,
-        "status": "running" if running else status,
+        "status": status_of(state, running=running, sharing=sharing),
         "currentRole": state.current_role,
         "suspendedRole": state.suspended_role,
         "suspendMessage": state.suspend_message,

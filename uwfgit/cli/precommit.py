@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import uwfgit
 from uwfgit.cli.context import CommandContext
+from uwfgit.cli.packaged import find_packaged
 from uwfgit.errors import NotFoundError, StoreError
 
 HOOK: Final = "pre-commit"
@@ -43,19 +43,6 @@ class Installed:
     add: str | None = None
 
 
-def find_hook(name: str) -> Path:
-    """Give a packaged hook: in the wheel, else beside the source folder.
-
-    Raises:
-        NotFoundError: This installation has none.
-    """
-    package = Path(uwfgit.__file__).parent
-    for folder in (package / "hooks", package.parent / "hooks"):
-        if (folder / name).is_file():
-            return folder / name
-    raise NotFoundError("hook", name, hint="install uwfgit again")
-
-
 def install_pre_commit(context: CommandContext) -> Installed:
     """Install the hook in the enclosing repository; nothing is overwritten.
 
@@ -73,7 +60,7 @@ def install_pre_commit(context: CommandContext) -> Installed:
         # Whoever runs the hooks here may run ours as well by now.
         is_there = _NAMES[other.add == _ENTRY] in _read(other.path)
         return Installed(path=other.path) if is_there else other
-    _write(path, find_hook(HOOK).read_bytes())
+    _write(path, find_packaged("hooks", HOOK).read_bytes())
     return Installed(path=path, changed=True)
 
 

@@ -22,7 +22,7 @@ from uwfgit.store.configfile import read_config
 from uwfgit.store.count import MANY_LOOSE, ObjectCount, count_objects
 from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.holding import list_git_locks, lock_path, tidy_up
+from uwfgit.store.holding import has_leftovers, list_git_locks, lock_path, tidy_up
 from uwfgit.store.layout import (
     HEAD_REF,
     KEEP_REF,
@@ -279,13 +279,15 @@ def check_locks(store: Store) -> Iterator[Finding]:
         what = f"thread {name}" if is_thread_id(name) else f"lock '{name}'"
         yield Finding(check="locks", level="note", message=f"{what}: {holder}")
     stale = find_stale_locks(store.path)
+    # Another's lock may be held by a git that is merely slow.
+    mend = (lambda: tidy_up(store)) if has_leftovers(store) else None
     for path in stale:
         yield Finding(
             check="locks",
             level="problem",
             message=f"'{path}' was left by a git that is gone",
             hint=f"when no git is at work here: rm {path}",
-            mend=lambda: tidy_up(store),
+            mend=mend,
         )
     if not held and not stale:
         yield Finding(check="locks", level="ok", message="nobody holds one")

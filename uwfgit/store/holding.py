@@ -84,6 +84,12 @@ def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[No
             path.unlink(missing_ok=True)
 
 
+def has_leftovers(store: Store) -> bool:
+    """Tell whether a process that moved refs is at work, or was killed at it."""
+    folder = lock_path(store, _MOVES)
+    return folder.is_dir() and any(folder.iterdir())
+
+
 def tidy_up(store: Store) -> None:
     """Remove what processes that were killed while they moved refs left behind.
 
