@@ -11,10 +11,10 @@ import pytest
 
 from tests.acting import acting, failure, go, saying
 from tests.builders import begin, git, reply
-from tests.planted import ANTHROPIC, AWS, GITHUB, PEM, URL
+from tests.planted import ANTHROPIC, AWS, GITHUB, PASSWORD, PEM, URL
 from uwfgit.agents.base import AgentReply, ToolCall, Turn
 from uwfgit.engine.executor import exec_thread, resume_thread
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.thread import cancel_thread
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger import Ledger
@@ -28,13 +28,12 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store
 from uwfgit.sync.scan import (
     Finding,
     allow_findings,
     find_blocked,
-    find_leaving,
     find_secrets,
     list_findings,
     read_allowed,
@@ -129,6 +128,30 @@ def test_a_secret_is_found_wherever_a_thread_holds_it(
     assert all(secret not in repr(finding) for finding in found)
 
 
+def test_a_token_in_a_tools_json_is_found_and_told_as_any_other(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    said = f"It said `{json.dumps({'stdout': f'token:{chr(10)}{GITHUB}{chr(10)}'})}`."
+    thread = begin(ledger, tmp_path).thread
+    go(ledger, thread, reply(plan="x", body=said))
+
+    found = look(ledger.store, tip(ledger.store, thread))
+
+    assert {each.id for each in found} == {match.id for match in scan_text(GITHUB)}
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_no_path_shows_a_secret_that_is_a_name_in_it(store: Store, count: int) -> None:
+    secrets = [f"{PASSWORD}{number}{'q' * number}" for number in range(count)]
+    path = f"a/{secrets[-1]}/{secrets[0]}.txt"
+    text = "\n".join(f"password={secret}" for secret in secrets)
+
+    found = look(store, commit(store, path, text.encode()))
+
+    assert found
+    assert {each.path for each in found} <= {"a/Zk4-…/Zk4-….txt", "a/", "a/Zk4-…/"}
+
+
 def test_places_are_named_by_path_and_line(ledger: Ledger, tmp_path: Path) -> None:
     thread = begin(ledger, tmp_path).thread
     go(ledger, thread, reply(plan="x", body=f"one\ntwo {GITHUB}"))
@@ -187,27 +210,6 @@ def test_what_the_other_side_has_is_not_read_again(
     assert look(ledger.store, after, known=(Oid("0" * 39 + "1"), after)) == ()
 
 
-def test_a_fork_of_what_the_remote_has_is_read_from_there_on(
-    ledger: Ledger, tmp_path: Path
-) -> None:
-    store = ledger.store
-    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
-    move_ref(
-        store,
-        f"refs/remotes/origin/thread/{thread}",
-        old=None,
-        new=tip(store, thread),
-        reason="test",
-    )
-    fork = fork_thread(ledger, thread).thread
-    leaving = [(thread_ref(fork), tip(store, fork), None)]
-
-    assert find_leaving(store, leaving, "origin", environment=os.environ) == ()
-    assert find_leaving(store, leaving, "other", environment=os.environ)
-    assert find_leaving(store, leaving, "https://a.b/c", environment=os.environ)
-    assert find_leaving(store, leaving, None, environment=os.environ)
-
-
 def test_only_the_refs_that_carry_a_secret_are_blocked(
     ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -216,7 +218,7 @@ def test_only_the_refs_that_carry_a_secret_are_blocked(
     threads.insert(3, begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread)
     leaving = [(thread_ref(each), tip(store, each), None) for each in threads]
 
-    blocked = find_blocked(store, leaving, "origin", environment=os.environ)
+    blocked = find_blocked(store, leaving, environment=os.environ)
 
     assert [*blocked] == [thread_ref(threads[3])]
     assert "github-token ghp_…" in blocked[thread_ref(threads[3])]
@@ -243,6 +245,32 @@ def test_a_note_is_read(ledger: Ledger, tmp_path: Path) -> None:
     paths = [each.path for each in look(ledger.store, tip(ledger.store, thread))]
 
     assert f"threads/{thread}/history/000/00002-worker/prompt.md" in paths
+
+
+def test_each_secret_is_described_once_by_the_file_it_stands_in(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"{AWS}\n{GITHUB}").thread
+    leaving = [(thread_ref(thread), tip(ledger.store, thread), None)]
+
+    blocked = find_blocked(ledger.store, leaving, environment=os.environ)
+
+    text = blocked[thread_ref(thread)]
+    ids = {each.id for each in look(ledger.store, leaving[0][1])}
+    assert text.startswith(f"secrets stand in threads/{thread}/")
+    assert "commit " not in text
+    assert all(text.count(f"({each})") == 1 for each in ids)
+    assert set(text.rpartition("uwf hooks allow ")[2].split()) == ids
+
+
+def test_a_list_of_allowed_findings_that_holds_rubbish_is_read_all_the_same(
+    store: Store,
+) -> None:
+    allow_findings(store, ["aws-access-key-0123456789ab"], by="Ada <a@b>", now_ms=5)
+    path = store.state_dir / "allowed-secrets.jsonl"
+    path.write_bytes(b"\xff\n[1]\n" + path.read_bytes())
+
+    assert read_allowed(store) == {"aws-access-key-0123456789ab"}
 
 
 def test_an_allowed_finding_is_recorded_and_no_more_told(

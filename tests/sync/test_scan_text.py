@@ -110,6 +110,14 @@ def test_ordinary_text_is_no_secret(text: str) -> None:
 DICE = random.Random(7)  # noqa: S311 - the same in every run
 
 
+def _hash() -> str:
+    return format_hash(DICE.getrandbits(64))
+
+
+def _ulid() -> str:
+    return str(ULID.from_bytes(DICE.randbytes(16)))
+
+
 def _image() -> str:
     head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
     return b64encode(head + DICE.randbytes(DICE.randrange(60, 900))).decode()
@@ -119,11 +127,14 @@ def _image() -> str:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda: format_hash(DICE.getrandbits(64)), id="hashes"),
-        pytest.param(lambda: str(ULID.from_bytes(DICE.randbytes(16))), id="ULIDs"),
+        pytest.param(_hash, id="hashes"),
+        pytest.param(_ulid, id="ULIDs"),
         pytest.param(lambda: DICE.randbytes(20).hex(), id="oids"),
         pytest.param(lambda: DICE.randbytes(32).hex(), id="sha256 oids"),
         pytest.param(lambda: str(uuid.UUID(bytes=DICE.randbytes(16))), id="UUIDs"),
+        pytest.param(lambda: f"{_ulid()}/{_hash()}", id="steps' nodes"),
+        pytest.param(lambda: f"refs/heads/thread/{_ulid()}", id="refs"),
+        pytest.param(lambda: f"{_ulid()}@{DICE.randbytes(6).hex()}", id="at oids"),
         pytest.param(_image, id="images"),
         pytest.param(lambda: f"data:image/png;base64,{_image()}", id="image addresses"),
         pytest.param(lambda: "\n".join(textwrap.wrap(_image(), 76)), id="in lines"),

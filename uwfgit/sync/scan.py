@@ -12,35 +12,36 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from uwfgit.errors import InvalidError, StoreError
+from uwfgit.errors import InvalidError, NotFoundError, StoreError
 from uwfgit.ids import Oid, is_oid, is_thread_id
 from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.gitcmd import run_git
 from uwfgit.store.layout import (
-    THREAD_PREFIX,
+    WORKFLOWS,
     find_node_name,
     find_ref_thread,
     find_step_name,
 )
 from uwfgit.store.log import append_private
-from uwfgit.store.objects import find_entry, list_tree, read_commit
-from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store, git_errors
 from uwfgit.sync.scan_text import Match, scan_json, scan_text, without_gaps
 
 ALLOWED_FILE: Final = "allowed-secrets.jsonl"
 """In the store's own folder: local, and not derived from anything."""
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{12}")
-_REMOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TREE_NAME = re.compile(rb"[0-7]+ ([^\0]+)\0.{20}", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,5}")
 _KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _COMMIT: Final = "commit "
 _PART_CHARS: Final = 60
 """So much of a secret that was cut is compared: words may follow the cut."""
+_JOINED: Final = 100
+"""Parts of secrets in messages whose wholes are looked for."""
 _TOLD: Final = 20
 """Places that one refusal names."""
+_DESCRIBED: Final = 5
+"""Secrets that one line names."""
 
 Leaving = tuple[str, Oid, Oid | None]
 """A ref, what is to be sent of it, and what the other side has of it."""
@@ -72,6 +73,7 @@ def find_secrets(
     *,
     environment: Mapping[str, str],
     names: Iterable[str] = (),
+    with_allowed: bool = False,
 ) -> tuple[Finding, ...]:
     """Look for secrets in all that is reachable from some objects but not from others.
 
@@ -85,12 +87,13 @@ def find_secrets(
             nothing.
         environment: What git's starts from.
         names: Of the refs that are sent.
+        with_allowed: Leave nothing out.
 
     Raises:
         StoreError: git cannot list the objects, or there is no git.
         CorruptError: An object is missing or damaged.
     """
-    allowed = read_allowed(store)
+    allowed = frozenset() if with_allowed else read_allowed(store)
     seen: set[bytes] = set()
     found = [
         finding
@@ -99,29 +102,62 @@ def find_secrets(
     ]
     found += _found("ref name", None, scan_text("\n".join(names)))
     kept = [finding for finding in _join(found) if finding.id not in allowed]
-    named = {finding.secret: finding.shown for finding in kept}
-    return tuple(replace(each, path=_cut(each.path, named)) for each in kept)
+    shown = {finding.secret: finding.shown for finding in kept}
+    sizes = sorted({len(secret) for secret in shown}, reverse=True)
+    paths = {each.path: _cut(each.path, shown, sizes) for each in kept}
+    return tuple(replace(each, path=paths[each.path]) for each in kept)
 
 
 def _join(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Give the part of a secret that a message quotes the id of the whole."""
     wholes = [f for f in findings if not f.path.startswith(_COMMIT)]
-    plain = {f.id: (f.rule, without_gaps(f.secret)) for f in wholes}
+    ids = {f.id for f in wholes}
+    parts = {
+        (f.rule, without_gaps(f.secret)[:_PART_CHARS]): f.id
+        for f in findings
+        if f.path.startswith(_COMMIT) and f.id not in ids
+    }
+    known = dict(_find_wholes(wholes, list(parts)[:_JOINED]))
     for finding in findings:
-        part = without_gaps(finding.secret)[:_PART_CHARS]
-        known = (
-            id_
-            for id_, (rule, whole) in plain.items()
-            if rule == finding.rule and part in whole
-        )
-        is_part = finding.path.startswith(_COMMIT) and finding.id not in plain
-        yield replace(finding, id=next(known, finding.id)) if is_part else finding
+        part = finding.rule, without_gaps(finding.secret)[:_PART_CHARS]
+        is_part = finding.path.startswith(_COMMIT) and finding.id not in ids
+        yield replace(finding, id=known.get(part, finding.id)) if is_part else finding
 
 
-def _cut(path: str, secrets: Mapping[str, str]) -> str:
-    """Give a path that shows no secret which is a name in it."""
-    for secret, shown in secrets.items():
-        path = path.replace(secret, shown)
+def _find_wholes(
+    wholes: Sequence[Finding], parts: Sequence[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Give of parts of secrets, each with its rule, the ids of the wholes."""
+    if not parts:
+        return
+    plain: dict[str, dict[str, str]] = {}
+    for each in wholes:
+        plain.setdefault(each.rule, {})[without_gaps(each.secret)] = each.id
+    for rule, part in parts:
+        same = plain.get(rule, {})
+        id_ = next((id_ for whole, id_ in same.items() if part in whole), None)
+        if id_ is not None:
+            yield (rule, part), id_
+
+
+def _cut(path: str, shown: Mapping[str, str], sizes: Sequence[int]) -> str:
+    """Give a path that shows no secret which is a name in it.
+
+    Args:
+        path: Which.
+        shown: What may be shown of each secret.
+        sizes: Their lengths, the longest first. By these a path is looked through,
+            since there may be very many secrets.
+    """
+    for size in sizes:
+        place = 0
+        while place + size <= len(path):
+            instead = shown.get(path[place : place + size])
+            if instead is None:
+                place += 1
+            else:
+                path = path[:place] + instead + path[place + size :]
+                place += len(instead)
     return path
 
 
@@ -212,7 +248,6 @@ def _found(path: str, oid: Oid | None, matches: Iterable[Match]) -> list[Finding
 def find_leaving(
     store: Store,
     leaving: Sequence[Leaving],
-    remote: str | None,
     *,
     environment: Mapping[str, str],
 ) -> tuple[Finding, ...]:
@@ -221,13 +256,12 @@ def find_leaving(
     Args:
         store: Ours.
         leaving: The refs.
-        remote: Where to, as its tracking refs are named; ``None``: not known.
         environment: What git's starts from.
     """
     return find_secrets(
         store,
         [oid for _, oid, _ in leaving],
-        _known_there(store, leaving, remote),
+        {GENESIS_OID, *(old for _, _, old in leaving if old is not None)},
         environment=environment,
         names=[ref for ref, _, _ in leaving],
     )
@@ -236,7 +270,6 @@ def find_leaving(
 def find_blocked(
     store: Store,
     leaving: Sequence[Leaving],
-    remote: str | None,
     *,
     environment: Mapping[str, str],
 ) -> dict[str, str]:
@@ -244,7 +277,7 @@ def find_blocked(
 
     Args: as ``find_leaving`` has them.
     """
-    found = find_leaving(store, leaving, remote, environment=environment)
+    found = find_leaving(store, leaving, environment=environment)
     if not found:
         return {}
     if len(leaving) == 1:
@@ -253,40 +286,26 @@ def find_blocked(
     return {
         ref: message
         for part in (leaving[:half], leaving[half:])
-        for ref, message in find_blocked(
-            store, part, remote, environment=environment
-        ).items()
+        for ref, message in find_blocked(store, part, environment=environment).items()
     }
-
-
-def _known_there(
-    store: Store, leaving: Sequence[Leaving], remote: str | None
-) -> set[Oid]:
-    """Give what the other side has of these refs, and of what they fork from."""
-    known = {GENESIS_OID, *(old for _, _, old in leaving if old is not None)}
-    if remote is None or not _REMOTE.fullmatch(remote):
-        return known
-    for ref, oid, old in leaving:
-        if old is None and ref.startswith(THREAD_PREFIX):
-            for thread in _threads_in(store, oid):
-                there = find_ref(store, f"refs/remotes/{remote}/thread/{thread}")
-                known |= {there} if there else set()
-    return known
-
-
-def _threads_in(store: Store, commit: Oid) -> Iterator[str]:
-    folder = find_entry(store, read_commit(store, commit).tree, "threads")
-    if folder is not None:
-        yield from list_tree(store, folder.oid)
 
 
 def describe_findings(
     findings: Sequence[Finding], leaving: Sequence[Leaving] = ()
 ) -> str:
-    """Say in one line what would have left, and the ways out."""
-    first, count = findings[0], len({finding.id for finding in findings})
-    more = f", and {count - 1} more" if count > 1 else ""
-    return f"a secret stands in {first}{more}; {way_out(findings, leaving)}"
+    """Say in one line what would have left, each secret once, and the ways out."""
+    found = _one_each(findings)
+    places = "; ".join(map(str, found[:_DESCRIBED]))
+    more = len(found) - _DESCRIBED
+    tail = f"; and {more} more" if more > 0 else ""
+    what = "a secret stands" if len(found) == 1 else "secrets stand"
+    return f"{what} in {places}{tail}; {way_out(findings, leaving)}"
+
+
+def _one_each(findings: Sequence[Finding]) -> list[Finding]:
+    """Give each secret where it stands best to be read: in a file, if in one."""
+    ordered = sorted(findings, key=lambda each: each.path.startswith(_COMMIT))
+    return list({each.id: each for each in reversed(ordered)}.values())[::-1]
 
 
 def list_findings(findings: Sequence[Finding]) -> list[str]:
@@ -301,16 +320,18 @@ def way_out(findings: Sequence[Finding], leaving: Sequence[Leaving] = ()) -> str
 
     A message stands in no thread's folder: then it is the one that was to leave.
     """
-    first = findings[0]
-    paths = [finding.path.split("/")[:2] for finding in findings]
-    threads = [ref.split("/") for ref, _, _ in leaving if find_ref_thread(ref)]
-    paths += threads if len(threads) == 1 else []
-    parts = (part for path in paths for part in path)
-    thread = next(filter(is_thread_id, parts), "THREAD")
-    return (
-        f"take it out: uwf thread redact {thread}; "
-        f"or, if it is none, let it through: uwf hooks allow {first.id}"
-    )
+    ids = " ".join(each.id for each in _one_each(findings)[:_DESCRIBED])
+    names = [name for each in findings for name in each.path.split("/")[:2]]
+    refs = [ref for ref, _, _ in leaving if find_ref_thread(ref)]
+    names += refs[0].split("/") if len(refs) == 1 else []
+    thread = next(filter(is_thread_id, names), None)
+    if thread is not None:
+        way = f": uwf thread redact {thread}"
+    elif names[0] == WORKFLOWS:
+        way = f": uwf workflow rm {names[1]}, then add its file again without it"
+    else:
+        way = ""
+    return f"take it out{way}; or, if it is none, let it through: uwf hooks allow {ids}"
 
 
 def _allowed_path(store: Store) -> Path:
@@ -320,26 +341,30 @@ def _allowed_path(store: Store) -> Path:
 def read_allowed(store: Store) -> frozenset[str]:
     """Give the ids of the findings that the user has let through."""
     try:
-        lines = _allowed_path(store).read_text("utf-8").splitlines()
+        lines = _allowed_path(store).read_text("utf-8", "replace").splitlines()
     except OSError:
         return frozenset()
-    return frozenset(found for line in lines for found in _read_id(line))
+    found = {id_: is_allowed for line in lines for id_, is_allowed in _read_id(line)}
+    return frozenset(id_ for id_, is_allowed in found.items() if is_allowed)
 
 
-def _read_id(line: str) -> Iterator[str]:
+def _read_id(line: str) -> Iterator[tuple[str, bool]]:
     try:
         record = json.loads(line)
     except ValueError:
         return
     if isinstance(record, dict) and isinstance(record.get("id"), str):
-        yield record["id"]
+        yield record["id"], not record.get("revoked")
 
 
-def allow_findings(store: Store, ids: Iterable[str], *, by: str, now_ms: int) -> None:
-    """Let findings through from now on, and record who did and when.
+def allow_findings(
+    store: Store, ids: Iterable[str], *, by: str, now_ms: int, revoke: bool = False
+) -> None:
+    """Let findings through from now on, or no longer, and record who did and when.
 
     Raises:
         InvalidError: One is no id of a finding.
+        NotFoundError: One that is revoked was not let through.
         StoreError: It cannot be recorded.
     """
     wanted = list(ids)
@@ -350,10 +375,13 @@ def allow_findings(store: Store, ids: Iterable[str], *, by: str, now_ms: int) ->
                 hint="give it as the refusal shows it, in brackets",
             )
     known = read_allowed(store)
+    unknown = [each for each in wanted if each not in known]
+    if revoke and unknown:
+        raise NotFoundError("finding", unknown[0], hint="it is not let through here")
+    record = {"by": by, "atMs": now_ms} | ({"revoked": True} if revoke else {})
     lines = [
-        json.dumps({"id": each, "by": by, "atMs": now_ms}) + "\n"
-        for each in wanted
-        if each not in known
+        json.dumps({"id": each, **record}) + "\n"
+        for each in (dict.fromkeys(wanted) if revoke else unknown)
     ]
     if not lines:
         return

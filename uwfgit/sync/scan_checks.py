@@ -10,6 +10,7 @@ from base64 import b64decode, urlsafe_b64decode
 from collections import Counter
 from itertools import pairwise
 from typing import Final
+from urllib.parse import unquote
 
 _LEAST_ENTROPY: Final = 3.0
 """Bits a character; English words have less in so few characters."""
@@ -21,13 +22,36 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 _HASH = re.compile(r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 _STEP = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}:\d{1,5}(?::[0-9a-f]*)?")
-_DIGEST = re.compile(r"(?:sha\d{1,3}|md5|blake\w*)[-:].*", re.IGNORECASE)
+_DIGEST = re.compile(
+    r"(?:sha\d{1,3}|md5|blake\w*)[-:].*"
+    r"|\$(?:[1567y]|2[abxy]?|argon\w*|scrypt|pbkdf2[\w-]*)\$.*",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"[-/:@.,#=?&^~_+|]+")
+_PART = re.compile(r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}|[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_OID = re.compile(r"[0-9a-f]{4,16}")
 _DATA_URL = re.compile(r"data:[a-z]+/", re.IGNORECASE)
 _IMAGE = re.compile(r"iVBORw0KGgo|R0lGOD|/9j/|UklGR|PHN2Zy|Qk0|AAABAA")
 """How PNG, GIF, JPEG, WebP, SVG, BMP and ICO begin in base64."""
+_STAND_IN = re.compile(
+    r"[$#]?\{\{[^{}]*\}\}|[$#]\{[^{}]*\}|\$\([^()]*\)|%\(\w*\)\w?|\{(?:[A-Za-z_][\w.]*|\d?)\}"
+    r"|%-?\d{0,2}[sdvqrx](?![A-Za-z0-9])|<[A-Za-z/][\w .:/-]*>|\[redacted:[^\]]*\]"
+)
+"""What is filled in later, wherever in a value it stands."""
+_NESTED: Final = 3
+"""``${A:-${B}}``"""
+_ALL_STAND_IN = re.compile(
+    r"(?:\$+\w+(?:[.:]+\w+|\[\w+\])*|%\w+%|\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}"
+    r"|[-_.:/@+,|~=!;$])*+"
+    r"|[A-Za-z_][\w.:]*(?:\[[^\[\]]*\]|\([^()]*\))++[;,)]*|\+.*\+|\..*\)\."
+)
+"""A value that is nothing but names of others, a call, or code between strings."""
 _PLACEHOLDER = re.compile(
-    r"[$%<{\[(]|\*\*\*|\.\.\.|…|x{4,}|0{6,}|redacted|example\.|your[-_ ]|changeme"
-    r"|placeholder|process\.env|os\.environ|getenv|secrets\.|vault:|\bnull\b|undefined",
+    r"\*\*\*|\.\.\.|…|x{4,}|0{6,}|redacted|example\.|your[-_ ]|changeme"
+    r"|placeholder|process\.env|os\.environ|getenv|secrets\.|vault:|\bnull\b|undefined"
+    # An expression that describes values is none.
+    r"|\(\?|\[\^|\[a-z|\[0-9|\]\{\d|\][+*]",
     re.IGNORECASE,
 )
 _PLAIN_PASSWORD = re.compile(
@@ -36,7 +60,7 @@ _PLAIN_PASSWORD = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+[;,)]*|[A-Za-z_]+")
-_PATH = re.compile(r"(?:~|\.{1,2})?/[\w./@~+-]*|[a-z][a-z0-9+.-]*://\S*")
+_PATH = re.compile(r"(?:~|\.{1,2}|\$\w+)?/[\w./@~+-]*|[a-z][a-z0-9+.-]*://\S*")
 _WORDS = re.compile(
     r"[a-z]{1,20}(?:[A-Z][a-z]{2,19})*\d{0,2}|[A-Z][a-z]{1,19}(?:[A-Z][a-z]{2,19})*\d{0,2}"
     r"|[A-Z]{1,20}\d{0,2}|\d{1,8}|v?\d+[a-z]?"
@@ -46,7 +70,23 @@ _KINDS = (str.islower, str.isupper, str.isdigit)
 
 def is_filled(text: str) -> bool:
     """Tell whether a value is more than a stand-in for one."""
+    text = _without_stand_ins(text)
     return _PLACEHOLDER.search(text) is None and len(set(text)) > 3  # noqa: PLR2004 - ****, 1111
+
+
+def _without_stand_ins(text: str) -> str:
+    """Give what a value has besides what is filled in later."""
+    # ``password=$PASSWORD&user=…``
+    first = text.partition("&")[0]
+    if first and _ALL_STAND_IN.fullmatch(_strip(first)):
+        return ""
+    return _strip(text)
+
+
+def _strip(text: str) -> str:
+    for _ in range(_NESTED):
+        text = _STAND_IN.sub("", text)
+    return text
 
 
 def is_name(text: str) -> bool:
@@ -56,7 +96,19 @@ def is_name(text: str) -> bool:
         return True
     if _DATA_URL.match(text) or _IMAGE.match(text):
         return True
-    return _HEX.fullmatch(text) is not None and len(text) in {40, 56, 64, 96, 128}
+    if _HEX.fullmatch(text):
+        return len(text) in {40, 56, 64, 96, 128}
+    return _is_of_names(text)
+
+
+def _is_of_names(text: str) -> bool:
+    """Tell whether hashes, ULIDs or oids are joined by signs, with words or alone."""
+    parts = [part for part in _BETWEEN.split(text) if part]
+    is_named = [bool(_PART.fullmatch(part) or _OID.fullmatch(part)) for part in parts]
+    return any(is_named) and all(
+        named or _WORDS.fullmatch(part) or _SHORT_OID.fullmatch(part)
+        for named, part in zip(is_named, parts, strict=True)
+    )
 
 
 def is_random(text: str) -> bool:
@@ -77,7 +129,7 @@ def _mixes_case(text: str) -> bool:
 
 def is_likely_secret(text: str) -> bool:
     """Tell whether a value that was called a secret is one."""
-    text = text.rstrip(".,;:!?)")
+    text = _without_stand_ins(text).rstrip(".,;:!?)")
     return (
         len(text) >= _LEAST_CHARS
         and not _is_of_words(text)
@@ -88,7 +140,7 @@ def is_likely_secret(text: str) -> bool:
 
 def is_password(text: str) -> bool:
     """Tell whether a value that was called a password is one; it may be short."""
-    text = text.rstrip(".,;")
+    text = _without_stand_ins(text).rstrip(".,;")
     if not is_filled(text) or is_name(text) or _PLAIN_PASSWORD.fullmatch(text):
         return False
     if _CODE.fullmatch(text) or _PATH.fullmatch(text):
@@ -100,7 +152,18 @@ def is_password(text: str) -> bool:
 
 def is_url_password(text: str) -> bool:
     """Tell whether what stands in an address as a password is one."""
-    return is_filled(text) and _PLAIN_PASSWORD.fullmatch(text) is None
+    if not is_filled(text):
+        return False
+    text = unquote(text)
+    own = _without_stand_ins(text)
+    if not is_filled(own) or _PLAIN_PASSWORD.fullmatch(own):
+        return False
+    return own == text or is_password(own)
+
+
+def is_argument(text: str) -> bool:
+    """Tell whether what follows an option for a password is one, and no prose."""
+    return is_password(text) and not _is_of_words(text.rstrip(".,;:!?"))
 
 
 def _is_of_words(text: str) -> bool:

@@ -6,21 +6,23 @@ import hashlib
 import json
 import re
 from base64 import b64decode
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
 from uwfgit.store.canonical import Json
-from uwfgit.sync.scan_rules import RULES, Rule
+from uwfgit.sync.scan_escapes import ends_in_escape, unescape
+from uwfgit.sync.scan_rules import RULES
+from uwfgit.sync.scan_shapes import PEM_GAP, Rule
 
 _ID_CHARS: Final = 12
 _SHOWN_CHARS: Final = 4
 _WORD_CHARS: Final = frozenset(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 )
-_GAPS = re.compile(r"[\s>#|*]+|\\+[nrt]")
+_GAPS = re.compile(rf"{PEM_GAP}+")
 _CODE = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _WRAPPED = re.compile(
     r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{40,}+(?:\r?\n|(?:\\r)?\\n)[ \t]*)++"
@@ -31,6 +33,11 @@ _URL_SAFE = str.maketrans("-_", "+/")
 _PRINTABLE = re.compile(rb"[\x20-\x7e\t\r\n]{16,}")
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _ANCHOR_CHARS: Final = 40
+_KEY_CHARS: Final = 80
+_LEAST_VALUE: Final = 8
+"""The rules that look at what a value is called take none that is shorter."""
+_MISSES: Final = 32
+"""Strings that are looked for in all of a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +80,7 @@ def scan_text(text: str) -> tuple[Match, ...]:
     hits = list(_scan(text, encoded=True))
     if not hits:
         return ()
-    ends = list(accumulate(len(line) + 1 for line in text.split("\n")))
+    ends = _ends_of(text)
     matches = [
         Match(rule=hit.rule, secret=hit.secret, line=bisect_right(ends, hit.start) + 1)
         for hit in hits
@@ -88,44 +95,105 @@ def scan_json(text: str, value: Json) -> tuple[Match, ...]:
         text: The document, in which lines are counted.
         value: What it says.
     """
-    flat = "\n".join(_flatten("", value))
+    flat = "\n".join(_flatten(value))
+    hits = sorted(_scan(flat, encoded=True), key=lambda hit: hit.start)
+    lines = _lines_of(text, [hit.anchor for hit in hits])
     matches = [
-        Match(rule=hit.rule, secret=hit.secret, line=_line_of(text, hit.anchor))
-        for hit in _scan(flat, encoded=True)
+        Match(rule=hit.rule, secret=hit.secret, line=line)
+        for hit, line in zip(hits, lines, strict=True)
     ]
     return tuple({match.id: match for match in reversed(matches)}.values())
 
 
-def _flatten(key: str, value: Json) -> Iterator[str]:
-    """Give each string on lines of its own, behind the key it is the value of."""
-    if isinstance(value, str):
-        yield f"{key}: {value}\n" if key else f"{value}\n"
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield name
-            yield from _flatten(name, item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _flatten(key, item)
+def _flatten(value: Json) -> Iterator[str]:
+    """Give each string on lines of its own, behind the key it is the value of.
+
+    Of a key that stands before many only the end is said again, and before none
+    that is too short for a secret: else the text would grow out of all measure.
+    """
+    left: list[tuple[str, Json, bool]] = [("", value, False)]
+    while left:
+        key, each, is_named = left.pop()
+        if is_named:
+            yield key
+            key = key[-_KEY_CHARS:]
+        if isinstance(each, str):
+            has_key = key and len(each) >= _LEAST_VALUE
+            yield f"{key}: {each}\n" if has_key else f"{each}\n"
+        elif isinstance(each, dict):
+            left += [(name, item, True) for name, item in reversed(each.items())]
+        elif isinstance(each, list):
+            left += [(key, item, False) for item in reversed(each)]
 
 
-def _line_of(text: str, anchor: str) -> int:
-    first = anchor.split("\n", 1)[0].rstrip("\r")
-    place = text.find(json.dumps(first, ensure_ascii=False)[1:-1])
-    return text.count("\n", 0, place) + 1 if place >= 0 else 1
+def _lines_of(text: str, anchors: Sequence[str]) -> Iterator[int]:
+    """Give the lines on which some strings begin, which stand in this order."""
+    ends = _ends_of(text) if anchors else []
+    place, misses = 0, 0
+    for anchor in anchors:
+        if misses < _MISSES:
+            first = anchor.split("\n", 1)[0].rstrip("\r")
+            needle = json.dumps(first, ensure_ascii=False)[1:-1]
+            found = text.find(needle, place)
+            if found < 0:
+                # In another order, or written in another way.
+                misses += 1
+                found = text.find(needle)
+            place = found if found >= 0 else place
+        yield bisect_right(ends, place) + 1
+
+
+def _ends_of(text: str) -> list[int]:
+    return list(accumulate(len(line) + 1 for line in text.split("\n")))
+
+
+class _Taken:
+    """Parts of a text in which something was found; none overlaps another."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def has(self, start: int, end: int) -> bool:
+        before = bisect_left(self._starts, end)
+        return before > 0 and self._ends[before - 1] > start
+
+    def add(self, start: int, end: int) -> None:
+        place = bisect_left(self._starts, start)
+        self._starts.insert(place, start)
+        self._ends.insert(place, end)
 
 
 def _scan(text: str, *, encoded: bool) -> Iterator[_Hit]:
-    taken: list[tuple[int, int]] = []
-    folded = _fold(text)
-    for rule in RULES:
-        for match in _find(rule, text, folded if rule.fold else text):
-            yield from _check(rule, text, match, taken)
+    taken = _Taken()
+    yield from _scan_as_is(text, taken)
     if encoded:
+        yield from _scan_escaped(text, taken)
         for code, start in _iter_codes(text):
             for piece in _decode(code):
                 for hit in _scan(piece, encoded=False):
                     yield _Hit(hit.rule, hit.secret, start, code[:_ANCHOR_CHARS])
+
+
+def _scan_as_is(text: str, taken: _Taken) -> Iterator[_Hit]:
+    folded = _fold(text)
+    for rule in RULES:
+        for match in _find(rule, text, folded if rule.fold else text):
+            yield from _check(rule, text, match, taken)
+
+
+def _scan_escaped(text: str, taken: _Taken) -> Iterator[_Hit]:
+    """Find what only shows when escapes and colours are taken away."""
+    plain = unescape(text)
+    if plain is None:
+        return
+    for hit in _scan_as_is(plain.text, _Taken()):
+        start, end = plain.find_raw(hit.start, hit.start + len(hit.secret))
+        if not taken.has(start, end):
+            taken.add(start, end)
+            # As it stands, so that it can be taken out.
+            secret = text[start:end]
+            yield _Hit(hit.rule, secret, start, secret)
 
 
 def _fold(text: str) -> str:
@@ -147,10 +215,21 @@ def _find(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
     for word in rule.words:
         place = folded.find(word)
         while place >= 0:
-            match = rule.pattern.match(text, place)
+            # What stands before is looked at first: of a word that is repeated
+            # without end each would be followed to the end.
+            match = None
+            if not rule.bounded or _is_start(text, place):
+                match = rule.pattern.match(text, place)
             if match is not None:
                 yield match
             place = folded.find(word, match.end() if match else place + len(word))
+
+
+def _is_start(text: str, place: int) -> bool:
+    """Tell whether a word may begin there."""
+    if place == 0 or text[place - 1] not in _WORD_CHARS:
+        return True
+    return ends_in_escape(text, place)
 
 
 def _find_before(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
@@ -166,17 +245,16 @@ def _find_before(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
 
 
 def _check(
-    rule: Rule, text: str, match: re.Match[str], taken: list[tuple[int, int]]
+    rule: Rule, text: str, match: re.Match[str], taken: _Taken
 ) -> Iterator[_Hit]:
-    before = match.start() - 1
-    if rule.bounded and before >= 0 and text[before] in _WORD_CHARS:
-        return
     start, end = _place_of(match)
-    if any(start < last and first < end for first, last in taken):
+    if rule.bounded and not _is_start(text, start):
+        return
+    if taken.has(start, end):
         return
     secret = text[start:end]
     if rule.check is None or rule.check(secret):
-        taken.append((start, end))
+        taken.add(start, end)
         yield _Hit(rule.name, secret, start, secret)
 
 
