@@ -9,9 +9,10 @@ from typing import Any
 from pygit2.enums import ObjectType
 
 from tests.collision import COLLIDING, COLLIDING_HASH
-from tests.sync.forge import Change, Draft, raw_entry, write
+from tests.sync.forge import Change, Draft, amend_step, draft_of, raw_entry, write
 from tests.sync.tour import PLAN
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.message import format_message
 from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
@@ -25,6 +26,7 @@ from uwfgit.store.canonical import encode_json
 
 OTHER = ThreadId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 ZEROS = Oid("0" * 40)
+ONES = Oid("1" * 40)
 OUTPUT = rf"nodes/000/00002/\w+\.(?!{STEP_TYPE}|{DETAIL_TYPE})\w+\.json"
 DETAIL = rf"nodes/000/00002/\w+\.{DETAIL_TYPE}\.json"
 
@@ -57,6 +59,16 @@ def message(old: str, new: str) -> Change:
     return lambda draft: draft.replace(old, new)
 
 
+def subject(text: str) -> Change:
+    """Give an event another first line, and leave the rest of its message."""
+
+    def change(draft: Draft) -> None:
+        rest = draft.message.decode().partition("\n")[2]
+        draft.message = f"{text}\n{rest}".encode()
+
+    return change
+
+
 def author(value: str) -> Change:
     def change(draft: Draft) -> None:
         draft.author = value.encode()
@@ -67,6 +79,78 @@ def author(value: str) -> Change:
 def committer(value: str) -> Change:
     def change(draft: Draft) -> None:
         draft.committer = value.encode()
+
+    return change
+
+
+def by(value: str) -> Change:
+    """Let somebody else commit, at the same time, in all places that name them."""
+
+    def change(draft: Draft) -> None:
+        *_, time, zone = draft.committer.decode().split(" ")
+        draft.committer = f"{value} {time} {zone}".encode()
+        draft.state(updatedBy=value)
+
+    return change
+
+
+def zone(value: str) -> Change:
+    """Let the committer be in another time zone."""
+
+    def change(draft: Draft) -> None:
+        draft.committer = draft.committer[: -len("+0000")] + value.encode()
+
+    return change
+
+
+def agent_zone(value: str) -> Change:
+    """Let the author be in another time zone."""
+
+    def change(draft: Draft) -> None:
+        draft.author = draft.author[: -len("+0000")] + value.encode()
+
+    return change
+
+
+def signed(
+    *lines: bytes, name: bytes = b"SSH SIGNATURE", header: bytes = b"gpgsig"
+) -> Change:
+    """Sign with whatever stands between the first and the last line."""
+
+    def change(draft: Draft) -> None:
+        first = header + b" -----BEGIN " + name + b"-----"
+        last = b" -----END " + name + b"-----"
+        draft.headers = [first, *(b" " + line for line in lines), last]
+
+    return change
+
+
+def ended(at_ms: int) -> Change:
+    """Let a step end at another time, in all places that tell it."""
+
+    def change(draft: Draft) -> None:
+        amend_step(step={"completedAtMs": at_ms})(draft)
+        who, _, when = draft.author.decode().rpartition("> ")
+        draft.author = f"{who}> {at_ms // 1000} {when.split()[1]}".encode()
+        parent = draft_of(draft.store, Oid(draft.parents[0]))
+        before = json.loads(parent.read(draft.path("thread.json")))["updatedAtMs"]
+        draft.state(updatedAtMs=max(before, at_ms))
+
+    return change
+
+
+def many_links(count: int) -> Change:
+    """Let an answer's body name as many new texts."""
+
+    def change(draft: Draft) -> None:
+        nodes = [make_text(f"filler {number}") for number in range(count)]
+        body = " ".join(node.hash for node in nodes)
+        amend_step(step={"body": body})(draft)
+        for node in nodes:
+            draft.put_node(draft.path("nodes/000/00002"), node)
+        first = draft.message.decode().partition("\n")[0]
+        trailers = draft.trailers().items()
+        draft.message = format_message(first, body, trailers).encode()
 
     return change
 

@@ -12,7 +12,21 @@ from functools import partial
 
 from pygit2.enums import ObjectType
 
-from tests.sync.changes import DETAIL, hidden, put, restart, shown
+from tests.sync.changes import (
+    DETAIL,
+    OTHER,
+    agent_zone,
+    by,
+    hidden,
+    many_links,
+    message,
+    put,
+    restart,
+    shown,
+    signed,
+    subject,
+    zone,
+)
 from tests.sync.forge import (
     Change,
     Draft,
@@ -27,11 +41,13 @@ from tests.sync.forge import (
 )
 from tests.sync.forgeries import FORGERIES
 from tests.sync.tour import JUDGE, RESUME, START, TRY, WORK
-from uwfgit.ids import Oid
+from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.node import START_TYPE, WORKFLOW_TYPE, make_node
+from uwfgit.store.canonical import encode_json
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.repository import Store
 
+FORK = ThreadId("01BX5ZZKBKACTAV9WEVGEMMVRZ")
 _PINNED = ("workflowHash", "workflowOid")
 
 Forge = Callable[[Store, Oid], Oid]
@@ -52,6 +68,33 @@ def resolved(change: Change | None = None) -> Forge:
 
 def swap(draft: Draft) -> None:
     draft.parents.reverse()
+
+
+def quoted(draft: Draft) -> None:
+    draft.replace("\n\nUwf-Format", "\n\n> Agreed.\n\nUwf-Format")
+
+
+def forked(store: Store, tip: Oid, *, change: Change | None = None) -> Oid:
+    """Fork the thread after its resume, as :data:`FORK`; change the fork."""
+    origin = history(store, tip)[RESUME]
+    draft = draft_of(store, origin)
+    before = json.loads(draft.read(draft.path("thread.json")))
+    left = {"thread": draft.thread, "step": before["head"], "number": before["steps"]}
+    committed = int(draft.committer.split()[-2])
+    time = max(committed, -(-before["updatedAtMs"] // 1000))
+    draft.parents, draft.thread = [origin], FORK
+    person = before["updatedBy"]
+    draft.author = draft.committer = f"{person} {time} +0000".encode()
+    changes = {"threadId": FORK, "forkedFrom": left, "updatedAtMs": time * 1000}
+    draft.put(draft.path("thread.json"), encode_json({**before, **changes}))
+    draft.message = (
+        f"fork from {left['thread']} at step {left['number']}\n\n"
+        f"Uwf-Format: 1\nUwf-Event: fork\nUwf-Thread: {FORK}\n"
+        f"Uwf-Forked-From: {left['thread']} {left['step']}\n"
+    ).encode()
+    if change is not None:
+        change(draft)
+    return commit(draft)
 
 
 def take_the_other_tree(draft: Draft) -> None:
@@ -142,15 +185,70 @@ HISTORIES: list[tuple[str, Forge, str]] = [
         "prompt",
     ),
     (
+        "a resolve with more in its subject",
+        resolved(message(" keep ", " keep both, and ")),
+        "message",
+    ),
+    ("a resolve with a quote", resolved(quoted), "message"),
+    *(
+        (f"a fork called {text!a}", partial(forked, change=subject(text)), "message")
+        for text in (
+            "critic: good",
+            f"fork from {OTHER} at step 3",
+            "fork",
+        )
+    ),
+    (
+        "a fork of another step",
+        partial(forked, change=message("at step 3", "at step 99")),
+        "message",
+    ),
+    (
         "400 MB of zeros",
         partial(forge, changes={JUDGE: zeros}, upto=JUDGE),
         "size",
     ),
 ]
 
+_PGP = (
+    b"Comment: by hand",
+    b"",
+    b"iQIzBAABCAAdFiEE",
+    b"=0aB+",
+)
+
+UNSENDABLE = frozenset(
+    (
+        "entry twice",
+        "tree cut short",
+        "path traversal",
+        "name that is not UTF-8",
+        "missing blob",
+        "missing tree",
+        "folder for a file",
+        "file of a commit",
+        "a tree for a commit",
+    )
+)
+"""Those that plain git does not push: what they name is not there, or no commit."""
+
 HONEST: list[tuple[str, Forge]] = [
     ("nothing changed", partial(forge, changes={})),
     ("resolved", resolved()),
+    *(
+        (name, partial(forge, changes={JUDGE: change}, upto=JUDGE))
+        for name, change in (
+            ("a signature by ssh", signed(b"U1NIU0lH", b"AAAA")),
+            ("a signature by gpg", signed(*_PGP, name=b"PGP SIGNATURE")),
+            ("a signature by gpgsm", signed(b"MIAG", name=b"SIGNED MESSAGE")),
+            ("a committer with a long name", by(f"{'é' * 500} <a@b>")),
+            ("a committer of one letter", by("Å <å>")),
+            ("a committer in Kathmandu", zone("+0545")),
+            ("a committer on Kiritimati", zone("+1400")),
+            ("an author in Newfoundland", agent_zone("-0330")),
+            ("1,000 linked nodes", many_links(1_000)),
+        )
+    ),
     ("a workflow of its own", partial(forge, changes=_WORKFLOW, upto=WORK)),
     (
         "rewritten consistently",

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pygit2.enums import ObjectType
 
 from tests.builders import git, make_workflow, workflow_data
-from tests.sync.changes import OTHER, OUTPUT, edit
-from tests.sync.forge import commit, draft_of, forge
-from tests.sync.forged_histories import HISTORIES, HONEST
+from tests.sync.changes import OTHER, OUTPUT, edit, subject
+from tests.sync.forge import commit, draft_of, forge, write
+from tests.sync.forged_histories import FORK, HISTORIES, HONEST, forked
 from tests.sync.people import (
     BAD,
     DONE,
@@ -192,6 +193,38 @@ def test_beside_code_only_threads_are_checked(ada: Person, server: Path) -> None
 
     assert (code.returncode, keep.returncode, bad.returncode) == (0, 1, 1)
     assert set(refs_of(server)) == {"refs/heads/main"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        pytest.param("shared", 0, id="no value"),
+        pytest.param("shared = ON", 0, id="a word for true"),
+        pytest.param("shared =", 1, id="empty"),
+        pytest.param("shared\nshared = false", 1, id="the last counts"),
+    ],
+)
+def test_the_server_s_settings_are_read_as_git_reads_them(
+    ada: Person, server: Path, text: str, code: int
+) -> None:
+    with (server / "config").open("a") as config:
+        config.write(f"[uwf]\n{text}\n")
+    thread = ada.begin(DONE)
+    said = git(server, "config", "--type=bool", "uwf.shared").strip()
+
+    done = push(ada, server, f"refs/heads/thread/{thread}:refs/heads/code")
+
+    assert (done.returncode, said) == (code, "false" if code else "true")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "2 s", "30001", "9" * 5000])
+def test_a_time_that_is_none_refuses(ada: Person, server: Path, seconds: str) -> None:
+    git(server, "config", "uwf.receiveSeconds", seconds)
+
+    done = push(ada, server, spec(ada.begin(DONE)))
+
+    assert (done.returncode, refs_of(server)) == (1, {})
+    assert "must be seconds" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -397,3 +430,73 @@ def test_every_forged_history_is_refused_and_leaves_nothing(
     done = push(ada, server, *(f"{oid}:{ref}" for ref, oid in honest.items()))
     assert done.returncode == 0, done.stderr
     assert refs_of(server) == honest
+
+
+def test_approvals_that_the_program_would_not_make_are_refused(
+    ada: Person, server: Path
+) -> None:
+    thread = ada.begin(DONE, BAD, DONE, BAD)
+    made: dict[str, Oid] = {}
+    for number, back, tagger, text in (
+        (1, "~3", "\x1b[2JE\u009bve\u202e <a@b> 1800000099 +0000", "ok\n"),
+        (2, "~2", "Ada <a@b> 99999999999999999999 +0000", "ok\n"),
+        (3, "~1", "Ada <a@b> 1800000099 +9999", "ok\n"),
+        (4, "", "Ada <a@b> 1800000099 +0000", "\x1b]0;pwned\x07ok\n"),
+        (5, "", "Ada <a@b> 1800000099 +0000", "ok\n"),
+        (99999, "", "Ada <a@b> 1800000099 +0000", "ok\n"),
+    ):
+        target = git(ada.store, "rev-parse", f"thread/{thread}{back}").strip()
+        tag = f"approved/{thread}/{number}"
+        head = f"object {target}\ntype commit\ntag {tag}\ntagger {tagger}"
+        data = f"{head}\n\n{text}".encode()
+        made[f"refs/tags/{tag}"] = write(ada.store, ObjectType.TAG, data)
+    assert push(ada, server, spec(thread)).returncode == 0
+
+    answer = send(ada, server, made)
+
+    assert answer.by_hook.keys() == made.keys()
+    assert refs_of(server).keys() == {f"refs/heads/thread/{thread}"}
+
+
+def test_beside_code_nothing_may_stand_in_the_way_of_threads(
+    ada: Person, server: Path
+) -> None:
+    git(server, "config", "uwf.shared", "true")
+    tip = ada.tip(ada.begin(DONE))
+    assert tip is not None
+    names = ("heads/thread", "heads/workflow", "heads/uwf", "tags/approved", "uwf")
+    below = ("uwf/thread", "uwf/workflow", "uwf/approved")
+    refs = {f"refs/{name}": tip for name in (*names, *below)}
+
+    answer = send(ada, server, refs)
+
+    assert (answer.by_hook.keys(), refs_of(server)) == (refs.keys(), {})
+
+
+def test_beside_code_what_stood_in_the_way_of_reviews_may_go(
+    ada: Person, server: Path
+) -> None:
+    git(server, "config", "uwf.shared", "true")
+    thread = ada.begin(DONE)
+    (server / "hooks" / "pre-receive").rename(server / "pre-receive")
+    assert push(ada, server, f"thread/{thread}:refs/heads/uwf").returncode == 0
+    (server / "pre-receive").rename(server / "hooks" / "pre-receive")
+
+    done = push(ada, server, ":refs/heads/uwf")
+    review = push(ada, server, f"thread/{thread}:refs/heads/uwf/{thread}")
+
+    assert (done.returncode, review.returncode) == (0, 0), done.stderr + review.stderr
+
+
+def test_a_fork_with_the_subject_of_a_step_is_refused(
+    ada: Person, server: Path
+) -> None:
+    tip = tip_of(ada.ledger, make_tour(ada.ledger, ada.folder))
+    ref = f"refs/heads/thread/{FORK}"
+
+    lies = forked(ada.store, tip, change=subject("critic: good"))
+    bad = push(ada, server, f"{lies}:{ref}")
+    good = push(ada, server, f"{forked(ada.store, tip)}:{ref}")
+
+    assert (bad.returncode, good.returncode) == (1, 0), bad.stderr + good.stderr
+    assert "[message]" in bad.stderr

@@ -20,7 +20,19 @@ from tests.builders import (
 )
 from tests.collision import _P1, _P2, _absorb, _undo
 from tests.proof import assert_verified
-from tests.sync.changes import OTHER, ZEROS, edit, hidden, put, shown
+from tests.sync.changes import (
+    ONES,
+    OTHER,
+    ZEROS,
+    edit,
+    ended,
+    hidden,
+    put,
+    shown,
+    signed,
+    subject,
+    trailer,
+)
 from tests.sync.forge import (
     Change,
     Draft,
@@ -33,7 +45,7 @@ from tests.sync.forge import (
     tree_of,
     write,
 )
-from tests.sync.forged_histories import HISTORIES, HONEST, Forge
+from tests.sync.forged_histories import FORK, HISTORIES, HONEST, Forge, forked
 from tests.sync.forgeries import FORGERIES
 from tests.sync.tour import JUDGE, RESUME, START, TRY, WORK, Tour, make_tour, tip_of
 from uwfgit.engine.executor import poke_thread, resume_thread
@@ -42,6 +54,7 @@ from uwfgit.model.ledger import Ledger
 from uwfgit.model.node import make_node, make_schema
 from uwfgit.model.workflow import Target, Workflow
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.sync.replay import replay_tail
 from uwfgit.sync.verify import _open, _report, verify_thread, verify_threads
 
 
@@ -133,25 +146,69 @@ def test_a_history_written_anew_without_a_change_has_its_own_oids(tour: Tour) ->
 
 
 def test_a_signed_commit_is_counted(tour: Tour) -> None:
-    def sign(draft: Draft) -> None:
-        draft.headers = [
-            b"gpgsig -----BEGIN SSH SIGNATURE-----",
-            b" U1NI",
-            b" -----END",
-        ]
-
-    report = tour.verify(forge(tour.store, tour.tip, {JUDGE: sign}))
+    report = tour.verify(forge(tour.store, tour.tip, {JUDGE: signed(b"U1NI")}))
 
     assert (report.ok, report.signed) == (True, 1)
 
 
-def test_a_replayed_event_verifies_and_is_counted(tour: Tour) -> None:
-    def replay(draft: Draft) -> None:
-        draft.trailer("Uwf-Replayed-From", tour.tip)
+@pytest.mark.parametrize("base", range(7))
+def test_replayed_events_verify_and_are_counted(tour: Tour, base: int) -> None:
+    commits = tour.commits()
 
-    report = tour.verify(forge(tour.store, tour.tip, {JUDGE: replay}))
+    copy = replay_tail(
+        tour.ledger, tour.thread, base=commits[base], tip=tour.tip, copy=OTHER
+    )
 
-    assert (report.ok, report.replayed) == (True, 1)
+    report = verify_thread(tour.store, copy.tip.commit, OTHER)
+    assert (report.problems, report.replayed) == ((), 7 - base)
+    assert report.status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("at", "change", "code"),
+    [
+        pytest.param(
+            3, trailer("Uwf-Replayed-From", ZEROS), "trailers", id="from zeros"
+        ),
+        pytest.param(
+            2, trailer("Uwf-Replayed-From", ONES), "trailers", id="a fork that is one"
+        ),
+        pytest.param(3, subject("critic: good"), "message", id="another subject"),
+        pytest.param(4, subject("worker: done"), "message", id="a try that is none"),
+        pytest.param(3, ended(1_799_999_999_999), "time", id="ended before the start"),
+    ],
+)
+def test_a_forged_replay_is_refused(
+    tour: Tour, at: int, change: Change, code: str
+) -> None:
+    base = tour.commits()[WORK]
+    copy = replay_tail(tour.ledger, tour.thread, base=base, tip=tour.tip, copy=OTHER)
+
+    tip = forge(tour.store, copy.tip.commit, {at: change}, upto=at)
+
+    assert code in codes(verify_thread(tour.store, tip, OTHER).problems)
+
+
+def test_nothing_is_replayed_after_an_event_that_is_not(tour: Tour) -> None:
+    base = tour.commits()[WORK]
+    copy = replay_tail(tour.ledger, tour.thread, base=base, tip=tour.tip, copy=OTHER)
+
+    tip = forge(tour.store, copy.tip.commit, {3: trailer("Uwf-Replayed-From", None)})
+
+    (problem,) = verify_thread(tour.store, tip, OTHER).problems
+    assert (problem.code, problem.commit) == ("trailers", history(tour.store, tip)[4])
+
+
+def test_a_fork_made_by_hand_verifies_and_one_that_lies_is_named(tour: Tour) -> None:
+    honest = forked(tour.store, tour.tip)
+    lies = forked(tour.store, tour.tip, change=subject("critic: good"))
+
+    reports = [verify_thread(tour.store, tip, FORK) for tip in (honest, lies)]
+
+    assert [[each.code for each in report.problems] for report in reports] == [
+        [],
+        ["message"],
+    ]
 
 
 def collide_outputs(node_type: str) -> tuple[str, str]:

@@ -7,7 +7,16 @@ import pytest
 
 from tests.builders import begin, reply, run, write_script
 from tests.proof import assert_verified
-from tests.sync.changes import author, header, message, parents, put, trailer
+from tests.sync.changes import (
+    ONES,
+    author,
+    header,
+    message,
+    parents,
+    put,
+    signed,
+    trailer,
+)
 from tests.sync.forge import Change, codes, forge, resolve
 from tests.sync.forged_histories import swap, take_the_other_tree
 from tests.sync.tour import set_tip, tip_of
@@ -80,9 +89,11 @@ RESOLVES: list[tuple[str, Change, str]] = [
     ("parents swapped", swap, "path"),
     ("takes the other tip's tree", take_the_other_tree, "path"),
     ("takes neither tip's tree", put("notes.md"), "path"),
-    ("signed", header(b"gpgsig -----BEGIN SSH SIGNATURE-----", b" U1NI"), "resolve"),
+    ("signed badly", header(b"gpgsig U1NI"), "commit"),
     ("by a person", author("Ada <ada@example.com> 1800000099 +0000"), "author"),
     ("subject", message("resolve: keep", "resolve: take"), "message"),
+    ("signed well", signed(b"U1NI"), "resolve"),
+    ("replayed", trailer("Uwf-Replayed-From", ONES), "trailers"),
     ("trailer too many", trailer("Uwf-Node", "0" * 13), "trailers"),
     ("three parents", parents(GENESIS_OID), "parents"),
 ]

@@ -84,8 +84,10 @@ def _check_other(
         return _check_review(store, push, pushed)
     if not shared and push.ref == HEAD_REF:
         return _check_main(store, push)
-    is_ours = push.ref.startswith(_OURS) or f"{push.ref}/" in _THREADS
-    if shared and not is_ours:
+    is_ours = push.ref.startswith(_OURS)
+    # In the way of ours as a file is of a folder; once there, it may only go.
+    is_in_the_way = f"{push.ref}/" in (*_THREADS, *_WORKFLOWS, *_APPROVALS, *_OURS)
+    if shared and not is_ours and (push.deletes or not is_in_the_way):
         return None
     return "it is no ref of threads, workflows, approvals or reviews"
 

@@ -158,9 +158,14 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in safe)
 
 
+def plain_problem(commit: Oid | None, code: str, message: str) -> VerifyProblem:
+    """Make a problem that has no path; ``message`` must be safe to show."""
+    return VerifyProblem(commit=commit, path=None, code=code, message=message)
+
+
 def refused_report(
     name: str, message: str, tip: Oid | None = None, *, code: str = "ref"
 ) -> ThreadReport:
     """Give the report of a thread of which nothing could be checked."""
-    problem = VerifyProblem(commit=tip, path=None, code=code, message=message)
-    return ThreadReport(thread=plain(name), tip=tip, problems=(problem,))
+    problems = (plain_problem(tip, code, message),)
+    return ThreadReport(thread=plain(name), tip=tip, problems=problems)

@@ -26,10 +26,24 @@ _MAX_PARENTS: Final = 2
 _PARAGRAPHS: Final = (2, 3)
 _OID = re.compile(rb"(tree|parent) ([0-9a-f]{40})")
 _PERSON = re.compile(
-    rb"(author|committer) ([^<>\0]+) <([^<>\0]*)> (0|[1-9][0-9]{0,15}) ([+-][0-9]{4})"
+    rb"(author|committer|tagger) ([^<>\0]{1,1024}) <([^<>\0]{1,1024})> "
+    rb"(0|[1-9][0-9]{0,15}) ([+-][0-9]{4})"
 )
-_SIGNATURE = re.compile(rb"gpgsig(-sha256)? -----BEGIN [A-Z ]+-----")
-_CONTINUED = re.compile(rb" [\x20-\x7e]*")
+_ZONE = re.compile(r"[+-](0[0-9]|1[0-3])[0-5][0-9]|[+-]1400", re.ASCII)
+"""No place on earth is further from UTC."""
+_NO_ZONE: Final = "-0000"
+"""Git writes ``+0000``, also where it is told this one."""
+_SIGNED = b"gpgsig "
+_MAX_SIGNATURE_BYTES: Final = 16 * 1024
+SIGNATURE_START: Final = re.compile(
+    rb"^-----BEGIN (?:PGP SIGNATURE|SSH SIGNATURE|SIGNED MESSAGE)-----$", re.MULTILINE
+)
+_SIGNATURE = re.compile(
+    rb"-----BEGIN (PGP SIGNATURE|SSH SIGNATURE|SIGNED MESSAGE)-----\n"
+    rb"(?:(?:[A-Za-z]{1,20}: [\x20-\x7e]{0,200}\n){0,8}\n)?"
+    rb"(?:[A-Za-z0-9+/=]+\n)+"
+    rb"-----END \1-----\n{0,2}"
+)
 _TRAILER = re.compile(r"([A-Z][A-Za-z-]*): ([\x20-\x7e]*)")
 
 
@@ -114,30 +128,58 @@ def _take_oids(lines: list[bytes], name: bytes) -> tuple[Oid, ...]:
 
 
 def _take_person(lines: list[bytes], header: bytes) -> Stamp:
-    match = _PERSON.fullmatch(lines.pop(0)) if lines else None
+    return parse_person(lines.pop(0) if lines else b"", header)
+
+
+def parse_person(line: bytes, header: bytes) -> Stamp:
+    """Read who and when off a line of a commit or a tag.
+
+    Args:
+        line: Without its end.
+        header: Which one it must be: ``author``, ``committer`` or ``tagger``.
+
+    Raises:
+        CorruptError: It is malformed, or names someone or a time that no event
+            may have.
+    """
+    match, what = _PERSON.fullmatch(line), header.decode()
     if match is None or match[1] != header:
-        raise refusal("commit", f"malformed {header.decode()} line")
+        raise refusal("commit", f"malformed {what} line")
     try:
         name, email = match[2].decode(), match[3].decode()
     except UnicodeDecodeError as exc:
-        raise refusal("person", f"the {header.decode()} is not UTF-8") from exc
+        raise refusal("person", f"the {what} is not UTF-8") from exc
     stamp = Stamp(name=name, email=email, time=int(match[4]), zone=match[5].decode())
     if has_unsafe(stamp.who) or name != name.strip() or email != email.strip():
-        raise refusal("person", f"the {header.decode()} is {shown(stamp.who)}")
+        raise refusal("person", f"the {what} is {shown(stamp.who)}")
     if stamp.time > MAX_TIME:
-        raise refusal("time", f"the {header.decode()}'s time is {stamp.time}")
+        raise refusal("time", f"the {what}'s time is {stamp.time}")
+    if stamp.zone == _NO_ZONE or _ZONE.fullmatch(stamp.zone) is None:
+        raise refusal("time", f"the {what}'s time zone is {stamp.zone}")
     return stamp
+
+
+def is_signature(data: bytes) -> bool:
+    """Tell whether bytes are one whole signature as git's programs write them.
+
+    Whether it is good, and whose, is for git to say.
+    """
+    is_short = len(data) <= _MAX_SIGNATURE_BYTES
+    return is_short and _SIGNATURE.fullmatch(data) is not None
 
 
 def _take_signature(lines: list[bytes]) -> bool:
     if not lines:
         return False
     first, *rest = lines
-    if _SIGNATURE.fullmatch(first) is None:
+    if not first.startswith(_SIGNED):
         raise refusal("commit", f"header {shown(first[:40])} is not allowed")
     for line in rest:
-        if _CONTINUED.fullmatch(line) is None:
+        if line[:1] != b" ":
             raise refusal("commit", f"header {shown(line[:40])} is not allowed")
+    text = [first.removeprefix(_SIGNED), *(line[1:] for line in rest)]
+    if not is_signature(b"\n".join(text) + b"\n"):
+        raise refusal("commit", "the signature is none of PGP, SSH or X.509")
     return True
 
 

@@ -10,57 +10,36 @@ from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
-from uwfgit.constants import MAX_STEPS, MAX_TIME, SUSPEND
+from uwfgit.constants import MAX_LINKED_NODES, MAX_STEPS, MAX_TIME, SUSPEND
 from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import outcome_of
 from uwfgit.errors import ConfigError
-from uwfgit.ids import Hash, Oid, is_hash
-from uwfgit.model.derive import (
-    find_hash_strings,
-    find_hash_words,
-    link_field,
-    output_file,
-    prompt_file,
-)
-from uwfgit.model.node import (
-    DETAIL_TYPE,
-    ERROR_TYPE,
-    STEP_TYPE,
-    SUSPEND_TYPE,
-    TEXT_TYPE,
-)
+from uwfgit.ids import Hash
+from uwfgit.model.derive import find_hash_strings, find_hash_words
+from uwfgit.model.node import DETAIL_TYPE, ERROR_TYPE, STEP_TYPE, SUSPEND_TYPE
 from uwfgit.model.outcome import Outcome, agent_label
 from uwfgit.model.places import NodePlaces
 from uwfgit.model.record import Step, step_from_payload
 from uwfgit.store.canonical import Json
-from uwfgit.store.layout import (
-    ATTEMPTS,
-    LINKS,
-    OUTPUT_FILE,
-    PROMPT_FILE,
-    REPLACED,
-    nodes_folder,
-    step_folder,
-    thread_folder,
-)
-from uwfgit.sync.rawtree import Changes, Objects
+from uwfgit.store.layout import nodes_folder, thread_folder
+from uwfgit.sync.rawtree import Changes
 from uwfgit.sync.report import Fact, Findings, refusal, shown
 from uwfgit.sync.shape import Message, RawCommit
+from uwfgit.sync.verify_files import attempt_files, step_files
 from uwfgit.sync.verify_nodes import Places, close_over, load_node, take_added
-from uwfgit.sync.verify_settle import Expected, Files
+from uwfgit.sync.verify_settle import REPLAYED, Expected
 from uwfgit.sync.verify_state import (
     ALLOWED,
     pending_after,
     state_of_attempt,
     state_of_step,
+    step_subject,
     step_trailers,
     trailers_of,
 )
 from uwfgit.sync.verify_view import Link, Run, View
-
-_OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +81,8 @@ def check_step(
     nodes = ChainMap(added, places)
     step, kind = _read_step(run, payload, slot, nodes, message)
     _check_fields(step, payload, event, view, findings)
+    _check_times(step, view, findings, is_replayed=REPLAYED in message.trailers)
+    _check_linked(step, added, findings)
     _check_output(step, event, view, nodes, findings)
     _check_route(run, step, slot, view, places, findings)
     facts = _Facts(event=event, kind=kind, step=step, slot=slot)
@@ -216,12 +197,30 @@ def _check_fields(
         findings.note("note", "a poke without a note")
     if event == "attempt":
         findings.expect("extractedBy", step.extracted_by, None, code="output")
+
+
+def _check_times(
+    step: Step, view: View, findings: Findings, *, is_replayed: bool
+) -> None:
     for name, at_ms in (
         ("startedAtMs", step.started_at_ms),
         ("completedAtMs", step.completed_at_ms),
     ):
         if at_ms // 1000 > MAX_TIME:
             findings.note("time", f"{name} is {at_ms}")
+    state, completed = view.state, step.completed_at_ms
+    # A replay keeps its times, and what it follows now may be later.
+    earliest = state.started_at_ms if is_replayed else state.updated_at_ms
+    if completed < earliest:
+        findings.note("time", f"completedAtMs is {completed}, before {earliest}")
+    if completed < step.started_at_ms:
+        findings.note("time", f"completedAtMs is {completed}, before startedAtMs")
+
+
+def _check_linked(step: Step, added: NodePlaces, findings: Findings) -> None:
+    linked = added.keys() - {step.hash, step.output_hash, step.detail_hash}
+    if len(linked) > MAX_LINKED_NODES:
+        findings.note("size", f"it links more than {MAX_LINKED_NODES} new nodes")
 
 
 def _check_output(
@@ -291,11 +290,13 @@ def _expect(
     if outcome is None:
         is_poke = slot.replaced is not None
         state = state_of_attempt(view.state, commit, step, is_poke=is_poke)
-        files = _attempt_files(run.objects, view, step)
+        files = attempt_files(run.objects, view, step)
         links = view.chain
     else:
         state = state_of_step(view.state, commit, step, outcome)
-        files = _step_files(run.objects, view, nodes, facts)
+        files = step_files(
+            run.objects, view, nodes, step, is_poke=slot.replaced is not None
+        )
         links = Link(hash=step.hash, number=step.number, before=slot.before)
         run.keep_step(step)
     following = replace(
@@ -308,6 +309,7 @@ def _expect(
         pending=pending_after(view.pending, step, is_attempt=facts.is_attempt),
     )
     trailers = step_trailers(step, outcome.next if outcome else None)
+    is_error = nodes[step.output_hash][0] == ERROR_TYPE
     return Expected(
         view=following,
         files=files,
@@ -317,7 +319,7 @@ def _expect(
             agent=facts.kind,
             has_note=step.note is not None,
         ),
-        subject=f"{step.role}: {'' if facts.is_attempt else step.status or ''}",
+        subject=step_subject(facts.event, step, is_error=is_error),
         quoted=step.body,
         agent=(agent_label(step.agent), step.completed_at_ms // 1000),
     )
@@ -338,46 +340,3 @@ def _outcome(run: Run, view: View, nodes: Places, facts: _Facts) -> Outcome:
         )
     except ConfigError as exc:
         raise refusal("routing", str(exc)) from exc
-
-
-def _attempt_files(objects: Objects, view: View, step: Step) -> Files:
-    folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
-    number = objects.count(view.root, f"{folder}/{ATTEMPTS}") + 1
-    return _read_files(f"{folder}/{ATTEMPTS}/{number}", step)
-
-
-def _read_files(folder: str, step: Step) -> Files:
-    return {
-        f"{folder}/{OUTPUT_FILE}": output_file(step.output, step.body),
-        f"{folder}/{PROMPT_FILE}": prompt_file(step.edge_prompt, step.note),
-    }
-
-
-def _step_files(objects: Objects, view: View, nodes: Places, facts: _Facts) -> Files:
-    step = facts.step
-    folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
-    files: Files = {}
-    if facts.slot.replaced is not None:
-        files |= _moved_files(objects, view.root, folder)
-    files |= _read_files(folder, step)
-    for key, value in step.output.items():
-        name = link_field(key)
-        if name is None or not isinstance(value, str) or not is_hash(value):
-            continue
-        place = nodes.get(Hash(value))
-        if place is not None and place[0] == TEXT_TYPE:
-            files[f"{folder}/{LINKS}/{name}"] = place[1]
-    return files
-
-
-def _moved_files(objects: Objects, root: Oid, folder: str) -> Files:
-    """Give what a poke moves; of an inherited step nothing stands here."""
-    if objects.find(root, f"{folder}/{OUTPUT_FILE}") is None:
-        return {}
-    number = objects.count(root, f"{folder}/{REPLACED}") + 1
-    files: Files = {}
-    for name in _OWN_FILES:
-        for path, oid in objects.files(root, f"{folder}/{name}").items():
-            files[path] = None
-            files[f"{folder}/{REPLACED}/{number}{path[len(folder) :]}"] = oid
-    return files

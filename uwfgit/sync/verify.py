@@ -25,6 +25,7 @@ from uwfgit.sync.report import (
     ThreadReport,
     VerifyProblem,
     count_facts,
+    plain_problem,
     refusal,
     refused_report,
     shown,
@@ -121,10 +122,10 @@ def _report(run: Run, tip: Oid, thread: ThreadId) -> ThreadReport:
     problems += [problem for each in seen for problem in each.problems]
     view = seen[-1].view if seen else None
     if not chain and not problems:
-        problems.append(_problem(tip, "chain", "the branch has no event"))
+        problems.append(plain_problem(tip, "chain", "the branch has no event"))
     if view is not None and len(seen) == len(chain) and view.thread != thread:
         message = f"the newest event is of thread {view.thread}"
-        problems.append(_problem(tip, "thread", message))
+        problems.append(plain_problem(tip, "thread", message))
     counts: dict[str, Any] = count_facts(each.fact for each in seen if each.fact)
     return ThreadReport(
         thread=thread,
@@ -146,10 +147,6 @@ def _describe(view: View | None) -> dict[str, Any]:
         "workflow_hash": view.state.workflow_hash,
         "workflow_oid": view.state.workflow_oid,
     }
-
-
-def _problem(commit: Oid, code: str, message: str) -> VerifyProblem:
-    return VerifyProblem(commit=commit, path=None, code=code, message=message)
 
 
 def _check_all(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
@@ -255,10 +252,12 @@ def _check_event(
         changes=changes,
         findings=findings,
     )
-    signs = {
-        "is_signed": commit.is_signed,
-        "is_replayed": REPLAYED in message.trailers,
-    }
+    is_replayed = REPLAYED in message.trailers
+    if is_replayed and not (view and view.is_copy):
+        findings.note("trailers", "an event replayed on top of no fork")
+    is_copy = is_replayed or event == "fork"
+    expected = replace(expected, view=replace(expected.view, is_copy=is_copy))
+    signs = {"is_signed": commit.is_signed, "is_replayed": is_replayed}
     return expected, added, signs
 
 
@@ -306,19 +305,18 @@ def _expect(
     if event == "cancel":
         return check_cancel(commit, view=view, findings=findings), {}
     if event == "resolve":
-        return _expect_resolve(run, commit, message, view, findings), {}
+        return _expect_resolve(run, commit, view, findings), {}
     raise refusal("event", f"event {shown(event)} is not known")
 
 
 def _expect_resolve(
-    run: Run, commit: RawCommit, message: Message, view: View, findings: Findings
+    run: Run, commit: RawCommit, view: View, findings: Findings
 ) -> Expected:
     kept, given = commit.parents
     other = run.seen.get(given)
     is_merged = given in _ancestors(run, kept) or kept in _ancestors(run, given)
     return check_resolve(
         commit,
-        message,
         view=view,
         other=other.view if other is not None and other.is_sound else None,
         is_merged=is_merged,

@@ -25,7 +25,11 @@ from uwfgit.sync.verify_nodes import close_over, load_node, take_added
 from uwfgit.sync.verify_settle import Expected
 from uwfgit.sync.verify_state import (
     ALLOWED,
+    fork_subject,
     fork_trailers,
+    origin_of,
+    resolve_subject,
+    start_subject,
     start_trailers,
     state_of_cancel,
     state_of_fork,
@@ -178,6 +182,7 @@ def _expect_start(view: View) -> Expected:
         files={task: task_file(view.start.prompt)},
         trailers=trailers_of("start", view.thread, more),
         fact=Fact(event="start"),
+        subject=start_subject(view.state, view.start.prompt),
         quoted=view.start.prompt,
     )
 
@@ -193,8 +198,8 @@ def check_fork(
     thread = thread_of(message)
     if thread in view.lineage or run.objects.find(view.root, thread_folder(thread)):
         findings.note("event", "the fork has the id of a thread it comes from")
-    state = state_of_fork(view.state, commit, thread)
-    origin = state.forked_from
+    origin = origin_of(view.state)
+    state = state_of_fork(view.state, commit, thread, origin)
     following = replace(
         view,
         commit=commit.oid,
@@ -203,13 +208,12 @@ def check_fork(
         state=state,
         lineage=(thread, *view.lineage),
     )
-    more = {} if origin is None else fork_trailers(origin)
     return Expected(
         view=following,
         files={},
-        trailers=trailers_of("fork", thread, more),
+        trailers=trailers_of("fork", thread, fork_trailers(origin)),
         fact=Fact(event="fork"),
-        quoted="",
+        subject=fork_subject(origin),
     )
 
 
@@ -229,13 +233,12 @@ def check_cancel(commit: RawCommit, *, view: View, findings: Findings) -> Expect
         files={},
         trailers=trailers_of("cancel", view.thread, {}),
         fact=Fact(event="cancel"),
-        quoted=None,
+        subject=None,
     )
 
 
 def check_resolve(
     commit: RawCommit,
-    message: Message,
     *,
     view: View,
     other: View | None,
@@ -262,13 +265,11 @@ def check_resolve(
     name, email, zone = _RESOLVER
     stamp = Stamp(name=name, email=email, time=max(times), zone=zone)
     findings.expect("committer", commit.committer, stamp, code="resolve")
-    subject = f"resolve: keep {commit.parents[0]}"
-    findings.expect("subject", message.subject, subject, code="message")
     following = replace(view, commit=commit.oid, committed_at=commit.committer.time)
     return Expected(
         view=following,
         files={},
         trailers=trailers_of("resolve", view.thread, {}),
         fact=Fact(event="resolve"),
-        quoted="",
+        subject=resolve_subject(commit.parents[0]),
     )

@@ -10,21 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from uwfgit.constants import MAX_STATE_BYTES, SUBJECT_CHARS
+from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, InvalidError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.model.message import format_message, format_subject
+from uwfgit.model.message import format_message, format_subject, read_quote
 from uwfgit.model.outcome import AGENT_EMAIL
 from uwfgit.model.state import ThreadState, encode_state
 from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.sync.rawtree import BLOB, Changes, Objects, blob_oid
 from uwfgit.sync.report import Fact, Findings, shown
 from uwfgit.sync.shape import Message, RawCommit, Stamp
-from uwfgit.sync.verify_state import find_differences
+from uwfgit.sync.verify_state import find_differences, may_give_reason
 from uwfgit.sync.verify_view import View
 
 REPLAYED: Final = "Uwf-Replayed-From"
-_SUBJECT_CHARS: Final = SUBJECT_CHARS - 2
 _REPLAYABLE: Final = frozenset({"step", "resume", "poke", "attempt", "cancel"})
 
 Files: TypeAlias = dict[str, "bytes | Oid | None"]
@@ -39,10 +38,11 @@ class Expected:
     files: Files
     trailers: Mapping[str, str]
     fact: Fact
-    quoted: str | None
-    """The text the message quotes; ``None`` when it stands nowhere else."""
-    subject: str = ""
-    """What the subject starts with, as far as it is short enough for one."""
+    subject: str | None
+    """The text of the subject; ``None`` for a cancel, whose reason the message
+    alone holds."""
+    quoted: str = ""
+    """The text the message quotes, unless it is a cancel's."""
     agent: tuple[str, int] | None = None
     """An agent's label and the second its step ended; ``None``: a person's event."""
 
@@ -134,22 +134,31 @@ def _settle_message(message: Message, expected: Expected, findings: Findings) ->
         replayed and list(message.trailers)[-1] != REPLAYED
     ):
         findings.note("trailers", "the trailers are not in their order")
-    if replayed and not (is_oid(replayed) and expected.fact.event in _REPLAYABLE):
+    if replayed is not None and not _can_be_replayed(replayed, expected):
         findings.note("trailers", f"{REPLAYED} does not belong here")
-    start = format_subject(expected.subject).removesuffix("…")[:_SUBJECT_CHARS]
-    if not message.subject.startswith(start.rstrip()):
-        findings.note("message", f"the subject does not start with {shown(start)}")
-    _settle_quote(message, expected.quoted, findings)
-
-
-def _settle_quote(message: Message, quoted: str | None, findings: Findings) -> None:
-    if quoted is None:
-        if format_subject(message.subject) != message.subject:
-            findings.note("message", "the subject is not as uwf writes one")
-    elif format_message(message.subject, quoted, message.trailers.items()) != (
-        message.text
-    ):
+    if expected.subject is None:
+        _settle_reason(message, findings)
+        return
+    subject = format_subject(expected.subject)
+    findings.expect("subject", message.subject, subject, code="message")
+    trailers = message.trailers.items()
+    if format_message(message.subject, expected.quoted, trailers) != message.text:
         findings.note("message", "the message does not quote what the event records")
+
+
+def _can_be_replayed(oid: str, expected: Expected) -> bool:
+    is_commit = is_oid(oid) and oid.strip("0") != ""
+    return is_commit and expected.fact.event in _REPLAYABLE
+
+
+def _settle_reason(message: Message, findings: Findings) -> None:
+    """Compare the two places of a cancel's reason, which stands nowhere else."""
+    if format_subject(message.subject) != message.subject or not may_give_reason(
+        message.subject, read_quote(message.quote)
+    ):
+        findings.note("message", f"the subject is {shown(message.subject)}")
+    if any(line != line.rstrip() for line in message.quote.split("\n")):
+        findings.note("message", "a quoted line ends in blanks")
 
 
 def _settle_author(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from uwfgit.constants import FORMAT_VERSION
+from uwfgit.constants import ERROR_STATUS, FORMAT_VERSION
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.message import NONE, format_status
 from uwfgit.model.outcome import Outcome, short_message
@@ -27,6 +27,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "cancel": frozenset({"idle", "suspended"}),
 }
 """The states an event may come in; a fork or resolve may in any."""
+_CANCEL: Final = "cancel:"
 
 
 def state_of_start(
@@ -96,11 +97,15 @@ def state_of_attempt(
     )
 
 
+def origin_of(before: ThreadState) -> ForkedFrom:
+    """Say where a fork leaves from that follows a state."""
+    return ForkedFrom(thread=before.thread, step=before.head, number=before.steps)
+
+
 def state_of_fork(
-    before: ThreadState, commit: RawCommit, thread: ThreadId
+    before: ThreadState, commit: RawCommit, thread: ThreadId, origin: ForkedFrom
 ) -> ThreadState:
     """Give the state of a fork: that of the commit it leaves from, renamed."""
-    origin = ForkedFrom(thread=before.thread, step=before.head, number=before.steps)
     updated = _now(before, commit)
     return replace(
         before,
@@ -170,6 +175,53 @@ def step_trailers(step: Step, next_role: str | None) -> dict[str, str]:
 def fork_trailers(origin: ForkedFrom) -> dict[str, str]:
     """Give the trailers a fork has besides those of every event."""
     return {"Uwf-Forked-From": f"{origin.thread} {origin.step}"}
+
+
+def start_subject(state: ThreadState, task: str) -> str:
+    """Give the subject of a start, as long as it comes."""
+    return f"start {state.workflow_name}: {task.strip()}"
+
+
+def step_subject(event: str, step: Step, *, is_error: bool) -> str:
+    """Give the subject of a step-like event, as long as it comes.
+
+    Args:
+        event: Which.
+        step: What it adds.
+        is_error: Whether the step's output is of the built-in error type.
+    """
+    result = "answered" if step.status is None else step.status
+    if is_error and step.status == ERROR_STATUS:
+        result = f"failed: {step.output.get('error')}"
+    how = "" if event in {"step", "attempt"} else f" ({event})"
+    return f"{step.role}: {result}{how}"
+
+
+def fork_subject(origin: ForkedFrom) -> str:
+    """Give the subject of a fork."""
+    return f"fork from {origin.thread} at step {origin.number}"
+
+
+def resolve_subject(kept: Oid) -> str:
+    """Give the subject of a resolve."""
+    return f"resolve: keep {kept}"
+
+
+def may_give_reason(subject: str, quote: str) -> bool:
+    """Tell whether some reason gives a cancel this subject and this quote.
+
+    Either may hold less than the other of a long one, and a blank or a control
+    character comes out differently in each, so they are compared without.
+    """
+    told, given = ("".join(text.split()) for text in (subject, quote))
+    if not given:
+        # A reason of nothing but control characters leaves the colon.
+        return subject in {"cancel", _CANCEL}
+    given = _CANCEL + given
+    told = told.removesuffix("…")
+    return subject.startswith(_CANCEL) and (
+        given.startswith(told) or told.startswith(given)
+    )
 
 
 def find_differences(

@@ -57,6 +57,8 @@ class View:
     """Role → its attempts since its newest good step."""
     lineage: tuple[ThreadId, ...]
     """The thread, then those it was forked from, nearest first."""
+    is_copy: bool = False
+    """Whether it is a fork's first event, or one replayed on top of that."""
 
     @property
     def thread(self) -> ThreadId:

@@ -15,7 +15,7 @@ from uwfgit.store.layout import is_workflow_name
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store
 from uwfgit.sync.rawtree import Objects
-from uwfgit.sync.report import ThreadReport, VerifyProblem, shown
+from uwfgit.sync.report import ThreadReport, plain_problem, shown
 from uwfgit.sync.shape import parse_commit, parse_message
 
 _BRANCHES: Final = ("refs/heads/workflow/", "refs/uwf/workflow/")
@@ -92,12 +92,8 @@ def require_version(store: Store, report: ThreadReport, name: str) -> ThreadRepo
         raise NotFoundError("workflow", name, hint="is it registered there?")
     if report.workflow_oid in versions.oids:
         return report
-    problem = VerifyProblem(
-        commit=report.tip,
-        path=None,
-        code="workflow",
-        message=f"its workflow is no registered version of {shown(name)}",
-    )
+    message = f"its workflow is no registered version of {shown(name)}"
+    problem = plain_problem(report.tip, "workflow", message)
     return replace(report, problems=(*report.problems, problem))
 
 
