@@ -45,3 +45,8 @@ YAML_MAX_DEPTH: Final = 100
 TEMPLATE_MAX_SECTIONS: Final = 16
 TEMPLATE_MAX_TAGS: Final = 100_000
 TEMPLATE_MAX_BYTES: Final = 1024 * 1024
+
+WORK_SECONDS: Final = 5.0
+"""Processor time for checking an answer or a condition; an honest one takes one."""
+WORK_BYTES: Final = 512 * 1024 * 1024
+"""Memory for the same, beyond what the process has."""

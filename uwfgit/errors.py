@@ -6,7 +6,8 @@ UwfError
 ├─ InvalidError
 │  ├─ WorkflowError
 │  ├─ CorruptError
-│  └─ FormatVersionError
+│  ├─ FormatVersionError
+│  └─ OverrunError
 ├─ StateError
 ├─ RoutingFailedError
 ├─ UsageError
@@ -148,6 +149,20 @@ class FormatVersionError(InvalidError):
         super().__init__(
             f"{what} has format {found}, this uwf knows up to {supported}",
             hint="upgrade uwfgit",
+        )
+
+
+class OverrunError(InvalidError):
+    """What others wrote takes too long, or too much memory, to work on."""
+
+    code = "overrun"
+
+    def __init__(self, what: str, *, limit: str) -> None:
+        self.what = what
+        self.limit = limit
+        super().__init__(
+            f"{what} takes more than {limit}",
+            hint="mend the schema or expression: a pattern such as (a+)+ never ends",
         )
 
 

@@ -291,6 +291,20 @@ def test_what_verify_could_not_repeat_is_refused(name: str) -> None:
         pytest.param("1 +", "end of expression", id="syntax"),
         pytest.param("$nothing()", "non-function", id="unknown-function"),
         pytest.param("$error('no\\nway')", "no way", id="own-error"),
+        pytest.param(
+            "$length($reduce([1..40], function($x, $i){$x & $x}, 'aaaa')) > 1",
+            "text longer than",
+            id="doubling",
+        ),
+        pytest.param(
+            "$length($pad('x', 3000000000)) > 1", "512 MiB of memory", id="memory"
+        ),
+        pytest.param(
+            f"$contains('{'a' * 60}!', /^(a+)+$/)",
+            "more than 5 seconds",
+            id="pattern",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_expression_that_cannot_be_evaluated_is_a_fault(

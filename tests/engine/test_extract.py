@@ -723,3 +723,41 @@ def test_correction_without_a_session_repeats_prompt_and_reply() -> None:
         "PROMPT\n\n# Your reply to all this\n\n````data\nHi\n```\nx\n```\n````\n\n"
         "# Your last reply could not be used\n\n- the reply has no block"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schema", "path", "at"),
+    [
+        pytest.param(
+            {"properties": {"v": {"items": {"pattern": "^(a+)+$"}}}},
+            "v[0]",
+            "'pattern' \"^(a+)+$\"",
+            id="a-value",
+        ),
+        pytest.param(
+            {
+                "properties": {"v": {}},
+                "patternProperties": {"^(a+)+$": {}},
+                "additionalProperties": False,
+            },
+            None,
+            "'patternProperties' \"^(a+)+$\"",
+            id="a-name",
+        ),
+    ],
+)
+def test_an_answer_that_cannot_be_checked_in_time_has_one_problem(
+    schema: dict[str, Json], path: str | None, at: str
+) -> None:
+    schema["properties"] |= {"$status": {"const": "done"}}
+    endless = "a" * 60 + "!"
+    reply = f"---\n$status: done\n{endless}: 1\nv: [{endless}]\n---\nHi"
+
+    found = extract_reply(reply, schema=schema, listed=False, is_link=bool)
+
+    assert not isinstance(found, Extraction)
+    [problem] = found
+    assert problem.code == "reply-field"
+    assert problem.path == path
+    assert problem.message == f"takes more than 5 seconds to check against {at}"

@@ -303,3 +303,20 @@ def test_schemas_that_fix_the_status_in_other_ways(schema: str) -> None:
     text = change(WORKER_SCHEMA, f"      {schema}\n")
 
     assert [each for each in check(text) if each.severity == "error"] == []
+
+
+@pytest.mark.slow
+def test_a_schema_that_cannot_be_checked_in_time_is_one_problem() -> None:
+    endless = "a" * 60 + "_"
+    text = GOOD.replace("Done: {{files}}", f"Done: {{{{{endless}}}}}").replace(
+        "      required: [$status, files]\n",
+        '      required: [$status]\n      patternProperties: { "^(a|a)*$": {} }\n',
+    )
+
+    [problem] = check(text)
+
+    assert (problem.code, problem.path) == ("J1", "roles")
+    assert problem.message == (
+        "a schema takes more than 5 seconds to check against "
+        "'patternProperties' \"^(a|a)*$\""
+    )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.builtin import find_builtin_schema
 from uwfgit.model.complaint import MESSAGE_CHARS
@@ -384,3 +385,15 @@ def test_a_built_in_name_does_not_vouch_for_another_schema() -> None:
 )
 def test_refs_of_a_payload(schema: Json, payload: Json, expected: list[Hash]) -> None:
     assert list(find_refs(schema, payload)) == expected
+
+
+@pytest.mark.slow
+def test_links_that_cannot_be_found_in_time_are_an_error() -> None:
+    schema = {"patternProperties": {"^(a|a)*$": REF}}
+
+    with pytest.raises(OverrunError) as told:
+        find_refs(schema, {"a" * 60 + "!": ONE})
+
+    assert str(told.value) == (
+        "looking for the links of a node takes more than 5 seconds"
+    )

@@ -8,9 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn, Usage
+from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError
 from uwfgit.model.yamlcore import parse_yaml
 from uwfgit.store.canonical import Json
+from uwfgit.store.plainfile import read_plain
 
 Entry = tuple[str, ...]
 """A reply, then the answers to its corrections; the last one repeats."""
@@ -83,7 +85,7 @@ def read_script(path: Path) -> Script:
         InvalidError: It is not YAML; carries file, line and column.
     """
     try:
-        data = path.read_bytes()
+        data = read_plain(path, most=YAML_MAX_BYTES)
     except OSError as exc:
         raise ConfigError(
             f"cannot read the script: {exc.strerror}", source=path

@@ -31,6 +31,7 @@ EXIT_CODES: Final[dict[type[UwfError], int]] = {
     errors.WorkflowError: 1,
     errors.CorruptError: 1,
     errors.FormatVersionError: 1,
+    errors.OverrunError: 1,
     errors.StateError: 1,
     errors.RoutingFailedError: 1,
     errors.UntrustedError: 1,

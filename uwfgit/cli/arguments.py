@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, Final
 
 from uwfgit.cli.context import CommandContext
+from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import InvalidError, NotFoundError, UsageError
 from uwfgit.ids import Hash, find_hash
+from uwfgit.store.plainfile import read_plain
+
+_MOST_BYTES: Final = 4 * MAX_BLOB_BYTES
+"""Of an argument: no node can hold as much, however widely its JSON is written."""
 
 
 def read_hash(argument: str) -> Hash:
@@ -43,14 +48,18 @@ def read_text(context: CommandContext, argument: str, *, what: str) -> str:
 def _read_stdin(what: str) -> bytes:
     if sys.stdin is None:
         raise UsageError(f"{what} is '-', but there is no stdin")
-    return sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidError(f"{what} on stdin is larger than {_MOST_BYTES // 2**20} MiB")
+    return data
 
 
 def _read_file(context: CommandContext, name: str, what: str) -> bytes:
     if not name:
         raise UsageError(f"{what} is '@', but names no file", hint="write @FILE")
     try:
-        return context.resolve(name).read_bytes()
+        # A pipe too, as a shell's <(…) makes: whoever runs the command named it.
+        return read_plain(context.resolve(name), most=_MOST_BYTES, any_kind=True)
     except FileNotFoundError as exc:
         raise NotFoundError("file", name) from exc
     except OSError as exc:

@@ -147,7 +147,7 @@ def _chart_of_broken(
     """Draw what there is of a file with errors: that is when a picture helps."""
     from uwfgit.model.chart import chart_of_document
     from uwfgit.model.include import open_includes
-    from uwfgit.model.source import resolve_workflow
+    from uwfgit.model.source import read_file, resolve_workflow
     from uwfgit.model.yamlcore import read_yaml
 
     paths = context.settings.workflow_paths
@@ -155,7 +155,7 @@ def _chart_of_broken(
     if path is None:
         return None
     # A file that is too large or cannot be read was refused before.
-    content = path.read_bytes()
+    content = read_file(path)
     located, _ = read_yaml(content, file=str(path), include=open_includes(path))
     chart = chart_of_document(located.value) if located is not None else None
     if chart is not None:

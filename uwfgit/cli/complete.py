@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -218,7 +219,11 @@ def _refs(store: str, folder: str) -> set[str]:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - see above
+        # Not blocking: a link in a work tree may lead to a pipe, or to a device.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - see above
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return b""
             return file.read(_MOST_BYTES)
     except OSError:
         return b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from uwfgit.cli.context import CommandContext
 from uwfgit.cli.packaged import find_packaged
 from uwfgit.errors import NotFoundError, StoreError
+from uwfgit.store.plainfile import read_start
 
 HOOK: Final = "pre-commit"
 COMMAND: Final = "uwf workflow validate --staged"
@@ -59,22 +61,24 @@ def install_pre_commit(context: CommandContext) -> Installed:
     if other is not None:
         # Whoever runs the hooks here may run ours as well by now.
         is_there = _NAMES[other.add == _ENTRY] in _read(other.path)
-        return Installed(path=other.path) if is_there else other
+        return _require_run(other.path) if is_there else other
     _write(path, find_packaged("hooks", HOOK).read_bytes())
     return Installed(path=path, changed=True)
 
 
 def _find_other(context: CommandContext, root: Path, path: Path) -> Installed | None:
     """Look for whoever runs hooks here: it must run ours too."""
+    from uwfgit.store.hookcheck import find_hooks_path
+
     if (root / _CONFIG).exists():
         reason = f"this repository uses pre-commit; add to {_CONFIG}, under 'repos:':"
         return Installed(path=root / _CONFIG, reason=reason, add=_ENTRY)
     if (root / ".husky").is_dir():
         reason = f"this repository uses husky; add to .husky/{HOOK}:"
         return Installed(path=root / ".husky" / HOOK, reason=reason, add=COMMAND)
-    hooks = _hooks_path(context, root)
+    hooks = find_hooks_path(context.environment, cwd=root)
     if hooks is not None:
-        file = root / hooks / HOOK
+        file = hooks / HOOK
         reason = f"core.hooksPath is set, so git runs {file}; add to it:"
         return Installed(path=file, reason=reason, add=COMMAND)
     if os.path.lexists(path):
@@ -83,24 +87,18 @@ def _find_other(context: CommandContext, root: Path, path: Path) -> Installed | 
     return None
 
 
-def _hooks_path(context: CommandContext, root: Path) -> str | None:
-    from uwfgit.store.gitcmd import run_git
-
-    found = run_git(
-        ("config", "--type=path", "--null", "--get-all", "core.hooksPath"),
-        git_dir=None,
-        cwd=root,
-        environment=context.environment,
-    )
-    # The last is what the one door to git itself sets.
-    values = [os.fsdecode(each) for each in found.stdout.split(b"\0")[:-1]]
-    return values[-2] if len(values) > 1 else None
+def _require_run(path: Path) -> Installed:
+    """Accept a file that calls ours, unless git leaves it alone."""
+    # husky and pre-commit read theirs, whatever its mode.
+    if path.name != HOOK or ".husky" in path.parts or os.access(path, os.X_OK):
+        return Installed(path=path)
+    reason = f"git does not run {path}: it is not executable; run:"
+    return Installed(path=path, reason=reason, add=f"chmod +x {shlex.quote(str(path))}")
 
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            return stream.read(_MOST_BYTES)
+        return read_start(path, most=_MOST_BYTES)
     except OSError:
         return b""
 

@@ -12,6 +12,7 @@ from uwfgit.cli.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import Problem
 from uwfgit.model.columns import cut, display_width
+from uwfgit.store.plainfile import read_start
 
 _WIDTH: Final = 80
 _CARET: Final = "^"
@@ -78,8 +79,7 @@ class _Sources:
 
     def _read(self, file: str) -> list[str]:
         try:
-            with (self.folder / file).open("rb") as stream:
-                data = stream.read(YAML_MAX_BYTES)
+            data = read_start(self.folder / file, most=YAML_MAX_BYTES)
         except OSError:
             return []
         # As the reader of the file counts lines: not at form feeds and the like.

@@ -9,8 +9,10 @@ from typing import Final
 from uwfgit.config import Settings
 from uwfgit.config.dotenv import parse_dotenv
 from uwfgit.model.mask import Masker, Secret, collect_secrets
+from uwfgit.store.plainfile import read_plain
 
 DOTENV_FILE: Final = ".env"
+_MOST_BYTES: Final = 1024 * 1024
 
 
 def make_masker(
@@ -40,6 +42,8 @@ def make_masker(
 def read_dotenv(path: Path) -> Mapping[str, str]:
     """Read a ``.env`` file; one that cannot be read holds nothing."""
     try:
-        return parse_dotenv(path.read_text("utf-8", "surrogateescape"))
+        data = read_plain(path, most=_MOST_BYTES)
     except OSError:
         return {}
+    text = data.decode("utf-8", "surrogateescape")
+    return parse_dotenv(text.replace("\r\n", "\n").replace("\r", "\n"))

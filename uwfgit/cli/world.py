@@ -12,11 +12,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
+from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError, UwfError
+from uwfgit.store.plainfile import read_plain
 
 Source = Literal["option", "environment", "git config", "repository", "user"]
+
+_FARTHEST: Final = 14 * 60
+"""Minutes from UTC, on the Line Islands; nowhere is farther."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +56,13 @@ def now_ms() -> int:
 
 
 def utc_offset() -> int:
-    """Give the local time's distance from UTC, in minutes."""
-    return time.localtime().tm_gmtoff // 60
+    """Give the local time's distance from UTC, in minutes.
+
+    Of a zone that no place on earth has, the nearest that one has: commits with
+    any other do not verify.
+    """
+    minutes = time.localtime().tm_gmtoff // 60
+    return max(-_FARTHEST, min(minutes, _FARTHEST))
 
 
 def own_folder(environment: Mapping[str, str]) -> str | None:
@@ -73,7 +83,7 @@ def read_config(path: Path) -> object:
         ConfigError: It cannot be read, or is no YAML.
     """
     try:
-        data = path.read_bytes()
+        data = read_plain(path, most=YAML_MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:

@@ -2,7 +2,9 @@
 
 What an expression sees, and what counts as true, is part of the routing rules:
 verify evaluates recorded threads again. So the answer may depend on nothing
-but the recorded steps, and the bounds count evaluations instead of seconds.
+but the recorded steps, and the bounds count evaluations instead of seconds. What
+they do not see, such as a pattern that never ends, meets the limits of time and
+memory that hold for all work on what others wrote.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from uwfgit.constants import STATUS
+from uwfgit.constants import MAX_BLOB_BYTES, STATUS
 from uwfgit.engine.moderator import Evaluate, Fault, missing_extra
+from uwfgit.errors import OverrunError
+from uwfgit.model.bounded import run_bounded
 from uwfgit.model.workflow import Workflow
 from uwfgit.store.canonical import Json
 
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 
 MAX_EVALUATIONS: Final = 200_000
 MAX_DEPTH: Final = 500
+MAX_CHARS: Final = MAX_BLOB_BYTES
+"""Length of a text that an expression makes; doubling it makes all memory too small."""
 
 _PACKAGE: Final = "jsonata"
 _STACK: Final = 10_000
@@ -57,8 +63,11 @@ class _Meter:
         if self.evaluations > MAX_EVALUATIONS:
             raise _RefusedError(f"it takes more than {MAX_EVALUATIONS:,} evaluations")
 
-    def leave(self, *_: object) -> None:
+    def leave(self, *arguments: object) -> None:
         self.depth -= 1
+        result = arguments[-1]
+        if isinstance(result, str) and len(result) > MAX_CHARS:
+            raise _RefusedError(f"it makes a text longer than {MAX_CHARS:,} characters")
 
 
 def is_installed() -> bool:
@@ -86,11 +95,15 @@ def find_syntax_error(expression: str) -> str | None:
     if not is_installed():
         return None
     try:
-        with _room():
-            _jsonata()(expression)
-    except (_error(), RecursionError) as exc:
+        run_bounded(lambda: _parse(expression), "it")
+    except (_error(), RecursionError, OverrunError) as exc:
         return _said(exc)
     return None
+
+
+def _parse(expression: str) -> None:
+    with _room():
+        _jsonata()(expression)
 
 
 def make_evaluator(
@@ -150,6 +163,13 @@ def evaluate(expression: str, context: Mapping[str, Json]) -> bool | Fault:
     Raises:
         ModuleNotFoundError: The extra is not installed.
     """
+    try:
+        return run_bounded(lambda: _evaluate(expression, context), "it")
+    except OverrunError as exc:
+        return Fault(message=_said(exc))
+
+
+def _evaluate(expression: str, context: Mapping[str, Json]) -> bool | Fault:
     steps = context["steps"]
     meter = _Meter()
     try:

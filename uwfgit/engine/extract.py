@@ -11,8 +11,9 @@ from typing import Final
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.correction import correction_prompt, correction_without_session
 from uwfgit.engine.splitter import BLOCK_CODE, Split, Wanted, split_reply
-from uwfgit.errors import Problem
-from uwfgit.model.complaint import name_value, shorten
+from uwfgit.errors import OverrunError, Problem
+from uwfgit.model.bounded import run_bounded
+from uwfgit.model.complaint import Violation, describe_overrun, name_value, shorten
 from uwfgit.model.schema import validate_value
 from uwfgit.model.variants import (
     Form,
@@ -68,7 +69,21 @@ def extract_reply(
         listed: The role's graph node is a list; its schema need not fix a
             ``$status``, and then any fields will do.
         is_link: Tells which strings ``format: ocas_ref`` accepts.
+
+    One that cannot be checked within limits has the problem that it is so.
     """
+    try:
+        return run_bounded(
+            lambda: _extract(text, schema, listed=listed, is_link=is_link),
+            "checking the answer",
+        )
+    except OverrunError as exc:
+        return (_field_problem(describe_overrun(exc)),)
+
+
+def _extract(
+    text: str, schema: Json, *, listed: bool, is_link: Callable[[str], bool]
+) -> Extraction | tuple[Problem, ...]:
     form = merge_forms(schema)
     clean = _SURROGATE.sub(_REPLACEMENT, text)
     split = split_reply(clean, _wanted(form, listed=listed))
@@ -202,11 +217,12 @@ def _validate(
         # Against the chosen alternative alone the messages name what is wrong.
         narrow = narrow_schema(schema, chosen.path)
         violations = validate_value(narrow, output, is_link=is_link) or violations
-    return tuple(
-        Problem(
-            code=FIELD_CODE,
-            path=format_path(violation.path) or None,
-            message=violation.message,
-        )
-        for violation in violations
+    return tuple(_field_problem(violation) for violation in violations)
+
+
+def _field_problem(violation: Violation) -> Problem:
+    return Problem(
+        code=FIELD_CODE,
+        path=format_path(violation.path) or None,
+        message=violation.message,
     )

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Final
 
+from uwfgit.errors import OverrunError
 from uwfgit.model.subschema import Path
 from uwfgit.store.canonical import Json
 
@@ -21,6 +23,10 @@ MESSAGE_CHARS: Final = 200
 MAX_VIOLATIONS: Final = 100
 _VALUE_CHARS: Final = 60
 _CHOICES: Final = 20
+
+_WALKING: Final = ("iter_errors", "descend")
+_MATCHING: Final = ("patternProperties", "_matches")
+"""Functions of jsonschema, and of our own, that say what they are at in variables."""
 
 _TYPES: Final = {
     "string": "text",
@@ -55,6 +61,24 @@ def describe_errors(errors: Iterable[ValidationError]) -> tuple[Violation, ...]:
         if len(found) >= MAX_VIOLATIONS:
             break
     return tuple(found)[:MAX_VIOLATIONS]
+
+
+def describe_overrun(error: OverrunError) -> Violation:
+    """Say where in a value endless work was, and at what of its schema."""
+    path: list[str | int] = []
+    at = ""
+    cause = error.__cause__
+    for frame, _ in walk_tb(cause.__traceback__ if cause else None):
+        # Nothing else knows the way to a place while the check is at work there.
+        name, known = frame.f_code.co_name, frame.f_locals
+        if name in _WALKING and "k" in known:
+            at = f" against '{known['k']}'"
+            at += f" {_quote(known['v'])}" if isinstance(known["v"], str) else ""
+            path += [known["path"]] if known.get("path") is not None else []
+        elif name in _MATCHING and "pattern" in known:
+            at = f" against 'patternProperties' {_quote(known['pattern'])}"
+    message = shorten(f"takes more than {error.limit} to check{at}")
+    return Violation(path=tuple(path), message=message)
 
 
 def _describe_error(error: ValidationError) -> Iterator[Violation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.model.yamlcore import Included
+from uwfgit.store.plainfile import read_start
 
 _PARSED: Final = frozenset({".json", ".yaml", ".yml"})
 _MAX_CHAIN: Final = 20
@@ -97,18 +97,16 @@ def open_includes(
 
 def _read_file(path: Path, target: str) -> bytes:
     try:
-        info = path.stat()
-        if not stat.S_ISREG(info.st_mode):
-            hint = "include one file"
-            raise _refusal("Y15", f"'{target}' is no regular file", hint)
-        with path.open("rb") as stream:
-            content = stream.read(YAML_MAX_BYTES + 1)
+        content = read_start(path, most=YAML_MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as exc:
         hint = (
             f"make the file, or mend the path; looked for {path.name} beside this one"
         )
         raise _refusal("Y12", f"included file '{target}' not found", hint) from exc
     except OSError as exc:
+        if path.exists() and not path.is_file():
+            hint = "include one file"
+            raise _refusal("Y15", f"'{target}' is no regular file", hint) from exc
         message = f"cannot read '{target}': {exc.strerror}"
         raise _refusal("Y15", message, "check its permissions") from exc
     if len(content) > YAML_MAX_BYTES:

@@ -6,12 +6,14 @@ family of them.
 
 from __future__ import annotations
 
-from uwfgit.errors import Problem
+from uwfgit.errors import OverrunError, Problem
+from uwfgit.model.bounded import run_bounded
+from uwfgit.model.complaint import describe_overrun
 from uwfgit.model.legacy import Normalised, normalise_document
 from uwfgit.model.rules_graph import check_graph
 from uwfgit.model.rules_report import RULES, Findings
 from uwfgit.model.rules_schema import check_edges, check_schemas
-from uwfgit.model.rules_shape import check_shape
+from uwfgit.model.rules_shape import Draft, check_shape
 from uwfgit.model.rules_template import check_templates
 from uwfgit.model.rules_when import FindSyntaxError, check_conditions
 from uwfgit.model.yamlcore import Located, sort_problems
@@ -49,13 +51,25 @@ def check_normalised(
     is_whole = normalised.is_whole
     draft = check_shape(found, stem=stem, older=not is_whole)
     if is_whole:
-        if draft.has_roles:
-            variants = check_schemas(found, draft)
-            incomplete = check_edges(found, draft, variants)
-            check_templates(found, draft, variants)
-        else:
-            incomplete = set()
+        incomplete = _check_roles(found, draft) if draft.has_roles else set()
         check_graph(found, draft, incomplete=incomplete)
     if find_syntax_error is not None:
         check_conditions(found, find_syntax_error)
     return sort_problems(found.problems)
+
+
+def _check_roles(found: Findings, draft: Draft) -> set[str]:
+    """Check what schemas say; give the roles whose edges are not all known."""
+
+    def check() -> set[str]:
+        variants = check_schemas(found, draft)
+        incomplete = check_edges(found, draft, variants)
+        check_templates(found, draft, variants)
+        return incomplete
+
+    try:
+        return run_bounded(check, "checking the roles")
+    except OverrunError as exc:
+        message = describe_overrun(exc).message
+        found.add("J1", ("roles",), f"a schema {message}", hint=exc.hint or "")
+        return set(draft.roles)

@@ -13,10 +13,17 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from uwfgit.errors import Severity
+from uwfgit.constants import WORK_SECONDS
+from uwfgit.errors import OverrunError, Severity
 from uwfgit.ids import Hash, is_hash
+from uwfgit.model.bounded import run_bounded
 from uwfgit.model.builtin import find_builtin_schema
-from uwfgit.model.complaint import Violation, describe_errors, shorten
+from uwfgit.model.complaint import (
+    Violation,
+    describe_errors,
+    describe_overrun,
+    shorten,
+)
 from uwfgit.model.iri import defer_iri_grammar
 from uwfgit.model.node import Node
 from uwfgit.model.plainschema import is_plainly_valid
@@ -55,6 +62,8 @@ _FORMATS: Final = frozenset(
     "uri-reference iri iri-reference uuid uri-template json-pointer "
     f"relative-json-pointer regex {REF_FORMAT}".split()
 )
+_NODE_SECONDS: Final = 4 * WORK_SECONDS
+"""A node may be many times as large as an answer, and is checked once."""
 _UNFIT: Final = (ValueError, OverflowError, RecursionError, re.error)
 """What checking a hostile string may raise beside what jsonschema expects."""
 
@@ -75,7 +84,11 @@ def check_schema(schema: Json) -> tuple[SchemaProblem, ...]:
 
     Fetches nothing; equal schemas are checked once.
     """
-    return _check(_canonical(schema))
+    try:
+        return run_bounded(lambda: _check(_canonical(schema)), "checking a schema")
+    except OverrunError as exc:
+        found = describe_overrun(exc)
+        return (SchemaProblem(path=(), code="J1", message=found.message),)
 
 
 def validate_value(
@@ -84,7 +97,8 @@ def validate_value(
     """Check a value, formats included; at most 100 violations are told.
 
     A schema that :func:`check_schema` refuses is one violation, never an
-    exception. Nothing is coerced.
+    exception, and so is one that a value cannot be checked against within limits.
+    Nothing is coerced.
 
     Args:
         schema: The schema.
@@ -92,7 +106,11 @@ def validate_value(
         is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
             any that has the shape of a hash.
     """
-    return _validate(_compile(_canonical(schema), is_trusted=False), value, is_link)
+    return _bounded(
+        lambda: _validate(
+            _compile(_canonical(schema), is_trusted=False), value, is_link
+        )
+    )
 
 
 def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
@@ -103,9 +121,19 @@ def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
     if node.type == META_TYPE:
         return _schema_violations(check_schema(node.payload))
     # Checking a packaged schema would take longer than the rest of a step.
-    is_trusted = schema == find_builtin_schema(node.type)
-    compiled = _compile(_canonical(schema), is_trusted=is_trusted)
-    return _validate(compiled, node.payload, None)
+    if schema == find_builtin_schema(node.type):
+        compiled = _compile(_canonical(schema), is_trusted=True)
+        return _validate(compiled, node.payload, None)
+    return _bounded(lambda: validate_value(schema, node.payload), _NODE_SECONDS)
+
+
+def _bounded(
+    work: Callable[[], tuple[Violation, ...]], seconds: float = WORK_SECONDS
+) -> tuple[Violation, ...]:
+    try:
+        return run_bounded(work, "checking a value", seconds=seconds)
+    except OverrunError as exc:
+        return (describe_overrun(exc),)
 
 
 def _canonical(schema: Json) -> str:
@@ -280,8 +308,16 @@ def find_refs(schema: Json, payload: Json) -> tuple[Hash, ...]:
 
     Schema and payload are walked together, every alternative of the schema
     included; each hash is given once, in order.
+
+    Raises:
+        OverrunError: They cannot be found within limits.
     """
-    return tuple(dict.fromkeys(_iter_refs(schema, payload)))
+    if f'"{REF_FORMAT}"' not in _canonical(schema):
+        return ()
+    return run_bounded(
+        lambda: tuple(dict.fromkeys(_iter_refs(schema, payload))),
+        "looking for the links of a node",
+    )
 
 
 def _iter_refs(schema: Json, payload: Json) -> Iterator[Hash]:

@@ -21,6 +21,7 @@ from uwfgit.model.yamlcore import (
     read_yaml,
     sort_problems,
 )
+from uwfgit.store.plainfile import read_start
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _INDEX: Final = "index"
@@ -117,15 +118,14 @@ def read_file(path: Path) -> bytes:
 
 def _read_bytes(path: Path) -> tuple[bytes, Problem | None]:
     try:
-        if not path.is_file() and path.exists():
-            hint = "name a workflow file"
-            return b"", _file_problem(path, "Y15", "is no regular file", hint)
-        with path.open("rb") as stream:
-            # One byte more shows that the file is too large, however large.
-            return stream.read(YAML_MAX_BYTES + 1), None
+        # One byte more shows that the file is too large, however large.
+        return read_start(path, most=YAML_MAX_BYTES + 1), None
     except (FileNotFoundError, NotADirectoryError, ValueError) as exc:
         raise NotFoundError("workflow file", str(path)) from exc
     except OSError as exc:
+        if path.exists() and not path.is_file():
+            hint = "name a workflow file"
+            return b"", _file_problem(path, "Y15", "is no regular file", hint)
         message = f"cannot be read: {exc.strerror}"
         return b"", _file_problem(path, "Y15", message, "check its permissions")
 

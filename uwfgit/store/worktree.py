@@ -23,6 +23,7 @@ from pygit2.enums import RepositoryOpenFlag
 from uwfgit.errors import ConfigError, InvalidError, StoreError
 from uwfgit.store.configfile import find_value, read_config
 from uwfgit.store.gitcmd import find_git, run_git
+from uwfgit.store.plainfile import read_start
 
 if sys.platform != "win32":
     import pwd
@@ -219,10 +220,7 @@ def _find_common_dir(git_dir: Path) -> Path:
 def _read_pointer(file: Path, *, prefix: str) -> Path | None:
     """Read a path that a file holds, relative to the file's folder."""
     try:
-        if not file.is_file():
-            return None
-        with file.open("rb") as stream:
-            text = os.fsdecode(stream.read(_POINTER_BYTES)).rstrip("\r\n")
+        text = os.fsdecode(read_start(file, most=_POINTER_BYTES)).rstrip("\r\n")
     except OSError:
         return None
     target = text.removeprefix(prefix)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from uwfgit.errors import AmbiguousError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId, find_thread_id
@@ -36,6 +37,8 @@ from uwfgit.sync.remotes import APPROVED_PREFIX, Remote, find_approved
 from uwfgit.sync.transport import Wire, list_refs_there
 
 _SUFFIX_CHARS = 4
+_NAMED = 20
+"""Refs that may not be called so: a remote can have millions of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,8 @@ class PullReport:
 class Look:
     """What a remote has, what becomes of most of it, and what is to be brought.
 
-    ``source`` is ``None`` when there is nothing to bring.
+    ``source`` is ``None`` when there is nothing to bring; ``gone`` names those of
+    our branches that the remote is known not to have.
     """
 
     remote: Remote
@@ -78,6 +82,7 @@ class Look:
     mine: Mapping[str, Oid]
     told: tuple[Outcome, ...]
     source: Source | None
+    gone: frozenset[str]
 
 
 def look(
@@ -124,6 +129,7 @@ def look(
         mine=mine,
         told=(*misnamed, *told),
         source=source if names else None,
+        gone=frozenset() if only else frozenset(mine) - frozenset(theirs),
     )
 
 
@@ -144,6 +150,7 @@ def finish(
         found.remote,
         branches,
         mine=found.mine,
+        gone=found.gone,
         environment=wire.environment,
     )
     return make_report(ledger, found.remote.name, [*found.told, *brought])
@@ -161,9 +168,15 @@ def _mine(ledger: Ledger) -> dict[str, Oid]:
 
 
 def _misnamed(remote: Remote, there: Iterable[str]) -> Iterator[Outcome]:
-    for ref in there:
-        if remote.is_misnamed(ref):
-            yield Outcome(ref=ref, result="refused", message="no name of a thread")
+    """Refuse refs that stand where threads do; the first of them by their names."""
+    found = (ref for ref in there if remote.is_misnamed(ref))
+    for ref in islice(found, _NAMED):
+        yield Outcome(ref=ref, result="refused", message="no name of a thread")
+    more = sum(1 for _ in found)
+    if more:
+        names = "1 more name" if more == 1 else f"{more:,} more names"
+        message = f"and {names} that no thread may have"
+        yield Outcome(ref=f"{THREAD_PREFIX}*", result="refused", message=message)
 
 
 def _find_there(theirs: Iterable[str], text: str, remote: Remote) -> ThreadId:

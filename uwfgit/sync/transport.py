@@ -13,8 +13,8 @@ from uwfgit.ids import Oid, is_oid
 from uwfgit.store.gitcmd import GitResult, check_operand, run_git, stream_git
 
 _REASON_CHARS: Final = 300
-_REFS_BYTES: Final = 256 * 1024 * 1024
-"""What a remote may send as its list of refs: some millions."""
+_REFS_BYTES: Final = 64 * 1024 * 1024
+"""What a remote may send as its list of refs: most of a million."""
 _LINE: Final = 3
 # git tells a refused login from a dead host in words only. They choose between
 # two classes with the same exit code, and the hint.
