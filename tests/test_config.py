@@ -414,6 +414,12 @@ def test_a_secret_in_the_file_is_read_and_reported_but_never_shown() -> None:
     assert "sk-0123456789abcdef" not in repr((settings, warnings))
 
 
+def test_only_a_providers_key_is_said_to_be_movable() -> None:
+    agent = {"kind": "stdio", "command": "x", "env": {"apiKey": "sk-0123456789abcdef"}}
+
+    assert warnings_of({"agents": {"a": agent}}) == ()
+
+
 def test_every_value_has_its_origin() -> None:
     settings = read(
         {"limits": {"maxSteps": 50, "corrections": 1}, "workflowPaths": ["a"]},

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from uwfgit.agents.base import AgentRequest, ReplyCount
+from uwfgit.agents.base import AgentRequest, ReplyCount, Turn
 from uwfgit.agents.process import ProcessResult, run_process
 from uwfgit.ids import ThreadId
 
@@ -47,6 +47,7 @@ def make_request(
     environment: Mapping[str, str] = ENVIRONMENT,
     idle: float = 20,
     wall: float | None = None,
+    on_turn: Callable[[Turn], None] | None = None,
 ) -> AgentRequest:
     """Make a request with defaults for all that a test does not look at."""
     return AgentRequest(
@@ -62,6 +63,7 @@ def make_request(
         idle_seconds=idle,
         wall_seconds=wall,
         now_ms=lambda: 1_700_000_000_000,
+        on_turn=on_turn,
     )
 
 

@@ -98,3 +98,63 @@ def test_the_nearer_limit_ends_a_run(own: float, wall: float, tmp_path: Path) ->
 
     assert reply.failure is not None
     assert reply.failure.phase == "timeout"
+
+
+# --- what is told while it runs ---
+
+
+def _told(tmp_path: Path, code: str) -> list[str]:
+    turns: list[Turn] = []
+    reply = make_agent(code).run(make_request(cwd=tmp_path, on_turn=turns.append))
+
+    assert {(turn.index, turn.role) for turn in turns} <= {(0, "assistant")}
+    assert "".join(turn.content for turn in turns).rstrip() == reply.text.rstrip()
+    return [turn.content for turn in turns]
+
+
+def test_a_line_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    code = (
+        "import pathlib, time\n"
+        "print('first', flush=True)\n"
+        "while not pathlib.Path('seen').exists(): time.sleep(.01)\n"
+        "print('second')\n"
+    )
+
+    def on_turn(turn: Turn) -> None:
+        if turn.content == "first\n":
+            seen.touch()
+
+    request = make_request(cwd=tmp_path, on_turn=on_turn)
+    reply = make_agent(code).run(request)
+
+    assert reply.text == "first\nsecond\n"
+
+
+def test_words_that_may_go_on_are_told_with_the_next_line(tmp_path: Path) -> None:
+    key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
+
+    told = _told(
+        tmp_path, f"print('a'); print('{key}'); print('b'); print('c', end='')"
+    )
+
+    assert told == ["a\n", f"{key}\nb\n", "c\n"]
+
+
+def test_long_words_without_an_end_are_told_in_bounded_parts(tmp_path: Path) -> None:
+    told = _told(tmp_path, "for _ in range(3000): print('x' * 64)")
+
+    assert max(map(len, told)) < 70_000
+    assert len(told) == 3
+
+
+def test_what_a_stopped_command_said_was_told(tmp_path: Path) -> None:
+    turns: list[Turn] = []
+    code = "import time; print('x' * 20, flush=True); time.sleep(60)"
+
+    reply = make_agent(code, timeout=0.3).run(
+        make_request(cwd=tmp_path, on_turn=turns.append)
+    )
+
+    assert reply.failure is not None
+    assert [turn.content for turn in turns] == ["x" * 20 + "\n"]

@@ -63,6 +63,8 @@ class AgentRequest:
     ``environment`` is the child's whole environment. ``correction`` is 0 for the
     first call of a step and counts up with each correction of its reply.
     ``count_replies`` is asked only by kinds that need it, since it reads the thread.
+    ``on_turn`` is told each turn as it comes, by kinds that know them before they
+    end: turns of one index are parts of one, each cut where no secret goes on.
     """
 
     thread: ThreadId
@@ -78,6 +80,7 @@ class AgentRequest:
     idle_seconds: float
     wall_seconds: float | None = None
     now_ms: Callable[[], int]
+    on_turn: Callable[[Turn], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn
 from uwfgit.agents.complaints import one_line
 from uwfgit.agents.process import STDERR_SHOWN_CHARS, ProcessResult, run_process
+
+_WORD: Final = re.compile(r"[A-Za-z0-9+/=]{16}")
+_HELD_CHARS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +31,19 @@ class StdioAgent:
     has_sessions: bool = field(default=False, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
-        """Run the command once; all it printed is the reply."""
+        """Run the command once; all it printed is the reply, one turn.
+
+        The turn is told line by line.
+        """
+        speech = _Speech(tell=request.on_turn, now_ms=request.now_ms)
         result = run_command(
-            self.argv, request, env=self.env, timeout_seconds=self.timeout_seconds
+            self.argv,
+            request,
+            env=self.env,
+            timeout_seconds=self.timeout_seconds,
+            on_line=speech.hear if request.on_turn else None,
         )
+        speech.end()
         return AgentReply(
             text=result.stdout,
             turns=_turns(result.stdout, request.now_ms()),
@@ -45,6 +59,7 @@ def run_command(
     *,
     env: Mapping[str, str],
     timeout_seconds: float | None,
+    on_line: Callable[[str], None] | None = None,
 ) -> ProcessResult:
     """Run a configured command for a request, under the nearer of the limits.
 
@@ -59,7 +74,34 @@ def run_command(
         environment=_merge(env, request.environment),
         idle_seconds=timeout_seconds or request.idle_seconds,
         wall_seconds=min((x for x in limits if x is not None), default=None),
+        on_line=on_line,
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Speech:
+    """What a command says, told in parts of whole lines.
+
+    Each part is masked alone. A line that ends in a long word waits for the next:
+    keys and encoded text are wrapped like that.
+    """
+
+    tell: Callable[[Turn], None] | None
+    now_ms: Callable[[], int]
+    _held: str = ""
+
+    def hear(self, line: str) -> None:
+        self._held += f"{line}\n"
+        if len(self._held) >= _HELD_CHARS or not _WORD.fullmatch(line[-16:]):
+            self.end()
+
+    def end(self) -> None:
+        if self._held and self.tell is not None:
+            turn = Turn(
+                index=0, role="assistant", content=self._held, at_ms=self.now_ms()
+            )
+            self._held = ""
+            self.tell(turn)
 
 
 def _merge(env: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:

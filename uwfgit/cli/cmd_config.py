@@ -1,12 +1,10 @@
-"""Commands about the configuration: list, get and set."""
+"""Commands about the configuration: list, get, set and secure."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,9 +12,13 @@ from uwfgit.cli.commands import add_command, make_group
 from uwfgit.cli.context import CONFIG_FILE, CommandContext, get_context
 from uwfgit.cli.output import Column, format_json, format_table
 from uwfgit.cli.screen import shown
+from uwfgit.cli.secrets import DOTENV_FILE
 from uwfgit.cli.world import read_config
 from uwfgit.config import get_key, masked, set_key
 from uwfgit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from uwfgit.cli.securing import Move, MovedKey
 
 app = make_group("Show and change settings.")
 
@@ -103,15 +105,49 @@ def set_(
 
 
 def _write_config(path: Path, content: Mapping[str, object]) -> None:
+    from uwfgit.cli.securing import write_privately
     from uwfgit.model.yamldump import dump_yaml
 
-    data = dump_yaml(dict(content)).encode()
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # mkstemp makes the file 0600; the file is replaced whole or not at all.
-        descriptor, name = tempfile.mkstemp(prefix=".config-", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except OSError as exc:
-        raise ConfigError(f"cannot be written: {exc.strerror}", source=path) from exc
+    write_privately(path, dump_yaml(dict(content)).encode())
+
+
+@add_command(app, "secure")
+def secure(ctx: typer.Context) -> None:
+    """Move API keys from the configuration into the .env file beside it.
+
+    A provider then names the variable that holds its key. Everything else in both
+    files stays as it is; a variable that has another value stops the command.
+    """
+    from uwfgit.cli.securing import plan_move, write_privately
+
+    context = get_context(ctx)
+    config, dotenv = context.home / CONFIG_FILE, context.home / DOTENV_FILE
+    move = plan_move(config, dotenv)
+    keys = move.keys if move is not None else ()
+    if move is not None:
+        # First where they go to: a key may stand twice, but must not be lost.
+        write_privately(dotenv, move.dotenv)
+        write_privately(config, move.config)
+        for moved in keys:
+            _warn_of_moved(context, move, moved)
+    else:
+        context.output.say(f"no API key stands in {shown(str(config))}")
+    payload = {
+        "file": str(dotenv),
+        "moved": [{"key": each.key, "variable": each.variable} for each in keys],
+    }
+    lines = (f"{each.key}: moved to {each.variable} in {dotenv}" for each in keys)
+    context.output.emit(payload, lambda: "\n".join(map(shown, lines)))
+
+
+def _warn_of_moved(context: CommandContext, move: Move, moved: MovedKey) -> None:
+    """Say where the key still stands, or that another one counts."""
+    if lines := move.lines_left(moved):
+        where = ", ".join(map(str, lines))
+        context.output.warn(
+            f"{CONFIG_FILE}: the value of {moved.key} also stands in line {where}"
+        )
+    if (context.environment.get(moved.variable) or moved.value) != moved.value:
+        context.output.warn(
+            f"{moved.variable} has another value in the environment, which counts"
+        )

@@ -18,6 +18,8 @@ Item = TypeVar("Item")
 DEFAULT: Final = "default"
 """The origin of a value that nobody set."""
 
+_API_KEY: Final = ("providers", ("apiKey",))
+
 DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("concurrency", "maxRunning"): 4,
     ("limits", "maxSteps"): 100,
@@ -196,7 +198,7 @@ def _remarks(
         for path in without_effect
         if theirs.values[path] != own.values.get(path, DEFAULTS.get(path))
     ]
-    keys = [path for path in own.values if path[-1] == "apiKey"]
+    keys = [path for path in own.values if (path[0], path[2:]) == _API_KEY]
     remarks += [
         f"{own.source}: '{'.'.join(path)}' is a secret in a plain file; "
         "`uwf config secure` moves it"

@@ -12,6 +12,13 @@ from uwfgit.constants import ERROR_STATUS, SUSPEND
 from uwfgit.engine.answer import Answer, find_answer
 from uwfgit.engine.ask import Talk, talk_to
 from uwfgit.engine.following import outcome_with
+from uwfgit.engine.live import (
+    clear_live,
+    followed,
+    keep_words,
+    live_path,
+    turn_payload,
+)
 from uwfgit.engine.plan import is_routing_error
 from uwfgit.engine.run import Cycle, Engine, Run
 from uwfgit.engine.slots import hold_slot
@@ -31,7 +38,6 @@ from uwfgit.model.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.record import Record
 from uwfgit.store.guard import changed_files, fingerprint
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.private import write_private
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import git_errors
 
@@ -71,32 +77,46 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     """
     run = Run.prepare(engine, record, cycle)
     require_signing(engine.ledger)
+    # Of a run that was killed; not seen as this one's while it waits for its slot.
+    clear_live(live_path(engine.ledger.store, run.thread))
     engine.on_ready()
     with hold_slot(engine):
         return _run(run.begin())
 
 
 def _run(run: Run) -> CycleEnd:
-    store, tip = run.engine.ledger.store, run.record.tip.commit
+    store = run.engine.ledger.store
     guard = fingerprint(store)
-    talk = talk_to(
+    with followed(
         run.agent,
-        run.request(),
-        role=run.role,
-        listed=run.listed,
-        corrections=run.engine.settings.limits.corrections,
-        is_link=run.is_link,
+        live_path(store, run.thread),
+        step=run.number,
+        role=run.cycle.routed.role,
         recorder=run.recorder,
-    )
-    tampered = changed_files(guard, fingerprint(store))
+    ) as agent:
+        talk = talk_to(
+            agent,
+            run.request(),
+            role=run.role,
+            listed=run.listed,
+            corrections=run.engine.settings.limits.corrections,
+            is_link=run.is_link,
+            recorder=run.recorder,
+        )
+        tampered = changed_files(guard, fingerprint(store))
+        end = _keep_surely(run, talk)
+    return _tampered(end, tampered) if tampered else end
+
+
+def _keep_surely(run: Run, talk: Talk) -> CycleEnd:
     try:
-        end = _keep(run, talk)
+        return _keep(run, talk)
     except KeyboardInterrupt:
         # What the agent said must not be lost to a moment's impatience.
-        if find_ref(store, thread_ref(run.thread)) != tip:
+        tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
+        if tip != run.record.tip.commit:
             raise
-        end = _keep(run, talk)
-    return _tampered(end, tampered) if tampered else end
+        return _keep(run, talk)
 
 
 def _keep(run: Run, talk: Talk) -> CycleEnd:
@@ -133,14 +153,14 @@ def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
 def _keep_aside(run: Run, talk: Talk, error: str, exit_code: int) -> CycleEnd:
     """Keep a reply that cannot be recorded."""
     try:
-        where = f"its reply is in {_write_live(run, talk)}"
+        where = f"its reply is in {_keep_words(run, talk)}"
     except StoreError as exc:
         where = exc.message
     error = f"{error}; nothing was recorded, {where}"
     return _end(run, None, status=None, error=error, exit_code=exit_code)
 
 
-def _write_live(run: Run, talk: Talk) -> Path:
+def _keep_words(run: Run, talk: Talk) -> Path:
     """Write what was said beside the store, where no event could hold it.
 
     Raises:
@@ -151,15 +171,15 @@ def _write_live(run: Run, talk: Talk) -> Path:
         for turn in talk.turns
     ]
     text = "\n".join(lines) + "\n"
-    path = run.prompt_file.with_name(f"{run.thread}.jsonl")
+    path = live_path(run.engine.ledger.store, run.thread)
     try:
-        write_private(path, text)
+        keep_words(path, text)
     except OSError:
         # The store's disk is full or read-only; the user's need not be.
         path = run.engine.home / path.parent.name / path.name
         with git_errors("cannot keep its reply"):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(path, text)
+            keep_words(path, text)
     return path
 
 
@@ -222,7 +242,7 @@ def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:
     message = message[:_ERROR_CHARS]
     body, turns = talk.said.replace("\0", "\ufffd"), talk.turns
     if len(body.encode()) > _SAID_BYTES:
-        message += f" (the whole reply is in {_write_live(run, talk)})"
+        message += f" (the whole reply is in {_keep_words(run, talk)})"
         body = body[:_CUT_CHARS]
         talk.turns = [
             replace(turn, content=turn.content[:_CUT_CHARS]) for turn in turns
@@ -289,26 +309,7 @@ def _detail(run: Run, talk: Talk) -> dict[str, object]:
         "model": talk.last.model,
         "exitCode": talk.last.exit_code,
         "assembledPrompt": talk.prompt,
-        "turns": [
-            {
-                "index": turn.index,
-                "role": turn.role,
-                "content": turn.content,
-                "toolCalls": None
-                if turn.tool_calls is None
-                else [
-                    {
-                        "name": call.name,
-                        "arguments": call.arguments,
-                        "result": call.result,
-                    }
-                    for call in turn.tool_calls
-                ],
-                "reasoning": turn.reasoning,
-                "atMs": turn.at_ms,
-            }
-            for turn in talk.turns
-        ],
+        "turns": [turn_payload(turn) for turn in talk.turns],
     }
 
 
