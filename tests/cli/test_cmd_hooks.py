@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -315,6 +316,98 @@ def test_install_twice_changes_nothing(project: Project) -> None:
 
     assert again.returncode == 0
     assert again.stdout.startswith("unchanged: ")
+
+
+def test_install_does_not_call_a_hook_installed_that_git_does_not_run(
+    project: Project,
+) -> None:
+    hook = project.root / ".git" / "hooks" / "pre-commit"
+    hook.chmod(0o644)
+
+    refused = project.run("uwf", "hooks", "install")
+    project.run("sh", "-c", refused.stdout)
+    done = project.run("uwf", "hooks", "install")
+
+    assert (refused.returncode, done.returncode) == (1, 0)
+    assert "not executable" in refused.stderr
+
+
+@pytest.fixture
+def server(project: Project) -> Path:
+    path = project.root.parent / "server.git"
+    project.git("init", "-q", "--bare", "--template=", str(path))
+    return path
+
+
+def set_hooks_path(project: Project, server: Path, value: str) -> None:
+    project.git(f"--git-dir={server}", "config", "core.hooksPath", value)
+
+
+def push_bogus(project: Project, server: Path) -> subprocess.CompletedProcess[str]:
+    """Push what no thread is to the name of one."""
+    project.git("commit", "-q", "--allow-empty", "-m", "x")
+    ref = "refs/heads/thread/01M8GR0HAPVRTSKJXA2KQE2GJ1"
+    return project.run("git", "push", "-q", str(server), f"HEAD:{ref}")
+
+
+def test_a_servers_hook_is_run_by_git(project: Project, server: Path) -> None:
+    first = project.run("uwf", "hooks", "install", "--server", str(server))
+    again = project.run("uwf", "hooks", "install", "--server", str(server))
+    pushed = push_bogus(project, server)
+
+    file = server / "hooks" / "pre-receive"
+    assert first.stdout == f"installed {file}\n"
+    assert again.stdout == f"unchanged: {file}\n"
+    assert pushed.returncode == 1
+    assert "pre-receive hook declined" in pushed.stderr
+
+
+@pytest.mark.parametrize("where", ["--local", "--global"])
+def test_a_servers_hook_that_git_would_not_run_is_not_installed(
+    project: Project, server: Path, where: str
+) -> None:
+    folder = project.root.parent / "others"
+    project.git(f"--git-dir={server}", "config", where, "core.hooksPath", str(folder))
+    config = (server / "config").read_text()
+
+    done = project.run("uwf", "hooks", "install", "--server", str(server), "--json")
+
+    error = json.loads(done.stderr)["error"]
+    assert (done.returncode, error["code"]) == (2, "usage")
+    assert str(folder / "pre-receive") in error["message"]
+    assert "unset core.hooksPath" in error["hint"]
+    assert not (server / "hooks").exists()
+    assert (server / "config").read_text() == config
+
+
+@pytest.mark.parametrize("value", ["hooks", "others"])
+def test_a_servers_hook_elsewhere_may_call_ours(
+    project: Project, server: Path, value: str
+) -> None:
+    set_hooks_path(project, server, value)
+    if value == "others":
+        file = server / value / "pre-receive"
+        file.parent.mkdir()
+        file.write_text("#!/bin/sh\nexec uwf hooks pre-receive\n")
+        words = ("uwf", "hooks", "install", "--server", str(server))
+        assert project.run(*words).returncode == 2, "it is not executable"
+        file.chmod(0o755)
+
+    done = project.run("uwf", "hooks", "install", "--server", str(server))
+    pushed = push_bogus(project, server)
+
+    assert done.returncode == 0, done.stderr
+    assert str(server / value / "pre-receive") in done.stdout
+    assert "pre-receive hook declined" in pushed.stderr
+
+
+@pytest.mark.parametrize("place", [".", ".git"])
+def test_a_server_has_no_work_tree(project: Project, place: str) -> None:
+    done = project.run("uwf", "hooks", "install", "--server", place, "--json")
+
+    assert done.returncode == 2
+    assert "is not bare" in json.loads(done.stderr)["error"]["message"]
+    assert not (project.root / ".git" / "hooks" / "pre-receive").exists()
 
 
 def test_install_needs_a_repository(uwf: Uwf) -> None:

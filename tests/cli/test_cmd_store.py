@@ -115,14 +115,42 @@ def test_path_fails_without_a_store(uwf: Uwf, work: Path) -> None:
     assert "hint: create it with: uwf init\n" in shown.err
 
 
-def test_auto_init_can_be_switched_off(uwf: Uwf, work: Path) -> None:
+@pytest.mark.parametrize("value", ["false", "No", "off", "0", ""])
+def test_auto_init_can_be_switched_off(uwf: Uwf, work: Path, value: str) -> None:
     git(work, "init")
-    git(work, "config", "uwf.autoInit", "false")
+    git(work, "config", "uwf.autoInit", value)
 
     stored = uwf("cas", "put-text", "x")
 
     assert stored.code == 1
     assert not (work / ".git" / "uwf").exists()
+
+
+@pytest.mark.parametrize("in_repository", [False, True])
+def test_auto_init_can_be_switched_off_for_all_repositories(
+    uwf: Uwf, work: Path, home: Path, *, in_repository: bool
+) -> None:
+    git(work, "init") if in_repository else None
+    git(work, "config", "--global", "uwf.autoInit", "false")
+
+    stored = uwf("cas", "put-text", "x", "--json")
+
+    assert (stored.code, stored.error["code"]) == (1, "not-found")
+    assert not (work / ".git" / "uwf").exists()
+    assert not (home / "store").exists()
+    assert uwf("init").code == 0
+    assert uwf("cas", "put-text", "x").code == 0
+
+
+def test_a_repository_says_auto_init_otherwise_than_the_user(
+    uwf: Uwf, work: Path
+) -> None:
+    git(work, "init")
+    git(work, "config", "--global", "uwf.autoInit", "false")
+    git(work, "config", "uwf.autoInit", "true")
+
+    assert uwf("cas", "put-text", "x").code == 0
+    assert (work / ".git" / "uwf").exists()
 
 
 def test_a_store_made_elsewhere_is_refused_until_it_is_trusted(

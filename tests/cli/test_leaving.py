@@ -338,3 +338,129 @@ def test_what_git_says_must_have_its_form(ada: Person) -> None:
     )
 
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        pytest.param("send-pack URL REF", "uwf push", id="send-pack"),
+        pytest.param("--no-pager send-pack URL REF", "uwf push", id="options before"),
+        pytest.param("-c alias.zz=send-pack zz URL REF", "uwf push", id="alias"),
+        pytest.param(
+            "-c alias.a=b -c alias.b=send-pack a URL REF", "uwf push", id="two aliases"
+        ),
+        pytest.param("-c alias.Zz=send-pack zZ URL REF", "uwf push", id="alias's case"),
+        pytest.param("http-push URL REF", "uwf push", id="http-push"),
+        pytest.param("remote-https origin URL", "uwf push", id="remote helper"),
+        pytest.param("bundle create FILE REF", "uwf bundle create", id="bundle"),
+        pytest.param("bundle -q create FILE REF", "uwf bundle create", id="quiet"),
+        pytest.param(
+            "-c alias.b=bundle b create FILE REF",
+            "uwf bundle create",
+            id="bundle alias",
+        ),
+        pytest.param("daemon --export-all", "uwf push", id="daemon"),
+        pytest.param("upload-pack .", "uwf push", id="upload-pack"),
+        pytest.param("send-email REF", "uwf push", id="mail"),
+        pytest.param("-c alias.x=!git x URL", "the git command itself", id="shell"),
+    ],
+)
+def test_git_sends_by_nothing_but_a_push(
+    ada: Person, remote: Path, words: str, way: str
+) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+    file = ada.folder / "threads.bundle"
+    for name, value in (("URL", remote), ("REF", thread_ref(thread)), ("FILE", file)):
+        words = words.replace(name, str(value))
+
+    done = uwf(ada, "git", *words.split())
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 2
+    assert way in done.stderr.partition("hint: ")[2]
+    assert refs_of(remote) == {}
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("-c", "alias.zz=push", "zz"), id="alias"),
+        pytest.param(("-c", "alias.zz=-p push --quiet", "zz"), id="alias with options"),
+        pytest.param(("-c", "core.hooksPath=/dev/null", "push"), id="other hooks"),
+        pytest.param(("-c", "help.autocorrect=immediate", "pus"), id="a guess"),
+    ],
+)
+def test_a_push_by_another_name_is_scanned(
+    ada: Person, remote: Path, words: tuple[str, ...]
+) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+
+    done = uwf(ada, "git", *words, "origin", thread_ref(thread))
+
+    assert done.returncode == 1, done.stderr
+    assert refs_of(remote) == {}
+
+
+def test_an_alias_of_the_users_is_resolved_too(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+    git(ada.store, "config", "--global", "alias.give", "send-pack")
+    git(ada.store, "config", "--global", "alias.lg", "log --format=%s")
+    git(ada.store, "config", "--global", "alias.show", "!false")
+    git(ada.store, "config", "--global", "alias.loop", "loop")
+
+    given = uwf(ada, "git", "give", str(remote), thread_ref(thread))
+    logged = uwf(ada, "git", "lg", "-1", "main")
+    shown = uwf(ada, "git", "show", "--format=%s", "main")
+    looped = uwf(ada, "git", "loop")
+
+    assert (given.returncode, refs_of(remote)) == (2, {})
+    assert (logged.returncode, logged.stdout) == (0, "uwf store, format 1\n")
+    assert shown.returncode == 0, "git knows no alias for a command of its own"
+    assert looped.returncode == 128
+
+
+def test_git_push_without_the_scan_says_so(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan="x"))
+    ref = thread_ref(thread)
+
+    done = uwf(ada, "git", "-c", "alias.zz=push --no-verif", "zz", "origin", ref)
+
+    assert done.returncode == 0, done.stderr
+    assert "--no-verify: nothing is scanned" in done.stderr
+    assert ref in refs_of(remote)
+
+
+def test_git_push_mends_the_hook_or_sends_nothing(ada: Person, remote: Path) -> None:
+    thread = ada.begin(reply(plan=GITHUB))
+    hook = ada.store.path / "hooks" / "pre-push"
+    push = ("git", "push", "origin", thread_ref(thread))
+
+    hook.unlink()
+    mended = uwf(ada, *push)
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o600)
+    refused = uwf(ada, *push)
+
+    assert "github-token" in mended.stderr
+    assert "hint: uwf doctor --fix" in refused.stderr
+    assert (mended.returncode, refused.returncode) == (1, 1)
+    assert refs_of(remote) == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("--version",), id="version"),
+        pytest.param(("--no-pager", "log", "-1", "push"), id="a branch named push"),
+        pytest.param(("bundle", "list-heads", "gone"), id="bundle"),
+    ],
+)
+def test_other_words_reach_git_as_they_are(ada: Person, words: tuple[str, ...]) -> None:
+    ada.begin(DONE)
+    git(ada.store, "branch", "push", "main")
+
+    done = uwf(ada, "git", *words)
+
+    plain = call(ada, "git", f"--git-dir={ada.store.path}", *words)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)

@@ -9,6 +9,7 @@ import pytest
 
 from uwfgit.errors import Problem
 from uwfgit.store import trust
+from uwfgit.store.inner import INNER
 from uwfgit.store.repository import init_store
 from uwfgit.store.trust import inspect_store
 
@@ -63,6 +64,46 @@ def test_a_part_that_others_may_write_is_refused(
     (problem,) = check_store(store)
 
     assert (problem.code, problem.file) == (trust.MODE, str(place))
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_what_lies_below_is_looked_at_too(store: Path, name: str) -> None:
+    place = store / name
+    if not place.exists():
+        place.mkdir(mode=0o700)
+
+    place.chmod(0o707)
+    by_anyone = check_store(store)
+    place.chmod(0o770)
+    by_a_group = codes(store)
+    store.chmod(0o710)
+    by_a_group_that_comes_in = codes(store)
+
+    assert [(each.code, each.file) for each in by_anyone] == [(trust.MODE, str(place))]
+    assert (by_a_group, by_a_group_that_comes_in) == ([], [trust.MODE])
+
+
+@as_root
+@pytest.mark.parametrize("name", INNER)
+def test_what_lies_below_is_the_users_own(store: Path, name: str) -> None:
+    place = store / name
+    if not place.exists():
+        place.mkdir(mode=0o700)
+    os.chown(place, _NOBODY, -1)
+
+    (problem,) = check_store(store)
+
+    assert (problem.code, problem.file) == (trust.OWNER, str(place))
+
+
+def test_a_link_below_the_stores_folders_is_refused(
+    store: Path, tmp_path: Path
+) -> None:
+    pack = store / "objects" / "pack"
+    pack.rename(tmp_path / "elsewhere")
+    pack.symlink_to(tmp_path / "elsewhere")
+
+    assert codes(store) == [trust.LINK]
 
 
 @pytest.mark.parametrize("name", ["HEAD", "packed-refs"])

@@ -34,29 +34,26 @@ def make_verify(context: CommandContext) -> Verify:
     return verify
 
 
-def make_scan(context: CommandContext, store: Store, remote: str | None = None) -> Scan:
-    """Give what says which branches would carry a secret away.
-
-    Args:
-        context: The command's.
-        store: Ours.
-        remote: The name of the one that they go to.
-    """
+def make_scan(context: CommandContext, store: Store) -> Scan:
+    """Give what says which branches would carry a secret away."""
 
     def scan(leaving: Sequence[tuple[str, Oid, Oid | None]]) -> Mapping[str, str]:
         from uwfgit.sync.scan import find_blocked
 
         with Progress(context) as progress:
             progress.tell("looking for secrets")
-            return find_blocked(store, leaving, remote, environment=context.environment)
+            return find_blocked(store, leaving, environment=context.environment)
 
     return scan
 
 
-def allow_findings(context: CommandContext, store: Store, ids: Sequence[str]) -> None:
-    """Let findings of the scan through from now on."""
+def allow_findings(
+    context: CommandContext, store: Store, ids: Sequence[str], *, revoke: bool = False
+) -> None:
+    """Let findings of the scan through from now on, or no longer."""
     from uwfgit.cli.world import now_ms
     from uwfgit.sync.scan import allow_findings as record
 
     if ids:
-        record(store, ids, by=str(context.identity), now_ms=now_ms())
+        by = str(context.identity)
+        record(store, ids, by=by, now_ms=now_ms(), revoke=revoke)

@@ -9,8 +9,9 @@ import typer
 from uwfgit.cli.commands import add_command, make_group
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.leaving import allow_command, pre_push_command
-from uwfgit.cli.receiving import install_pre_receive, pre_receive_command
+from uwfgit.cli.receiving import pre_receive_command
 from uwfgit.cli.screen import shown
+from uwfgit.cli.serverhook import install_pre_receive
 from uwfgit.errors import UsageError
 
 app = make_group("Install hooks that check workflows and threads.")
@@ -41,9 +42,10 @@ def install(
     or a hook of yours, what to add is printed, and the exit code is 1.
 
     With --server it is the hook pre-receive of a bare repository that others
-    push to. It refuses threads that do not verify, rewinds and deletions of
-    them, and refs that are none of uwf's. When the check fails, hangs or is
-    missing, nothing is taken.
+    push to; run it as the user who serves that. It refuses threads that do not
+    verify, rewinds and deletions of them, and refs that are none of uwf's. When
+    the check fails, hangs or is missing, nothing is taken. Where core.hooksPath
+    keeps git from running it, nothing is installed.
     """
     context = get_context(ctx)
     if server is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,9 +10,10 @@ import typer
 
 from uwfgit.cli.commands import Passthrough, add_command, make_group, make_single
 from uwfgit.cli.context import CommandContext, get_context
+from uwfgit.cli.gitwords import GitWords, read_words
 from uwfgit.cli.output import format_fields, talk_width
 from uwfgit.cli.screen import shown
-from uwfgit.errors import UsageError
+from uwfgit.errors import StoreError, UsageError
 
 init_app = make_single()
 store_app = make_group("Say where the store is, or trust one.")
@@ -108,9 +110,12 @@ def git(
 ) -> None:
     """Run git inside the store.
 
-    The repository variables of the environment, hooks and replace refs are
-    left out; what a push would send is scanned for secrets first. All words
-    behind 'git' are git's own.
+    The repository variables of the environment, replace refs and hooks other
+    than uwf's are left out. What a push would send is scanned for secrets
+    first, whatever alias it goes by; other commands that send or serve
+    objects, as send-pack, bundle create or daemon, are refused and name uwf's
+    way. What only prints or writes here, as show, archive or format-patch, is
+    not scanned. All words behind 'git' are git's own.
 
     On a terminal, escapes in what git prints are shown, not obeyed; for git's
     own pager, colours and editor: git --git-dir="$(uwf store path)" ...
@@ -121,41 +126,61 @@ def git(
         raise UsageError(
             "git needs its arguments", hint="for example: uwf git log --all"
         )
-    is_push = "push" in words
-    store = context.open_store(write=is_push, create=False)
-    if is_push:
-        words = _with_scan(context, words, store.path)
-    raise typer.Exit(_run_git(context, words, store.path))
+    store = context.open_store()
+    environment = context.child_environment()
+    read = read_words(words, store=store.path, environment=environment)
+    if read.is_push:
+        _require_scan(context, read, store.path)
+    raise typer.Exit(_run_git(context, read, store.path, environment))
 
 
-def _with_scan(context: CommandContext, words: list[str], store: Path) -> list[str]:
-    """Let git run the store's one hook, which scans what a push would send."""
-    if "--no-verify" in words:
+def _require_scan(context: CommandContext, read: GitWords, store: Path) -> None:
+    from uwfgit.store.hookcheck import is_scanning
+    from uwfgit.store.hooks import mend_hook
+
+    if read.is_unscanned:
         context.output.warn("--no-verify: nothing is scanned for secrets")
-    # The door switches hooks off; of two settings the later counts.
-    return ["-c", f"core.hooksPath={store / 'hooks'}", *words]
+        return
+    mend_hook(store, "pre-push")
+    if not is_scanning(store):
+        raise StoreError(
+            f"'{store / 'hooks' / 'pre-push'}' is not what uwf writes: "
+            "nothing would be scanned for secrets",
+            hint="uwf doctor --fix",
+        )
 
 
-def _run_git(context: CommandContext, words: list[str], store: Path) -> int:
+def _run_git(
+    context: CommandContext,
+    read: GitWords,
+    store: Path,
+    environment: Mapping[str, str],
+) -> int:
     from uwfgit.cli.passing import run_shown
 
-    is_live = bool(_SHOWS_PROGRESS & {*words}) or any(
-        word.startswith(_READS_STDIN) for word in words
+    is_live = read.name in _SHOWS_PROGRESS or any(
+        word.startswith(_READS_STDIN) for word in read.command
     )
+    command = list(read.command)
     if talk_width(quiet=False) is not None:
-        words = _with_progress(words)
+        command = _with_progress(command)
+    # The door switches hooks off. Of two settings the later counts: here the one
+    # hook runs, a user's own -c notwithstanding, and git guesses no command.
+    ours = ["-c", f"core.hooksPath={store / 'hooks'}", "-c", "help.autocorrect=0"]
+    words = [*read.options, *(ours if command else ()), *command]
     return run_shown(
         context.output,
         words,
         store,
-        environment=context.child_environment(),
+        environment=environment,
         is_live=is_live,
     )
 
 
-def _with_progress(words: list[str]) -> list[str]:
+def _with_progress(command: list[str]) -> list[str]:
     """Ask for the progress that git shows by itself on a terminal only."""
-    at = next((i for i, word in enumerate(words) if word in _TAKES_PROGRESS), None)
-    if at is None or {"-q", "--quiet", "--no-progress", "-h", "--help"} & {*words}:
-        return words
-    return [*words[: at + 1], "--progress", *words[at + 1 :]]
+    if not command or command[0] not in _TAKES_PROGRESS:
+        return command
+    if {"-q", "--quiet", "--no-progress", "-h", "--help"} & {*command}:
+        return command
+    return [command[0], "--progress", *command[1:]]

@@ -24,7 +24,9 @@ _FIELDS = 4
 
 def pre_push_command(
     ctx: typer.Context,
-    remote: Annotated[str, typer.Argument(metavar="REMOTE", help="Where to.")],
+    remote: Annotated[  # noqa: ARG001 - git gives it
+        str, typer.Argument(metavar="REMOTE", help="Where to.")
+    ],
     url: Annotated[  # noqa: ARG001 - git gives it; it may hold a password
         str, typer.Argument(metavar="URL", help="Its address.")
     ] = "",
@@ -35,7 +37,7 @@ def pre_push_command(
     context = get_context(ctx)
     store = context.open_store()
     leaving = list(_read_leaving())
-    found = find_leaving(store, leaving, remote, environment=context.environment)
+    found = find_leaving(store, leaving, environment=context.environment)
     if not found:
         return
     count = len({finding.id for finding in found})
@@ -64,13 +66,18 @@ def allow_command(
     ids: Annotated[
         list[str], typer.Argument(metavar="ID...", help="As the scan shows them.")
     ],
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Take it back: let them through no longer.")
+    ] = False,
 ) -> None:
     """Let findings of the secret scan through, now and later.
 
-    For what only looks like a secret. Each is recorded in the store's own
+    For what only looks like a secret. It holds in this store, for every thread
+    and remote, until --revoke takes it back. Each is recorded in the store's own
     folder, with your name and the time.
     """
     context = get_context(ctx)
     store = context.open_store(write=True, create=False)
-    allow_findings(context, store, ids)
-    context.output.emit({"allowed": ids}, lambda: f"allowed {', '.join(ids)}")
+    allow_findings(context, store, ids, revoke=revoke)
+    word = "revoked" if revoke else "allowed"
+    context.output.emit({word: ids}, lambda: f"{word} {', '.join(ids)}")

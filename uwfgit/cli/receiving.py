@@ -1,7 +1,8 @@
-"""A server's hook: how it is installed, and what git calls on every push."""
+"""A server's hook: what git calls on every push."""
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Iterable, Mapping
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from uwfgit.cli.context import CommandContext, get_context
+from uwfgit.cli.context import get_context
 from uwfgit.cli.output import talk
 from uwfgit.cli.screen import shown
 from uwfgit.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.store.repository import Store
+    from uwfgit.store.configfile import ConfigEntry
     from uwfgit.sync.receive import Push
 
 SHARED_KEY: Final = "uwf.shared"
@@ -25,59 +26,7 @@ _SECONDS: Final = 300
 _GRACE: Final = 30
 _MOST_REFS: Final = 20_000
 _WORDS: Final = 3
-_ON: Final = ("true", "yes", "on", "1")
-
-
-def install_pre_receive(context: CommandContext, server: str, *, shared: bool) -> None:
-    """Install the hook in a bare repository; say so.
-
-    Raises:
-        NotFoundError, StoreError: It is no repository, or cannot be changed.
-        UsageError: There seems to be code in it.
-    """
-    from uwfgit.store.hooks import install_hook
-    from uwfgit.store.reading import find_repository, open_reading
-
-    path = find_repository(context.resolve(server))
-    store = open_reading(path)
-    if not shared:
-        _require_dedicated(store)
-    _set_shared(path, context.environment, shared=shared)
-    added = install_hook(path, "pre-receive")
-    file = str(path / "hooks" / "pre-receive")
-    context.output.emit(
-        {
-            "hook": "pre-receive",
-            "path": file,
-            "installed": True,
-            "changed": added,
-            "shared": shared,
-        },
-        lambda: f"{'installed' if added else 'unchanged:'} {shown(file)}",
-    )
-
-
-def _require_dedicated(store: Store) -> None:
-    from uwfgit.store.ancestry import is_ancestor
-    from uwfgit.store.genesis import GENESIS_OID
-    from uwfgit.store.layout import HEAD_REF
-    from uwfgit.store.refs import find_ref
-
-    main = find_ref(store, HEAD_REF)
-    if main is not None and not is_ancestor(store, GENESIS_OID, main):
-        raise UsageError(
-            "its branch main is of another history: there seems to be code in it",
-            hint="add --shared, which leaves the code's own refs unchecked",
-        )
-
-
-def _set_shared(path: Path, environment: Mapping[str, str], *, shared: bool) -> None:
-    from uwfgit.store.gitcmd import run_git
-
-    value = "true" if shared else "false"
-    done = run_git(["config", SHARED_KEY, value], git_dir=path, environment=environment)
-    if done.code:
-        raise StoreError(f"cannot change the config of '{path}': {done.complaint}")
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,5}", re.ASCII)
 
 
 def pre_receive_command(ctx: typer.Context) -> None:
@@ -140,25 +89,28 @@ def _check(
 ) -> tuple[str | None, ...]:
     from uwfgit.cli.limited import Limits, Place, check_pushes_limited
 
+    shared = _find_setting(path, SHARED_KEY)
     return check_pushes_limited(
         Place(repository=path, quarantine=quarantine),
         pushes,
-        shared=(_read_setting(path, SHARED_KEY) or "").lower() in _ON,
+        shared=shared is not None and shared.is_true,
         environment=environment,
         limits=Limits(all_seconds=seconds),
     )
 
 
 def _read_seconds(path: Path) -> int:
-    value = _read_setting(path, _SECONDS_KEY) or str(_SECONDS)
-    if not value.isdecimal() or not 1 <= int(value) <= _SECONDS * 100:
+    found = _find_setting(path, _SECONDS_KEY)
+    value = (found.value if found is not None else None) or str(_SECONDS)
+    if not _NUMBER.fullmatch(value) or int(value) > _SECONDS * 100:
         raise StoreError(f"{_SECONDS_KEY} is '{value}', must be seconds")
     return int(value)
 
 
-def _read_setting(path: Path, key: str) -> str | None:
-    from uwfgit.store.configfile import find_value, read_config
+def _find_setting(path: Path, key: str) -> ConfigEntry | None:
+    from uwfgit.store.configfile import read_config
     from uwfgit.store.repository import git_errors
 
     with git_errors(f"read the config of '{path}'"):
-        return find_value(read_config(path / "config"), key.lower())
+        entries = read_config(path / "config")
+    return next((each for each in reversed(entries) if each.key == key.lower()), None)

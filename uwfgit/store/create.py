@@ -21,6 +21,7 @@ from uwfgit.errors import StoreError
 from uwfgit.store import genesis
 from uwfgit.store.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.hooks import install_hook
+from uwfgit.store.inner import INNER
 from uwfgit.store.lockfile import append
 from uwfgit.store.locks import pause
 
@@ -114,15 +115,16 @@ def make_private(path: Path) -> None:
     can enter needs no care about most modes inside, now and later.
     """
     names = ("", "HEAD", "config", "hooks", "objects", "packed-refs", "refs", "uwf")
-    for place in (path / name for name in names):
+    for place in (path / name for name in (*names, *INNER)):
         if place.exists():
             place.chmod(stat.S_IMODE(place.stat().st_mode) & ~0o077)
 
 
 def complete_store(path: Path, config: Sequence[ConfigEntry]) -> None:
-    """Add what a checked bare repository lacks as a store; keep all it has.
+    """Add what a checked bare repository lacks as a store; keep its refs and objects.
 
-    Its settings are written last: without them the store does not open.
+    Only its HEAD is pointed at ``main``. Its settings are written last: without
+    them the store does not open.
 
     Raises:
         StoreError: Its branch ``main`` is of another history.

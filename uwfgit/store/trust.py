@@ -19,6 +19,7 @@ from typing import Final
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.store.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.hooks import is_own_hook
+from uwfgit.store.inner import iter_inner
 from uwfgit.store.pointers import find_damage
 
 SHAPE: Final = "store-shape"
@@ -96,10 +97,7 @@ _CHANGED_HISTORY: Final = (
     ("info/grafts", "grafts"),
     ("objects/info/alternates", "objects of another repository"),
     ("objects/info/http-alternates", "objects of another repository"),
-)
-_REDIRECTS: Final = (
-    ("commondir", "takes refs, objects and config from another folder"),
-    ("config.worktree", "is a second config"),
+    ("commondir", "refs, objects and config of another folder"),
 )
 
 
@@ -119,10 +117,7 @@ def check_history(path: Path) -> tuple[Problem, ...]:
     Raises:
         OSError: The folder cannot be read.
     """
-    found = _read_entries(path)
-    return tuple(
-        problem for problem in _check_history(path, found) if problem.code == HISTORY
-    )
+    return tuple(_check_history(path, _read_entries(path)))
 
 
 def inspect_store(path: Path) -> Inspection:
@@ -144,6 +139,7 @@ def inspect_store(path: Path) -> Inspection:
     problems = (
         *_check_owner(path, found),
         *_check_modes(path, found, shared=_is_shared(config)),
+        *_check_inner(path, shared=_is_shared(config)),
         *_check_config(path, config),
         *_check_hooks(path, found),
         *_check_history(path, found),
@@ -198,12 +194,7 @@ def _check_owner(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
     user = os.geteuid()
     for name, status in _guarded(path, found):
         if status.st_uid != user:
-            yield _problem(
-                OWNER,
-                path / name,
-                f"belongs to another user (uid {status.st_uid})",
-                "use a store of your own; 'uwf clone' makes one",
-            )
+            yield _foreign(path / name, status)
 
 
 def _check_modes(
@@ -217,12 +208,7 @@ def _check_modes(
         elif name in _REWRITTEN and is_private:
             continue
         if status.st_mode & forbidden:
-            yield _problem(
-                MODE,
-                path / name,
-                "may be written by other users",
-                f"chmod -R go-w {shlex.quote(str(path))}",
-            )
+            yield _writable(path, path / name)
 
 
 def _is_shared(config: tuple[ConfigEntry, ...]) -> bool:
@@ -246,6 +232,8 @@ def _check_config(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
                 file=str(path / "config"),
                 line=entry.line,
             )
+    if os.path.lexists(path / "config.worktree"):
+        yield _problem(CONFIG, path / "config.worktree", "is a second config")
     yield from _check_format(path, config)
 
 
@@ -322,9 +310,6 @@ def _check_hooks(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
 def _check_history(
     path: Path, found: Mapping[str, os.stat_result]
 ) -> Iterator[Problem]:
-    for name, what in _REDIRECTS:
-        if name in found:
-            yield _problem(SHAPE, path / name, what)
     for name, what in _CHANGED_HISTORY:
         if os.path.lexists(path / name):
             yield _problem(HISTORY, path / name, f"shows a changed history: {what}")
@@ -357,3 +342,37 @@ def _has_replacements(path: Path, found: Mapping[str, os.stat_result]) -> bool:
 
 def _problem(code: str, place: Path, message: str, hint: str | None = None) -> Problem:
     return Problem(code=code, message=message, hint=hint, file=str(place))
+
+
+def _check_inner(path: Path, *, shared: bool) -> Iterator[Problem]:
+    # That a group may write one is no danger in a folder that nobody else can
+    # enter; git makes them with the umask's mode.
+    is_private = not path.lstat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    forbidden = stat.S_IWOTH | (0 if shared or is_private else stat.S_IWGRP)
+    for place, status in iter_inner(path):
+        if stat.S_ISLNK(status.st_mode):
+            # A hook that is one is named already.
+            if place.parent.name != "hooks":
+                yield _problem(LINK, place, "is a symbolic link")
+        elif status.st_uid != os.geteuid():
+            yield _foreign(place, status)
+        elif status.st_mode & forbidden:
+            yield _writable(path, place)
+
+
+def _foreign(place: Path, status: os.stat_result) -> Problem:
+    return _problem(
+        OWNER,
+        place,
+        f"belongs to another user (uid {status.st_uid})",
+        "use a store of your own; 'uwf clone' makes one",
+    )
+
+
+def _writable(path: Path, place: Path) -> Problem:
+    return _problem(
+        MODE,
+        place,
+        "may be written by other users",
+        f"chmod -R go-w {shlex.quote(str(path))}",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final, TypeVar
 
 import pygit2
@@ -13,7 +13,8 @@ import pygit2
 from uwfgit.errors import ConflictError, CorruptError, RefConflictError, StoreError
 from uwfgit.store.holding import lock_path
 from uwfgit.store.locks import Lock, lock, pause
-from uwfgit.store.repository import Store
+from uwfgit.store.private import only_mine
+from uwfgit.store.repository import Store, git_errors
 
 T = TypeVar("T")
 
@@ -25,13 +26,18 @@ _PROBE: Final = bytes(1024 * 1024)
 
 @contextmanager
 def writing(store: Store) -> Iterator[None]:
-    """Keep a prune of fresh objects away from what the block writes.
+    """Keep a prune of fresh objects, and others, away from what the block writes.
+
+    What libgit2 makes is the user's alone, unless the repository is a shared one.
 
     Raises:
         LockedError: Such a prune runs for very long; names it.
     """
     path = lock_path(store, "store")
-    with lock(path, command="write", wait=_WAIT, shared=True, what="the store"):
+    with git_errors("read the store's config"):
+        is_shared = "core.sharedRepository" in store.repo.config
+    modes = nullcontext() if is_shared else only_mine()
+    with lock(path, command="write", wait=_WAIT, shared=True, what="the store"), modes:
         yield
 
 
