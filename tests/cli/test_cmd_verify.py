@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,15 @@ def test_verify_of_nothing(uwf: Uwf) -> None:
 
     assert uwf("verify").err == "no threads\n"
     assert uwf("verify", "zzzz").code == 1
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "86401", "9" * 30])
+def test_the_time_for_a_check_has_bounds(uwf: Uwf, thread: str, seconds: str) -> None:
+    checked = uwf("verify", thread, "--seconds", seconds, "--json")
+
+    assert (checked.code, checked.error["code"]) == (2, "usage")
+    assert f"{seconds} is not from 1 to 86400" in checked.error["message"]
+    assert uwf("verify", thread, "--seconds", "86400").code == 0
 
 
 def _clone(uwf: Uwf, folder: Path) -> Path:
@@ -274,3 +284,143 @@ def test_what_is_demanded_and_missing_makes_no_thread_inconsistent(
     (item,) = data.json["items"]
     assert (data.code, item["consistent"], item["ok"]) == (1, True, False)
     assert f"{ended}: consistent, but not as demanded; 4 steps" in text.out
+
+
+def _sign_in_clone(uwf: Uwf, thread: str, tmp_path: Path) -> tuple[Path, Path]:
+    """Give a clone with a signed thread, and a program nobody should start."""
+    _sign(uwf, thread, tmp_path, as_="ada@example.org")
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexit 1\n")
+    program.chmod(0o755)
+    return _clone(uwf, tmp_path / "clone"), program
+
+
+def _second_config(git_dir: Path, text: str) -> None:
+    config = git_dir / "config"
+    config.write_text(config.read_text() + "[extensions]\n\tworktreeConfig = true\n")
+    (git_dir / "config.worktree").write_text(text)
+
+
+def _own_config(git_dir: Path, text: str) -> None:
+    config = git_dir / "config"
+    config.write_text(config.read_text() + text)
+
+
+def _included(git_dir: Path, text: str) -> None:
+    (git_dir / "more").write_text(text)
+    _own_config(git_dir, "[include]\n\tpath = more\n")
+
+
+@pytest.mark.parametrize("write", [_own_config, _second_config, _included])
+def test_what_a_clone_s_config_says_of_signatures_counts_for_nothing(
+    uwf: Uwf, ended: str, tmp_path: Path, write: Callable[[Path, str], None]
+) -> None:
+    clone, program = _sign_in_clone(uwf, ended, tmp_path)
+    text = (
+        f'[gpg]\n\tprogram = {program}\n\tformat = openpgp\n[gpg "ssh"]\n'
+        f"\tprogram = {program}\n\tallowedSignersFile = /dev/null\n"
+        "[log]\n\tmailmap = true\n[mailmap]\n\tfile = /dev/null\n"
+    )
+    write(clone / ".git", text)
+
+    checked = uwf(
+        *("verify", "--signatures", "--repo", str(clone), f"uwf/thread/{ended}"),
+        "--json",
+    )
+
+    assert not (tmp_path / "started").exists()
+    assert (checked.code, checked.json["items"][0]["signed"]) == (0, 1)
+
+
+def test_a_folder_that_shows_the_history_of_another_is_refused(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    clone, program = _sign_in_clone(uwf, ended, tmp_path)
+    _own_config(clone / ".git", f'[gpg "ssh"]\n\tprogram = {program}\n')
+    bare = tmp_path / "bare"
+    subprocess.run(["git", "init", "-q", "--bare", bare], check=True)
+    (bare / "commondir").write_text(f"{clone}/.git\n")
+
+    for more in ((), ("--signatures",)):
+        checked = uwf(
+            *("verify", *more, "--repo", str(bare), f"uwf/thread/{ended}", "--json")
+        )
+        assert (checked.code, checked.error["code"]) == (1, "untrusted")
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_linked_worktree_of_a_sparse_clone_can_be_verified(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    clone, _ = _sign_in_clone(uwf, ended, tmp_path)
+    git = ["git", "-C", str(clone), "-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (
+        ["commit", "-q", "--allow-empty", "-m", "code"],
+        ["sparse-checkout", "set", "--no-cone", "/src"],
+        ["worktree", "add", "-q", str(tmp_path / "linked")],
+    ):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    assert (clone / ".git" / "config.worktree").exists()
+
+    for folder in ("clone", "linked"):
+        place = ("--repo", str(tmp_path / folder), f"uwf/thread/{ended}")
+        assert uwf("verify", "--signatures", *place).code == 0
+
+
+def test_an_approval_in_a_clone_is_checked_there(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    _sign(uwf, ended, tmp_path, as_="ada@example.org")
+    settings = tmp_path / "home" / ".gitconfig"
+    settings.write_text(
+        f"{settings.read_text()}[user]\n\tsigningKey = {tmp_path}/key\n"
+        "[commit]\n\tgpgSign = true\n"
+    )
+    tag = uwf("review", "approve", ended, "--json").json["tag"]
+    store, clone = uwf("store", "path").out.strip(), _clone(uwf, tmp_path / "clone")
+    specs = ["refs/tags/*:refs/tags/*"]
+    subprocess.run(["git", "-C", clone, "fetch", "-q", store, *specs], check=True)
+    _git(f"{clone}/.git", "update-ref", f"refs/tags/{tag}0", f"refs/tags/{tag}")
+    place = ("--repo", str(clone), f"uwf/thread/{ended}", "--signatures", "--json")
+
+    checked = uwf("verify", *place)
+
+    found = {
+        each["tag"]: (each["signer"], bool(each["problem"]))
+        for each in checked.json["items"][0]["approvals"]
+    }
+    assert found == {tag: ("ada@example.org", False), f"{tag}0": (None, True)}
+
+
+def test_no_approval_is_told_of_a_thread_that_does_not_verify(
+    uwf: Uwf, ended: str
+) -> None:
+    tag = uwf("review", "approve", ended, "--json").json["tag"]
+    store, ref = uwf("store", "path").out.strip(), f"refs/heads/thread/{ended}"
+    words = ("-c", "user.name=x", "-c", "user.email=x@y", "commit-tree", "-m", "forged")
+    forged = _git(store, *words, f"{ref}^{{tree}}", "-p", ref).strip()
+    before = uwf("verify", ended, "--signatures", "--json").json["items"][0]
+    _git(store, "update-ref", ref, forged)
+
+    text = uwf("verify", ended, "--signatures")
+    data = uwf("verify", ended, "--signatures", "--json")
+
+    assert (text.code, "approved:" in text.out) == (1, False)
+    assert [each["problem"] for each in before["approvals"]] == [None]
+    (found,) = data.json["items"][0]["approvals"]
+    assert (found["tag"], found["signer"]) == (tag, None)
+    assert found["problem"] == "its thread does not verify"
+
+
+def test_an_approval_is_told_of_a_thread_that_is_as_demanded(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    _sign(uwf, ended, tmp_path, as_="ada@example.org")
+    tag = uwf("review", "approve", ended, "--json").json["tag"]
+
+    good = uwf("verify", ended, "--signatures")
+    allow(tmp_path, "eve@example.com")
+    bad = uwf("verify", ended, "--signatures")
+
+    assert f"approved: {tag} by ada@example.org, signed by nobody" in good.out
+    assert (bad.code, "approved:" in bad.out) == (1, False)

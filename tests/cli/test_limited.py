@@ -24,6 +24,7 @@ from uwfgit.cli.limited import Limits, Place, verify_limited, verify_refs_limite
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger import Ledger
+from uwfgit.sync.report import ThreadReport
 from uwfgit.sync.verify import verify_threads
 
 
@@ -41,6 +42,11 @@ def make_endless(ledger: Ledger, folder: Path) -> ThreadId:
     forged = forge(ledger.store, tip_of(ledger, thread), {1: change})
     set_tip(ledger.store, thread, forged)
     return thread
+
+
+def told(report: ThreadReport) -> str:
+    (problem,) = report.problems
+    return problem.message
 
 
 def test_the_child_reports_what_the_check_itself_does(
@@ -70,7 +76,7 @@ def test_a_thread_that_takes_too_long_is_a_problem_and_the_next_is_checked(
     )
 
     assert [codes(each.problems) for each in reports] == [{"limits"}, set()]
-    assert "longer than 1 s" in reports[0].problems[0].message
+    assert told(reports[0]) == "checking it takes longer than 1 s of CPU time"
     assert [each.thread for each in reports] == [endless, after]
 
 
@@ -103,6 +109,25 @@ def test_a_process_that_never_begins_is_given_up(
     )
 
     assert codes(report.problems) == {"limits"}
+    assert told(report) == "beginning to check it takes longer than 0.5 s by the clock"
+
+
+def test_a_check_that_waits_instead_of_working_is_given_up(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path).thread
+    (tmp_path / "sitecustomize.py").write_text(
+        "import time\nprint('{\"ready\": true}', flush=True)\ntime.sleep(600)\n"
+    )
+
+    (report,) = verify_limited(
+        ledger.store,
+        [thread],
+        environment={**os.environ, "PYTHONPATH": str(tmp_path)},
+        limits=Limits(seconds=0.1),
+    )
+
+    assert told(report) == "checking it takes longer than 0.5 s by the clock"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +165,8 @@ def test_a_time_for_all_bounds_the_whole(ledger: Ledger, tmp_path: Path) -> None
     )
 
     assert [codes(each.problems) for each in reports] == [{"limits"}, {"limits"}]
+    why = "checking all takes longer than 2 s by the clock"
+    assert [told(each) for each in reports] == [why, why]
 
 
 def test_a_named_thread_that_is_missing_is_an_error(ledger: Ledger) -> None:

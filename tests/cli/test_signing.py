@@ -351,6 +351,26 @@ def test_an_approval_on_another_commit_does_not_count(uwf: Uwf, keys: Keys) -> N
     assert "no commit of its thread" in found["problem"]
 
 
+def test_a_signature_that_git_does_not_look_at_is_told_apart_from_none(
+    uwf: Uwf, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path)
+    keys.set("uwf.sign=steps", "gpg.format=ssh", f"user.signingkey={keys.make('ada')}")
+    thread = start(uwf)
+
+    checked = uwf("verify", thread, "--signatures", "--json")
+
+    (problem,) = checked.json["items"][0]["problems"]
+    assert "gpg.ssh.allowedSignersFile" in problem["message"]
+    assert checked.code == 1
+
+
+def signers(uwf: Uwf, thread: str) -> list[str | None]:
+    """Give whose signatures of approvals git accepts."""
+    (item,) = uwf("verify", thread, "--signatures", "--json").json["items"]
+    return [each["signer"] for each in item["approvals"]]
+
+
 @pytest.mark.skipif(which("gpg") is None, reason="no gpg")
 def test_gpg_signs_and_is_trusted_by_its_key(
     uwf: Uwf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -381,9 +401,12 @@ def test_gpg_signs_and_is_trusted_by_its_key(
             fork = there("thread", "fork", thread, "--json").json["threadId"]
             ran[name] = is_let_run(there, fork)
 
+        assert uwf("review", "approve", thread, "--sign").code == 0
+        assert signers(uwf, thread) == [uid]
         assert uwf("verify", "--signatures").code == 0
         gpg("--import-ownertrust", stdin=f"{key}:2:\n")
         assert grades(uwf, f"thread/{thread}") == "UU"
+        assert signers(uwf, thread) == [None]
         fork = there("thread", "fork", thread, "--json").json["threadId"]
         assert not is_let_run(there, fork)
         assert ran == {ADA: False, uid: True, key[-16:].lower(): True, key: True}

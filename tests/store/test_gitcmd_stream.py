@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -110,6 +112,72 @@ def test_more_output_than_allowed_is_an_error(store: Store) -> None:
             on_line=print,
             most_bytes=1000,
         )
+
+
+LATE = "(sleep 0.4; echo late >&2; echo later >&2) &"
+
+
+def test_what_outlives_a_git_that_was_ended_is_not_heard(store: Store) -> None:
+    lines: list[str] = []
+    before = threading.active_count()
+
+    with pytest.raises(StoreError):
+        stream_git(
+            ["-c", f"alias.x=!{LATE} yes", "x"],
+            git_dir=store.path,
+            environment=os.environ,
+            on_line=lines.append,
+            most_bytes=1000,
+        )
+
+    # An exception in a thread is one here, too.
+    assert await_threads(before)
+    assert lines == []
+
+
+def test_an_interrupt_ends_listening(store: Store) -> None:
+    lines: list[bytes] = []
+    before = threading.active_count()
+
+    def stop(_: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pass_to_git(
+            ["-c", f"alias.x=!{LATE} echo out; exit", "x"],
+            git_dir=store.path,
+            environment=os.environ,
+            stdout=stop,
+            stderr=lambda line, _: lines.append(line),
+        )
+
+    assert await_threads(before)
+    assert lines == []
+
+
+def test_input_that_a_left_over_process_does_not_read_holds_nobody_up(
+    store: Store,
+) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(StoreError):
+        stream_git(
+            ["-c", "alias.x=!exec 3<&0; sleep 5 <&3 & yes", "x"],
+            git_dir=store.path,
+            environment=os.environ,
+            on_line=print,
+            input=b"x" * 10_000_000,
+            most_bytes=1000,
+        )
+
+    assert time.monotonic() - began < 3
+
+
+def await_threads(count: int) -> bool:
+    deadline = time.monotonic() + 10
+    while threading.active_count() > count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return threading.active_count() <= count
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,20 @@ def test_an_absent_ref_is_none(store: Store) -> None:
     assert find_ref(store, NAME) is None
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("refs/remotes/a b/x", id="blank"),
+        pytest.param("refs/heads/..", id="dots"),
+        pytest.param("", id="empty"),
+        pytest.param(f"{NAME}\0", id="NUL"),
+    ],
+)
+@pytest.mark.usefixtures("tips")
+def test_what_cannot_be_a_name_is_no_damaged_ref(store: Store, name: str) -> None:
+    assert find_ref(store, name) is None
+
+
 def test_a_ref_is_found_whoever_wrote_it(store: Store, tips: tuple[Oid, Oid]) -> None:
     assert find_ref(store, NAME) == tips[0]
 

@@ -9,7 +9,6 @@ from uwfgit.store.repository import Store
 from uwfgit.store.tracking import (
     find_tracked,
     list_tracked,
-    remote_names,
     scan_refs,
     tracking_ref,
 )
@@ -61,13 +60,44 @@ def test_what_remotes_had_is_listed_by_thread(store: Store) -> None:
     set_ref(store, f"refs/remotes/p/thread/{ONE}")
     set_ref(store, f"refs/remotes/p/thread/{TWO.lower()}")
     set_ref(store, "refs/remotes/p/main")
-    for name in ("o", "p"):
-        git(store, "config", f"remote.{name}.url", "/x")
 
-    assert remote_names(store) == ("o", "p")
     assert list_tracked(store) == {ONE: {"o": GENESIS_OID, "p": GENESIS_OID}}
     assert find_tracked(store, ONE) == {"o": GENESIS_OID, "p": GENESIS_OID}
     assert find_tracked(store, TWO) == {}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+def test_one_thread_and_all_are_read_by_one_rule(store: Store, *, packed: bool) -> None:
+    names = ["gone", "bundle", "-x", "a/b", "dot.ted"]
+    for name in names:
+        set_ref(store, f"refs/remotes/{name}/thread/{ONE}")
+    set_ref(store, f"refs/remotes/o/thread/{TWO}")
+    set_ref(store, f"refs/heads/thread/{ONE}")
+    if packed:
+        git(store, "pack-refs", "--all")
+    set_ref(store, f"refs/remotes/late/thread/{ONE}")
+    damaged = store.path / f"refs/remotes/damaged/thread/{ONE}"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("garbage\n")
+    # What cannot be in a ref's name, and a remote that was never fetched.
+    for name in ("a b", "^", "new"):
+        git(store, "config", f"remote.{name}.url", "/x")
+
+    listed = list_tracked(store)
+
+    assert listed[ONE].keys() == {"gone", "bundle", "-x", "dot.ted", "late"}
+    assert find_tracked(store, ONE) == listed[ONE]
+    assert find_tracked(store, TWO) == listed[TWO] == {"o": GENESIS_OID}
+
+
+def test_the_newer_of_two_tips_counts(store: Store) -> None:
+    ref = f"refs/remotes/o/thread/{ONE}"
+    set_ref(store, ref)
+    git(store, "pack-refs", "--all")
+    tree = Oid(git(store, "rev-parse", f"{GENESIS_OID}^{{tree}}").strip())
+    git(store, "update-ref", ref, tree)
+
+    assert find_tracked(store, ONE) == list_tracked(store)[ONE] == {"o": tree}
 
 
 def test_a_branchs_tracking_ref_is_called_like_gits() -> None:

@@ -23,6 +23,7 @@ from uwfgit.sync.remotes import (
 )
 
 THREAD = "01M8FV0G61K8RNY396JMTGNRK5"
+TOKEN = "ghp_" + "0a1B2c3D" * 4 + "5e6F"
 
 
 def add(store: Store, name: str, url: str = "/x", kind: Kind = "dedicated") -> None:
@@ -209,12 +210,32 @@ def test_nothing_else_is_ever_sent_to_a_shared_remote(store: Store, ref: str) ->
         get_remote(store, "o").theirs(ref)
 
 
-def test_addresses_hold_from_any_folder_and_show_no_password(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("https://me:pass@h/x", "https://me:***@h/x", id="password"),
+        pytest.param("HTTPS://me:p@ss@h/x", "HTTPS://me:***@h/x", id="with an at"),
+        pytest.param("https://:pass@h/x", "https://:***@h/x", id="no user"),
+        pytest.param(f"https://{TOKEN}@h/x", "https://***@h/x", id="token"),
+        pytest.param(f"https://{TOKEN}:x@h/x", "https://***:***@h/x", id="token first"),
+        pytest.param(f"https://{TOKEN}:@h/x", "https://***:@h/x", id="nothing behind"),
+        pytest.param(f"http://oauth2:{TOKEN}@h", "http://oauth2:***@h", id="no path"),
+        pytest.param("https://a%2Fb@h/x", "https://***@h/x", id="no plain name"),
+        pytest.param("https://deploy_bot@h/x", "https://deploy_bot@h/x", id="login"),
+        pytest.param("ssh://git@h:22/x@y", "ssh://git@h:22/x@y", id="ssh"),
+        pytest.param("git@host:x", "git@host:x", id="scp"),
+        pytest.param("https://h/x@y", "https://h/x@y", id="nobody"),
+        pytest.param("/a/b:c@d", "/a/b:c@d", id="path"),
+    ],
+)
+def test_an_address_shows_no_secret(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+def test_addresses_hold_from_any_folder(tmp_path: Path) -> None:
     assert absolute_url("../x", tmp_path / "y") == str(tmp_path / "x")
     assert absolute_url("host:x", tmp_path) == "host:x"
     assert absolute_url("ssh://host/x", tmp_path) == "ssh://host/x"
-    assert shown_url("https://me:pass@host/x") == "https://me:***@host/x"
-    assert shown_url("git@host:x") == "git@host:x"
     assert same_place("/x/y.git/", "file:///x/y")
     for url in ("", "-x", "ext::sh -c id"):
         with pytest.raises(UsageError):

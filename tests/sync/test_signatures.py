@@ -14,16 +14,18 @@ from tests.planted import GITHUB
 from tests.sync.people import BAD, DONE, GOOD, Person
 from uwfgit.engine.thread import fork_thread
 from uwfgit.errors import StoreError
-from uwfgit.ids import ThreadId
+from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.record import load_tip
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.reading import copy_history
 from uwfgit.store.repository import Store
 from uwfgit.store.signing import Mode
 from uwfgit.sync.diverge import Way
 from uwfgit.sync.foreign import find_voucher
 from uwfgit.sync.redact import redact_thread
 from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.signatures import check_signatures
+from uwfgit.sync.review import approve
+from uwfgit.sync.signatures import check_approvals, check_signatures, find_approvals
 from uwfgit.sync.verify import verify_threads
 
 pytestmark = needs_ssh
@@ -231,3 +233,33 @@ def test_what_cannot_be_signed_is_not_written_again(
         redact_thread(bob.ledger, secret, environment=os.environ, command="test")
 
     assert git(bob.store, "for-each-ref") == before
+
+
+def test_what_git_may_look_at_says_which_commits_a_thread_has(
+    ada: Person, tmp_path: Path
+) -> None:
+    thread = ada.begin(DONE, BAD)
+    tip = Oid(str(ada.tip(thread)))
+    before = Oid(git(ada.store, "rev-parse", f"{tip}^").strip())
+    approve(
+        ada.ledger,
+        thread,
+        verify=verify_threads,
+        step=None,
+        message=None,
+        sign=None,
+        environment=os.environ,
+    )
+    tags = find_approvals(ada.store, thread)
+
+    problems = []
+    for end in (before, tip):
+        place = copy_history(
+            ada.store, [end, *tags.values()], folder=tmp_path / f"copy-{end}"
+        )
+        (found,) = check_approvals(
+            ada.store, tags, [tip], place=place, environment=os.environ
+        )
+        problems.append(found.problem)
+
+    assert problems == ["it approves no commit of its thread that is here", None]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,12 +19,15 @@ from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.cli.limited import Limits
+    from uwfgit.ids import Oid
     from uwfgit.store.repository import Store
     from uwfgit.sync.report import ThreadReport
+    from uwfgit.sync.signatures import Approval
     from uwfgit.sync.versions import Versions
 
 app = make_single()
 
+_MOST_SECONDS: Final = 86_400
 _MEANING: Final = (
     "consistent: whole, unchanged since its commits were made, and led by its own "
     "workflow to exactly these roles and prompts; not shown: who or what wrote an "
@@ -59,7 +65,9 @@ def verify(
     seconds: Annotated[
         int | None,
         typer.Option(
-            "--seconds", metavar="N", help="What one thread's check may take."
+            "--seconds",
+            metavar="N",
+            help="Seconds of CPU time that one thread's check may take.",
         ),
     ] = None,
 ) -> None:
@@ -73,7 +81,6 @@ def verify(
     thread that exceeds them has a problem.
     """
     from uwfgit.cli.progress import Progress
-    from uwfgit.store.reading import require_plain_config
 
     context = get_context(ctx)
     limits = _limits(seconds)
@@ -81,14 +88,12 @@ def verify(
         progress.tell("verifying")
         if repo is not None:
             store, reports = _verify_clone(context, repo, threads or [], limits)
-            if signatures:
-                require_plain_config(store.path)
         else:
             store, reports = _verify_store(context, threads or [], limits)
-        checked = [
-            _check_more(context, store, report, signatures, workflow)
-            for report in reports
-        ]
+        demands = _Demands(
+            signatures=signatures, workflow=workflow, is_own=repo is None
+        )
+        checked = [_check_more(context, store, each, demands) for each in reports]
     items = [item for _, item in checked]
     if not items:
         context.output.say("no threads")
@@ -106,8 +111,8 @@ def _limits(seconds: int | None) -> Limits:
 
     if seconds is None:
         return DEFAULT_LIMITS
-    if seconds < 1:
-        raise UsageError(f"--seconds: {seconds} is less than 1")
+    if not 1 <= seconds <= _MOST_SECONDS:
+        raise UsageError(f"--seconds: {seconds} is not from 1 to {_MOST_SECONDS}")
     return replace(DEFAULT_LIMITS, seconds=seconds)
 
 
@@ -155,26 +160,30 @@ def _verify_clone(
     return store, reports
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Demands:
+    """What more a thread shall be than consistent, and whether its store is ours."""
+
+    signatures: bool
+    workflow: str | None
+    is_own: bool
+
+
 def _check_more(
-    context: CommandContext,
-    store: Store,
-    report: ThreadReport,
-    signatures: bool,
-    workflow: str | None,
+    context: CommandContext, store: Store, report: ThreadReport, demands: _Demands
 ) -> tuple[ThreadReport, dict[str, Any]]:
     """Add what the options demand, and make the thread's part of the result."""
-    from uwfgit.sync.signatures import check_signatures
     from uwfgit.sync.versions import compare_version, find_versions, require_version
 
     versions: Versions = find_versions(store, report.workflow_name or "")
     known = compare_version(versions, report)
     is_consistent = report.ok
-    if workflow is not None:
-        report = require_version(store, report, workflow)
     approvals = None
-    if signatures:
-        report = check_signatures(store, report, environment=context.environment)
-        approvals, report = _approvals(context, store, report)
+    if demands.signatures:
+        report, found = _check_signed(context, store, report, is_own=demands.is_own)
+        approvals = [_approval_payload(each) for each in found]
+    if demands.workflow is not None:
+        report = require_version(store, report, demands.workflow)
     item = {
         **_report_payload(report),
         "consistent": is_consistent,
@@ -184,18 +193,26 @@ def _check_more(
     return report, item
 
 
-def _approvals(
-    context: CommandContext, store: Store, report: ThreadReport
-) -> tuple[list[dict[str, Any]], ThreadReport]:
+def _check_signed(
+    context: CommandContext, store: Store, report: ThreadReport, *, is_own: bool
+) -> tuple[ThreadReport, tuple[Approval, ...]]:
     from uwfgit.ids import ThreadId, is_thread_id
     from uwfgit.sync.report import VerifyProblem, plain
-    from uwfgit.sync.signatures import list_approvals
-
-    if report.tip is None or not is_thread_id(report.thread):
-        return [], report
-    found = list_approvals(
-        store, ThreadId(report.thread), [report.tip], environment=context.environment
+    from uwfgit.sync.signatures import (
+        check_approvals,
+        check_signatures,
+        find_approvals,
     )
+
+    thread = ThreadId(report.thread)
+    refs = find_approvals(store, thread) if is_thread_id(thread) else {}
+    tips = [report.tip] if report.tip is not None and report.ok else []
+    environment = context.environment
+    is_safe = is_own or not tips
+    copied = [*tips, *refs.values()]
+    with nullcontext(store) if is_safe else _copy(store, copied) as place:
+        report = check_signatures(place, report, environment=environment)
+        found = check_approvals(store, refs, tips, place=place, environment=environment)
     problems = tuple(
         VerifyProblem(
             commit=None, path=plain(each.ref), code="approval", message=each.problem
@@ -203,17 +220,29 @@ def _approvals(
         for each in found
         if each.problem
     )
-    items = [
-        {
-            "tag": each.ref.removeprefix("refs/tags/"),
-            "oid": each.oid,
-            "by": each.by,
-            "signer": each.signer,
-            "problem": each.problem,
-        }
-        for each in found
-    ]
-    return items, replace(report, problems=(*report.problems, *problems))
+    return replace(report, problems=(*report.problems, *problems)), found
+
+
+@contextmanager
+def _copy(store: Store, oids: Sequence[Oid]) -> Iterator[Store]:
+    """Give a place for git to look at what a stranger's repository holds.
+
+    It would do what that says in its config, and believe its indexes.
+    """
+    from uwfgit.store.reading import copy_history
+
+    with TemporaryDirectory(prefix="uwf-") as folder:
+        yield copy_history(store, oids, folder=Path(folder))
+
+
+def _approval_payload(approval: Approval) -> dict[str, Any]:
+    return {
+        "tag": approval.ref.removeprefix("refs/tags/"),
+        "oid": approval.oid,
+        "by": approval.by,
+        "signer": approval.signer,
+        "problem": approval.problem,
+    }
 
 
 def _report_payload(report: ThreadReport) -> dict[str, Any]:
@@ -251,7 +280,8 @@ def _text(context: CommandContext, items: Sequence[dict[str, Any]]) -> str:
             where = f"{problem['path']}: " if problem["path"] else ""
             place = f"{item['threadId']}: {problem['commit'] or '-'}: {where}"
             lines.append(shown(f"{place}{problem['message']} [{problem['code']}]"))
-        for each in item["approvals"] or ():
+        # What is wrong with an approval is told above.
+        for each in item["approvals"] or () if item["ok"] else ():
             signer = each["signer"] or "nobody git knows"
             tail = f"{each['tag']} by {each['by']}, signed by {signer}"
             lines.append(shown(f"{item['threadId']}: approved: {tail}"))

@@ -41,9 +41,11 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What checking one thread may cost.
+    """What checking may cost.
 
-    ``all_seconds`` bounds the whole by the clock, for a server's hook.
+    ``seconds`` is CPU time and ``memory`` is bytes, for each thread. Seconds by
+    the clock are ``start_seconds``, for a child to begin, and ``all_seconds``,
+    for the whole, as a server's hook needs it.
     """
 
     seconds: float = 120
@@ -152,12 +154,13 @@ def _run(
     extra: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any] | str]:
     """Give an answer for each item: the child's, or why it gave none."""
-    whole = limits.all_seconds
-    deadline = None if whole is None else time.monotonic() + whole
+    deadline = None
+    if limits.all_seconds is not None:
+        deadline = _Deadline.after(limits.all_seconds, "checking all")
     answers: list[dict[str, Any] | str] = []
     while len(answers) < len(items):
-        if _is_over(deadline):
-            answers.append(_too_long(whole or 0))
+        if deadline is not None and deadline.is_over:
+            answers.append(deadline.reason)
             continue
         request = {
             "repository": str(place.repository),
@@ -178,20 +181,22 @@ def _run_child(
     request: Mapping[str, Any],
     environment: Mapping[str, str],
     limits: Limits,
-    deadline: float | None,
+    deadline: _Deadline | None,
 ) -> Iterator[dict[str, Any] | str]:
     """Give what a child says until it ends; of the last it did not, why."""
     wanted = len(request["items"]) - request["skip"]
     given = 0
     with _spawn(environment) as child:
-        watch = _Watch(child, limits.start_seconds, deadline)
+        watch = _Watch(child, deadline)
+        watch.begin(_Deadline.after(limits.start_seconds, "beginning to check it"))
         try:
             _send(child, request)
             for line in child.stdout or ():
                 answer = _parse(line)
                 if answer is None or given == wanted:
                     break
-                watch.begin(limits.seconds * _PATIENCE)
+                patience = limits.seconds * _PATIENCE
+                watch.begin(_Deadline.after(patience, "checking it"))
                 if "ready" not in answer:
                     given += 1
                     yield answer
@@ -244,23 +249,42 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     return answer if is_known else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deadline:
+    """A time by Python's own clock, and what to say when it is over."""
+
+    until: float
+    reason: str
+
+    @classmethod
+    def after(cls, seconds: float, what: str) -> _Deadline:
+        return cls(
+            until=time.monotonic() + seconds,
+            reason=f"{what} takes longer than {seconds:g} s by the clock",
+        )
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self.until
+
+
 class _Watch:
-    """Kills a child that takes too long by the clock."""
+    """Kills a child that takes too long by the clock; ``reason`` is why it did."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], seconds: float, deadline: float | None
+        self, child: subprocess.Popen[bytes], deadline: _Deadline | None
     ) -> None:
         self._child = child
-        self._deadline = deadline
-        self._until = time.monotonic() + seconds
+        self._whole = deadline
+        self._next: _Deadline | None = None
         self._over = threading.Event()
-        self.has_killed = False
+        self.reason: str | None = None
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
-    def begin(self, seconds: float) -> None:
+    def begin(self, deadline: _Deadline) -> None:
         """Let the next answer take so long."""
-        self._until = time.monotonic() + seconds
+        self._next = deadline
 
     def end(self) -> None:
         """Watch no more."""
@@ -269,24 +293,19 @@ class _Watch:
 
     def _watch(self) -> None:
         while not self._over.wait(_TICK):
-            if time.monotonic() >= self._until or _is_over(self._deadline):
-                self.has_killed = True
-                self._child.kill()
-                return
-
-
-def _is_over(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
+            for deadline in (self._whole, self._next):
+                if deadline is not None and deadline.is_over:
+                    self.reason = deadline.reason
+                    self._child.kill()
+                    return
 
 
 def _reason(code: int, limits: Limits, watch: _Watch) -> str:
-    if code == -signal.SIGPROF or watch.has_killed:
-        return _too_long(limits.seconds)
+    if code == -signal.SIGPROF:
+        return f"checking it takes longer than {limits.seconds:g} s of CPU time"
+    if watch.reason is not None:
+        return watch.reason
     if code == EXIT_MEMORY:
         return f"checking it needs more than {limits.memory // _MIB} MiB of memory"
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     return f"the check did not come to its end ({how})"
-
-
-def _too_long(seconds: float) -> str:
-    return f"checking it takes longer than {seconds:g} s"

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.process import run_process
 from uwfgit.agents.registry import make_agent
-from uwfgit.cli.context import CONFIG_FILE, CommandContext
+from uwfgit.cli.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.secrets import DOTENV_FILE, read_dotenv
 from uwfgit.config import AgentSettings
 from uwfgit.errors import UwfError
@@ -40,10 +41,10 @@ class FoundAgent:
 
     name: str
     kind: str | None
-    path: str | None
-    version: str | None
-    problem: str | None
-    hint: str | None
+    path: str | None = None
+    version: str | None = None
+    problem: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +95,19 @@ def check_config(context: CommandContext) -> Iterator[Finding]:
             check="config",
             level="problem",
             message=warning,
-            hint=f"edit {context.home / CONFIG_FILE}",
+            hint=f"edit {_find_file(context, warning)}",
         )
     if not warnings:
         yield Finding(check="config", level="ok", message="every key is known")
+
+
+def _find_file(context: CommandContext, warning: str) -> Path:
+    """Give the file of the configuration that a warning starts with."""
+    if context.enclosing is not None:
+        theirs = context.enclosing.root / REPOSITORY_FILE
+        if warning.startswith(f"{theirs}: "):
+            return theirs
+    return context.home / CONFIG_FILE
 
 
 def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[Finding]:
@@ -143,25 +153,13 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
         kind, problem, hint = agent.kind, exc.message, exc.hint
     program = agent.command or _PROGRAMS.get(kind or "")
     if program is None:
-        return _found(agent, kind, problem=problem, hint=hint)
+        return FoundAgent(name=agent.name, kind=kind, problem=problem, hint=hint)
     path = shutil.which(program, path=context.environment.get("PATH"))
     if path is None and problem is None:
         problem, hint = f"'{program}' is not on your PATH", "install it"
     version = None
     if path is not None and kind in _PROGRAMS:
         version = _read_version(context, path)
-    return _found(agent, kind, path=path, version=version, problem=problem, hint=hint)
-
-
-def _found(
-    agent: AgentSettings,
-    kind: str | None,
-    *,
-    path: str | None = None,
-    version: str | None = None,
-    problem: str | None = None,
-    hint: str | None = None,
-) -> FoundAgent:
     return FoundAgent(
         name=agent.name,
         kind=kind,

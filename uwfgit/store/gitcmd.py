@@ -7,17 +7,16 @@ taken away, and hooks, fsmonitor and ``ext::`` addresses run nothing.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from uwfgit.errors import StoreError, UsageError
+from uwfgit.store import pipes
 from uwfgit.store.locks import Lock
 
 _OPTIONS: Final = (
@@ -70,10 +69,8 @@ _QUARANTINE: Final = frozenset(
 _SIGNAL_BASE: Final = 128
 _CHUNK: Final = 65_536
 _KEPT_LINES: Final = 100
-_LINE_END: Final = re.compile(rb"(\r?\n|\r)")
 
-Hear: TypeAlias = Callable[[bytes, bytes], None]
-"""Told a line and what ended it."""
+Hear: TypeAlias = pipes.Hear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,21 +207,20 @@ def stream_git(
             del said[:-_KEPT_LINES]
             on_line(line.decode("utf-8", "replace"))
 
-    with child:
+    stdin, child.stdin = child.stdin, None
+    stderr, child.stderr = child.stderr, None
+    # Not communicate(): it would take standard error for itself.
+    with child, pipes.listening(stderr, hear) as hear_out:
         try:
-            # Not communicate(): it would take standard error for itself.
-            threads = [
-                _begin(_listen, child.stderr, hear),
-                _begin(_feed, child.stdin, input),
-            ]
+            feed_out = pipes.feed(stdin, input)
             assert child.stdout is not None  # noqa: S101 - as asked for
             stdout = child.stdout.read(-1 if most_bytes is None else most_bytes + 1)
             is_too_much = most_bytes is not None and len(stdout) > most_bytes
             if is_too_much:
                 child.kill()
             else:
-                for thread in threads:
-                    thread.join()
+                hear_out()
+                feed_out()
             code = child.wait()
         except BaseException:
             child.kill()
@@ -232,47 +228,6 @@ def stream_git(
     if is_too_much:
         raise StoreError(f"git {args[0]} gave more than {most_bytes:,} bytes")
     return GitResult(code=_exit_code(code), stdout=stdout, stderr=b"\n".join(said))
-
-
-def _begin(function: Callable[..., None], *args: object) -> threading.Thread:
-    thread = threading.Thread(target=function, args=args, daemon=True)
-    thread.start()
-    return thread
-
-
-def _feed(pipe: IO[bytes], data: bytes) -> None:
-    try:
-        with pipe:
-            pipe.write(data)
-    except OSError:
-        # It did not want to read it all.
-        return
-
-
-def _listen(pipe: IO[bytes], hear: Hear) -> None:
-    for line, end in _iter_lines(pipe):
-        hear(line, end)
-
-
-def _iter_lines(pipe: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Give lines, and what ends each: a line feed, a return, or nothing.
-
-    A line that is too long to be one comes in several, and the end of a piece
-    is then nothing.
-    """
-    rest, had_return = b"", False
-    while data := os.read(pipe.fileno(), _CHUNK):
-        if had_return and data.startswith(b"\n"):
-            # The two of a pair came apart; the line was given already.
-            data = data[1:]
-        *pieces, rest = _LINE_END.split(rest + data)
-        yield from zip(pieces[::2], pieces[1::2], strict=True)
-        had_return = data.endswith(b"\r")
-        if len(rest) > _CHUNK:
-            yield rest, b""
-            rest = b""
-    if rest:
-        yield rest, b""
 
 
 def pass_to_git(
@@ -300,13 +255,12 @@ def pass_to_git(
         stdout=subprocess.PIPE if stdout else None,
         stderr=subprocess.PIPE if stderr else None,
     )
-    with child:
+    pipe, child.stderr = child.stderr, None
+    with child, pipes.listening(pipe, stderr) as hear_out:
         try:
-            listener = stderr and _begin(_listen, child.stderr, stderr)
             while stdout and child.stdout and (data := child.stdout.readline(_CHUNK)):
                 stdout(data)
-            if listener:
-                listener.join()
+            hear_out()
             code = child.wait()
         except KeyboardInterrupt:
             # It came to git too, which takes its own lock files away.

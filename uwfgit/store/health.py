@@ -37,6 +37,7 @@ from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 from uwfgit.store.repository import Store
 from uwfgit.store.tags import read_tag
+from uwfgit.store.tracking import BUNDLE, list_tracked
 
 Level = Literal["ok", "note", "problem"]
 
@@ -317,8 +318,13 @@ def _mtime(path: Path) -> float:
 
 def find_unshared(store: Store) -> tuple[ThreadId, ...]:
     """Give the threads that no remote has, as far as this store knows."""
-    refs = list_refs(store, "refs/")
-    shared = {name.rpartition("/")[2] for name in refs if name.startswith(_REMOTES)}
+    refs = list_refs(store, THREAD_PREFIX)
+    # Nobody has a thread through a bundle that was opened here.
+    shared = {
+        thread
+        for thread, remotes in list_tracked(store).items()
+        if remotes.keys() - {BUNDLE}
+    }
     threads = (thread for name in refs if (thread := find_ref_thread(name)))
     return tuple(thread for thread in threads if thread not in shared)
 
@@ -335,7 +341,9 @@ def check_unshared(store: Store) -> Iterator[Finding]:
         check="sharing",
         level="note",
         message=f"{len(unshared)} {word} only here: {shorten(unshared)}",
-        hint="uwf push" if has_remotes else "uwf remote add NAME URL, then uwf push",
+        hint="uwf push --all"
+        if has_remotes
+        else "uwf remote add NAME URL, then uwf push --all",
     )
 
 

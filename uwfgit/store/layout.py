@@ -14,6 +14,8 @@ WORKFLOW_PREFIX: Final = "refs/heads/workflow/"
 KEEP_REF: Final = "refs/uwf/keep"
 TRASH_PREFIX: Final = "refs/uwf/trash/"
 
+THREADS: Final = "threads"
+WORKFLOWS: Final = "workflows"
 STATE_FILE: Final = "thread.json"
 WORKFLOW_FILE: Final = "workflow.yaml"
 TASK_FILE: Final = "TASK.md"
@@ -59,7 +61,12 @@ def is_workflow_name(name: str) -> bool:
 
 def thread_folder(thread: ThreadId) -> str:
     """Name the one folder that the commits of a thread change."""
-    return f"threads/{thread}"
+    return f"{THREADS}/{thread}"
+
+
+def workflow_folder(name: str) -> str:
+    """Name the one folder that the versions of a registered workflow change."""
+    return f"{WORKFLOWS}/{name}"
 
 
 def bucket(number: int) -> str:

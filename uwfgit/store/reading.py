@@ -6,17 +6,24 @@ Nothing of it is run, written or believed: whoever reads checks every byte.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import pygit2
-from pygit2.enums import RepositoryOpenFlag
+from pygit2.enums import ObjectType, RepositoryOpenFlag
 
 from uwfgit.errors import NotFoundError, UntrustedError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.store.configfile import read_config
 from uwfgit.store.repository import Store, git_errors, resolve_path
 from uwfgit.store.trust import check_history
 from uwfgit.store.worktree import find_enclosing
+
+_COPIED: Final = frozenset({ObjectType.COMMIT, ObjectType.TAG})
+_MOST_BYTES: Final = 128 * 1024
+"""More than a commit or a tag that verifies may have."""
+_PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 
 
 def find_repository(folder: Path) -> Path:
@@ -63,7 +70,7 @@ def require_whole(path: Path) -> None:
     """Make sure a repository shows the history it has.
 
     Raises:
-        UntrustedError: Replace refs, grafts, or objects that are elsewhere.
+        UntrustedError: Replace refs, grafts, or objects or refs that are elsewhere.
         StoreError: It cannot be read.
     """
     with git_errors(f"read repository '{path}'"):
@@ -74,21 +81,44 @@ def require_whole(path: Path) -> None:
         raise UntrustedError(f"repository refused: {text}", hint=first.hint)
 
 
-def require_plain_config(path: Path) -> None:
-    """Make sure a repository's own config names nothing that git would run.
+def copy_history(store: Store, tips: Iterable[Oid], *, folder: Path) -> Store:
+    """Make a repository of some commits and tags, with all commits before them.
+
+    For git to look at: of what a stranger's repository says in its config, its
+    packs' indexes or its commit graph nothing comes along, and each object is
+    what its name says. What is missing, damaged or too large stays out.
+
+    Args:
+        store: Where they are.
+        tips: Commits and tag objects.
+        folder: An empty folder; whoever calls takes it away.
 
     Raises:
-        UntrustedError: It names programs that check signatures, or other files.
-        StoreError: It cannot be read.
+        StoreError: The folder cannot be written.
     """
-    with git_errors(f"read repository '{path}'"):
-        entries = read_config(path / "config")
-    for entry in entries:
-        if entry.section in {"gpg", "include", "includeif"}:
-            raise UntrustedError(
-                f"'{entry.written}' in '{path / 'config'}' may have git run something",
-                hint="settings for signatures belong in your own ~/.gitconfig",
-            )
+    with git_errors("copy commits to look at"):
+        repo = pygit2.init_repository(str(folder), bare=True)
+        waiting, seen = [*tips], set[Oid]()
+        while waiting:
+            oid = waiting.pop()
+            if oid not in seen:
+                seen.add(oid)
+                waiting += _copy_object(store.repo.odb, repo.odb, oid)
+    return Store(path=folder, repo=repo)
+
+
+def _copy_object(theirs: pygit2.Odb, ours: pygit2.Odb, oid: Oid) -> list[Oid]:
+    """Copy a commit or a tag; give a commit's parents."""
+    try:
+        kind, size = theirs.read_header(oid)
+        if kind not in _COPIED or size > _MOST_BYTES:
+            return []
+        data = theirs.read(oid)[1]
+    except (KeyError, pygit2.GitError):
+        return []
+    if str(ours.write(kind, data)) != oid or kind == ObjectType.TAG:
+        return []
+    return [Oid(each.decode()) for each in _PARENT.findall(data.partition(b"\n\n")[0])]
 
 
 def resolve_commit(store: Store, name: str) -> tuple[str, Oid] | None:

@@ -24,9 +24,14 @@ Moves: TypeAlias = Mapping[str, tuple[Oid | None, Oid | None]]
 def find_ref(store: Store, name: str) -> Oid | None:
     """Give what a ref points at; ``None`` when there is no such ref.
 
+    What cannot be the name of a ref is none.
+
     Raises:
         CorruptError: Its file is damaged, or names another ref.
     """
+    # libgit2 would take a name for what stands before a NUL.
+    if "\0" in name or not pygit2.reference_is_valid_name(name):
+        return None
     with git_errors(f"read ref '{name}'"):
         try:
             target = store.repo.lookup_reference(name).target

@@ -94,7 +94,10 @@ def open_store(
         UntrustedError: It is not on this user's list, or holds what a store of
             theirs would not.
         StoreError: It is no repository that uwf can read.
+        InvalidError: Its ``uwf.format`` is no number.
         FormatVersionError: A newer uwf made it.
+        LockedError: Settings are to be mended, and another process keeps the
+            config locked.
     """
     path = resolve_path(path)
     if not os.path.lexists(path):
@@ -118,8 +121,8 @@ def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
     """Make a store at ``path``, or complete the bare repository there; trust it.
 
     A new store appears whole or not at all, also beside another process that
-    makes the same one. Of an existing repository only what is missing is
-    added, and nothing of it is changed before it passed the checks.
+    makes the same one. Of an existing repository HEAD is pointed at ``main`` and
+    what is missing is added; before it passed the checks only its modes change.
 
     Returns:
         Whether there was nothing before.
@@ -128,8 +131,9 @@ def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
         StoreError: There is something else at ``path``, a repository with a
             work tree, of a format uwf cannot read, or of another history.
         UntrustedError: The repository holds what a store may not.
+        InvalidError: Its ``uwf.format`` is no number.
         FormatVersionError: A newer uwf made it.
-        ConflictError: Another process keeps its config locked.
+        LockedError: Another process keeps its config locked.
     """
     path = resolve_path(path)
     if not _is_vacant(path):

@@ -206,7 +206,7 @@ def _run(
             timeout=_SECONDS,
         )
     except StoreError as exc:
-        raise _refusal(exc.message) from None
+        raise _refusal(exc.message) from exc
 
 
 def complaint(done: GitResult) -> str:

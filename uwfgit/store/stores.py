@@ -78,3 +78,17 @@ def _replace(path: Path, lines: list[str]) -> None:
         Path(name).replace(path)
     except OSError as exc:
         raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
+
+
+def unregister_store(path: Path, *, home: Path) -> None:
+    """Take a store off the list, should it be there.
+
+    Raises:
+        LockedError: Another command kept the list busy.
+        StoreError: It cannot be written.
+    """
+    if path not in list_stores(home):
+        return
+    with lock(home / f"{_NAME}.lock", command="uwf", wait=5, what="the store list"):
+        rest = [str(known) for known in list_stores(home) if known != path]
+        _replace(home / _NAME, rest)

@@ -49,7 +49,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*", re.AS
 _NAME_CHARS: Final = 64
 _APPROVAL: Final = re.compile(r"([^/]+)/([^/]+)")
 _STEP_NUMBER: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
-_SECRET: Final = re.compile(r"^([a-z][a-z0-9+.-]*://[^/@:]*):[^/@]*@", re.IGNORECASE)
+_USER: Final = re.compile(r"^([a-z][a-z0-9+.-]*://)([^/]*)@", re.IGNORECASE)
+_LOGIN: Final = re.compile(r"[A-Za-z0-9._+-]{0,19}", re.ASCII)
+"""A token is longer; the scan's ``url-credentials`` draws the same line."""
 _SCP: Final = re.compile(r"[^/]+:")
 
 
@@ -154,7 +156,7 @@ def _make_remote(name: str, entries: Iterable[ConfigEntry]) -> Remote:
     kind: Kind = "other"
     for each in ("dedicated", "shared"):
         fetch, push = _refspecs(each, name)
-        if found == (sorted(fetch), sorted(push)) and "mirror" not in values:
+        if found == (sorted(fetch), sorted(push)):
             kind = each
     url = values.get("url", [""])[0]
     return Remote(
@@ -249,8 +251,19 @@ def _plain(url: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Give an address without the password in it."""
-    return _SECRET.sub(r"\1:***@", url)
+    """Give an address without the secret in it.
+
+    That is a password, and what stands in its place: a user that is no short
+    plain login name is a token.
+    """
+    return _USER.sub(_hide_secret, url)
+
+
+def _hide_secret(match: re.Match[str]) -> str:
+    scheme, whole = match.groups()
+    user, colon, password = whole.partition(":")
+    login = user if _LOGIN.fullmatch(user) else "***"
+    return f"{scheme}{login}{colon}{'***' if password else ''}@"
 
 
 def add_remote(
@@ -263,6 +276,8 @@ def add_remote(
     Raises:
         UsageError: The name cannot be one.
         RemoteError: There is another remote of that name.
+        InvalidError: The config is not as git writes it, or the URL cannot stand
+            in it.
         LockedError, StoreError: The config cannot be written.
     """
     check_name(name)
@@ -297,7 +312,8 @@ def remove_remote(store: Store, name: str, *, environment: Mapping[str, str]) ->
 
     Raises:
         NotFoundError: There is none of that name.
-        StoreError: git could not.
+        RemoteError: git could not.
+        InvalidError, StoreError: The config cannot be read.
     """
     if find_remote(store, name) is None:
         raise NotFoundError("remote", name, hint="list them: uwf remote list")

@@ -11,15 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from uwfgit.errors import UwfError
+from uwfgit.errors import StoreError
 from uwfgit.ids import Oid, ThreadId
+from uwfgit.store.ancestry import has_object
 from uwfgit.store.gitcmd import GitResult, run_git
 from uwfgit.store.repository import Store
 from uwfgit.store.tags import read_tag
 from uwfgit.store.tracking import scan_refs
 from uwfgit.sync.approvals import check_approval
+from uwfgit.sync.rawtree import Objects
 from uwfgit.sync.remotes import APPROVED_PREFIX
 from uwfgit.sync.report import ThreadReport, VerifyProblem, plain, shown
+from uwfgit.sync.shape import parse_commit
 
 _FIELDS: Final = (
     "%H%x00%G?%x00%GS%x00%GK%x00%GF%x00%GP%x00%ce%x00%P%x00"
@@ -36,10 +39,19 @@ _WORDS: Final = {
     "X": "has expired",
     "Y": "is made with an expired key",
 }
+_UNCHECKED: Final = (
+    "git does not check its signature: for one by ssh gpg.ssh.allowedSignersFile "
+    "has to name a file of whose key is whose"
+)
+_NO_TIP: Final = "its thread does not verify"
+_NO_COMMIT: Final = "it approves no commit of its thread that is here"
+_OBJECT: Final = slice(len("object "), len("object ") + 40)
 _SSH: Final = re.compile(
     r'^Good "git" signature for (.+) with [A-Z0-9-]+ key ', re.MULTILINE
 )
 _GPG: Final = re.compile(r"^\[GNUPG:\] GOODSIG [0-9A-F]+ (.+)$", re.MULTILINE)
+_TRUSTED: Final = re.compile(r"^\[GNUPG:\] TRUST_(?:FULLY|ULTIMATE)\b", re.MULTILINE)
+"""gpg calls a signature good whoever made the key; git's own grade G asks for this."""
 _TAGGER: Final = re.compile(
     rb"^tagger [^\n]* <([^<>\n]*)> [0-9]+ [+-][0-9]{4}$", re.MULTILINE
 )
@@ -87,17 +99,28 @@ def check_signatures(
     as the side it keeps.
 
     Raises:
-        StoreError: There is no git binary.
+        StoreError: git cannot check them; says why.
     """
     if report.tip is None or not report.ok:
         return report
     found = list(_ask(store, report.tip, environment))
     problems = [problem for each in found if (problem := _judge(each))]
     newest = next((each for each in found if each.event != "resolve"), None)
-    if newest is None or newest.grade == _NONE:
+    passed = next((each for each in found if _is_passed_over(store, each)), None)
+    if passed is not None:
+        problems.append(_problem(passed.commit, _UNCHECKED))
+    elif newest is None or newest.grade == _NONE:
         message = "the newest event is not signed"
         problems.append(_problem(report.tip, message))
     return replace(report, problems=(*report.problems, *problems))
+
+
+def _is_passed_over(store: Store, signed: Signed) -> bool:
+    """Tell whether git says nothing of a signature that is there."""
+    if signed.grade != _NONE:
+        return False
+    data = Objects(store=store).commit(signed.commit)
+    return parse_commit(signed.commit, data).is_signed
 
 
 def read_signature(
@@ -106,7 +129,7 @@ def read_signature(
     """Give what git says of one commit's signature.
 
     Raises:
-        StoreError: There is no git binary.
+        StoreError: git cannot check it; says why.
     """
     return next(_ask(store, commit, environment, "--max-count=1"), None)
 
@@ -115,10 +138,15 @@ def _ask(
     store: Store, tip: Oid, environment: Mapping[str, str], *options: str
 ) -> Iterator[Signed]:
     done = run_git(
-        ["log", "--first-parent", *options, "-z", f"--format={_FIELDS}", tip, "--"],
+        [
+            *("log", "--first-parent", "--no-show-signature", *options),
+            *("-z", f"--format={_FIELDS}", tip, "--"),
+        ],
         git_dir=store.path,
         environment={**environment, "LC_ALL": "C"},
     )
+    if done.code:
+        raise StoreError(f"git cannot check signatures: {done.complaint}")
     words = done.stdout.decode("utf-8", "replace").split("\0")
     for start in range(0, len(words) - _PARTS + 1, _PARTS):
         commit, grade, signer, *keys, committer, parents, event = words[
@@ -159,11 +187,17 @@ def _problem(commit: Oid, message: str) -> VerifyProblem:
     return VerifyProblem(commit=commit, path=None, code="signature", message=message)
 
 
-def list_approvals(
+def find_approvals(store: Store, thread: ThreadId) -> dict[str, Oid]:
+    """Give the tags that want to be approvals of a thread, by their refs."""
+    return dict(sorted(scan_refs(store, f"{APPROVED_PREFIX}{thread}/").items()))
+
+
+def check_approvals(
     store: Store,
-    thread: ThreadId,
+    refs: Mapping[str, Oid],
     tips: Sequence[Oid],
     *,
+    place: Store | None = None,
     environment: Mapping[str, str],
 ) -> tuple[Approval, ...]:
     """Give the approvals of a thread, each with what is wrong with it.
@@ -171,31 +205,44 @@ def list_approvals(
     An approval counts under its own name and for its own commit only; one that
     is not signed has no signer.
 
+    Args:
+        store: Where the tags and the thread are.
+        refs: What ``find_approvals`` gave.
+        tips: Verified tips of the thread; without one no approval counts.
+        place: Where git may look, if not in ``store``: what ``copy_history`` made
+            of tips and tags.
+        environment: What git's starts from.
+
     Raises:
         StoreError: There is no git binary.
     """
-    refs = sorted(scan_refs(store, f"{APPROVED_PREFIX}{thread}/").items())
-    return tuple(_look(store, ref, oid, tips, environment) for ref, oid in refs)
+    if not tips:
+        return tuple(
+            Approval(ref=ref, oid=oid, by="", signer=None, problem=_NO_TIP)
+            for ref, oid in refs.items()
+        )
+    found = []
+    for ref, oid in refs.items():
+        problem = check_approval(store, ref, oid, tips)
+        if problem is None:
+            approval = _look(place or store, ref, oid, environment)
+        else:
+            approval = Approval(ref=ref, oid=oid, by="", signer=None, problem=problem)
+        found.append(approval)
+    return tuple(found)
 
 
-def _look(
-    store: Store,
-    ref: str,
-    oid: Oid,
-    tips: Sequence[Oid],
-    environment: Mapping[str, str],
-) -> Approval:
-    problem = check_approval(store, ref, oid, tips)
-    signer, by = None, ""
-    if problem is None:
-        try:
-            data = read_tag(store, oid)
-        except UwfError as exc:
-            problem, data = exc.message, b""
-        match = _TAGGER.search(data.partition(b"\n\n")[0])
-        by = match[1].decode("utf-8", "replace") if match else ""
-        if _SIGNATURE.search(data):
-            signer, problem = _check_tag(store, oid, by, environment)
+def _look(place: Store, ref: str, oid: Oid, environment: Mapping[str, str]) -> Approval:
+    """See by whom an approval is that is a whole tag of a commit of its thread."""
+    data = read_tag(place, oid)
+    match = _TAGGER.search(data.partition(b"\n\n")[0])
+    by = match[1].decode("utf-8", "replace") if match else ""
+    signer = problem = None
+    # A copy has the commits before its tips only, whatever a commit graph says.
+    if not has_object(place, Oid(data[_OBJECT].decode())):
+        problem = _NO_COMMIT
+    elif _SIGNATURE.search(data):
+        signer, problem = _check_tag(place, oid, by, environment)
     return Approval(ref=ref, oid=oid, by=plain(by), signer=signer, problem=problem)
 
 
@@ -217,5 +264,5 @@ def _check_tag(
 
 def _signer_of(done: GitResult) -> str | None:
     said = (done.stderr + done.stdout).decode("utf-8", "replace")
-    match = _SSH.search(said) or _GPG.search(said)
+    match = _SSH.search(said) or (_TRUSTED.search(said) and _GPG.search(said))
     return match[1] if match else None

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from tests.builders import git
+from uwfgit.ids import ThreadId
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.health import find_unshared
+from uwfgit.store.repository import Store
+
+ONE = ThreadId("01M8FV0G61K8RNY396JMTGNRK5")
+TWO = ThreadId("01M8FV0G61K8RNY396JMTGNRK6")
+
+
+def test_a_bundle_that_was_opened_here_shares_no_thread(store: Store) -> None:
+    for thread, remotes in ((ONE, ["bundle"]), (TWO, ["bundle", "o"])):
+        for prefix in ("heads", *(f"remotes/{name}" for name in remotes)):
+            git(store, "update-ref", f"refs/{prefix}/thread/{thread}", GENESIS_OID)
+
+    assert find_unshared(store) == (ONE,)

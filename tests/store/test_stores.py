@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from uwfgit.store.stores import list_stores, register_store, unregister_store
+
+
+def test_a_store_is_taken_off_the_list_and_the_others_stay(
+    tmp_path: Path, home: Path
+) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    first, second, third = (tmp_path / name for name in "abc")
+    for path in (first, second, third):
+        register_store(path, home=home)
+
+    unregister_store(second, home=home)
+    unregister_store(tmp_path / "unknown", home=home)
+
+    assert list_stores(home) == (first, third)
+
+
+def test_without_a_list_there_is_nothing_to_take_off(
+    tmp_path: Path, home: Path
+) -> None:
+    unregister_store(tmp_path / "a", home=home)
+
+    assert list_stores(home) == ()
+    assert not (home / "stores").exists()
