@@ -122,8 +122,55 @@ def test_a_review_of_another_part_is_closed_first(
     refused = uwf("review", "open", ended, "--json")
 
     assert (refused.code, refused.error["code"]) == (1, "state")
-    assert refused.error["hint"] == f"close it first: uwf review close {ended}"
+    assert f"uwf review update {ended}" in refused.error["hint"]
+    assert f"uwf review close {ended}" in refused.error["hint"]
     assert refs_of(bare) == before
+
+
+@pytest.mark.parametrize(
+    ("opened", "asked"),
+    [
+        pytest.param("--from 2 --to 3", "--from 3", id="a later first step"),
+        pytest.param("--from 3", "--from 2", id="an earlier first step"),
+        pytest.param("--to 3", "--from 3", id="a part of the whole"),
+        pytest.param("", "--from 1", id="all but the start"),
+        pytest.param(
+            "--from 2 --to 3", "--from 2 --to 2", id="a part that ends before"
+        ),
+    ],
+)
+def test_bounds_of_an_open_review_do_not_move(
+    uwf: Uwf, bare: Path, ended: str, opened: str, asked: str
+) -> None:
+    assert uwf("review", "open", ended, *opened.split()).code == 0
+    before = refs_of(bare)
+
+    refused = uwf("review", "open", ended, *asked.split(), "--json")
+
+    assert (refused.code, refused.error["code"]) == (1, "state")
+    assert f"uwf review close {ended}" in refused.error["hint"]
+    assert "uwf pull" not in refused.error["hint"]
+    assert refs_of(bare) == before
+
+
+@pytest.mark.parametrize(
+    ("opened", "asked"),
+    [
+        pytest.param("--from 2", "--from 2", id="a part again"),
+        pytest.param("--from 2 --to 2", "--from 2", id="a part that grew"),
+        pytest.param("--to 2", "", id="the whole that grew"),
+    ],
+)
+def test_a_review_of_the_same_bounds_is_opened_again(
+    uwf: Uwf, bare: Path, ended: str, opened: str, asked: str
+) -> None:
+    first = uwf("review", "open", ended, *opened.split(), "--json").json
+
+    again = uwf("review", "open", ended, *asked.split(), "--json").json
+
+    tip = uwf("thread", "show", ended, "--json").json["oid"]
+    assert again == {**first, "oid": tip}
+    assert refs_of(bare)[f"refs/heads/uwf/{ended}"] == tip
 
 
 @pytest.mark.parametrize(
@@ -135,9 +182,17 @@ def test_a_review_of_another_part_is_closed_first(
         pytest.param(("approve", NOBODY), 1, "thread", id="unknown thread to approve"),
         pytest.param(("open", "@last", "--from", "9"), 1, "step", id="no such step"),
         pytest.param(
-            ("open", "@last", "--from", "3", "--to", "2"), 1, "step", id="no steps"
+            ("open", "@last", "--from", "3", "--to", "2"),
+            2,
+            "step 3 comes after step 2",
+            id="no steps",
         ),
+        pytest.param(
+            ("open", "@last", "--from", "0", "--to", "2"), 1, "step", id="from none"
+        ),
+        pytest.param(("open", "@last", "--to", "0"), 1, "step", id="up to none"),
         pytest.param(("approve", "@last", "--step", "9"), 1, "step", id="no such one"),
+        pytest.param(("approve", "@last", "--step", "0"), 1, "step", id="the start"),
         pytest.param(("open", "@last", "--remote", "x"), 1, "remote", id="no remote"),
         pytest.param(("open", "@last", "--forge", "x"), 2, "github", id="no forge"),
         pytest.param(("open", "@last", "--from", "x"), 2, "--from", id="no number"),
@@ -167,8 +222,9 @@ def test_without_a_remote_it_says_how_to_set_one_up(uwf: Uwf, ended: str) -> Non
     assert uwf("review", "setup", "--ci", "github").code == 1
 
 
-def test_a_thread_that_does_not_verify_is_not_opened(
-    uwf: Uwf, bare: Path, ended: str
+@pytest.mark.parametrize("command", ["open", "approve"])
+def test_a_thread_that_does_not_verify_is_neither_opened_nor_approved(
+    uwf: Uwf, bare: Path, ended: str, command: str
 ) -> None:
     # Its newest event again, under another name: made by plain git.
     tip = f"refs/heads/thread/{ended}"
@@ -177,10 +233,11 @@ def test_a_thread_that_does_not_verify_is_not_opened(
     forged = git(store, *who, "commit-tree", f"{tip}^{{tree}}", "-p", tip, "-m", "x")
     git(store, "update-ref", tip, forged.strip())
 
-    done = uwf("review", "open", ended)
+    done = uwf("review", command, ended)
 
     assert (done.code, refs_of(bare)) == (1, {})
     assert "does not verify" in done.err
+    assert not [ref for ref in refs_of(store) if ref.startswith("refs/tags/")]
 
 
 @pytest.mark.parametrize(
@@ -263,6 +320,8 @@ def test_the_link_is_that_of_the_forge_at_the_remote_s_address(
     wanted = link and link.format(head=head, quoted=head.replace("/", "%2F"))
     assert (text.code, data.code, data.json["link"]) == (0, 0, wanted), text.err
     assert ("open it" in text.out) == (link is not None)
+    can_be_made = link is None and not url.startswith("/")
+    assert ("--forge KIND" in text.err) == can_be_made
     assert wanted is None or f" {wanted}\n" in text.out
     assert "secret" not in text.out + text.err + data.out
 

@@ -147,6 +147,28 @@ def smuggle(person: Person, target: Path | str, oid: Oid, ref: str) -> None:
     git(person.store, *hooks, "push", "--quiet", "-f", str(target), f"{oid}:{ref}")
 
 
+def approve(
+    person: Person,
+    thread: ThreadId,
+    name: str,
+    *,
+    tag: str | None = None,
+    note: str = "Good.",
+) -> str:
+    """Make the tag by which somebody approves what a thread is at."""
+    ref = f"refs/tags/approved/{thread}/{name}"
+    text = (
+        f"object {person.tip(thread)}\ntype commit\n"
+        f"tag {tag or ref.removeprefix('refs/tags/')}\n"
+        f"tagger Ada <ada@example.com> 1800000000 +0000\n\n{note}\n"
+    )
+    file = person.folder / "tag"
+    file.write_text(text)
+    oid = git(person.store, "hash-object", "-t", "tag", "-w", str(file)).strip()
+    git(person.store, "update-ref", ref, oid)
+    return ref
+
+
 def make_person(folder: Path, name: str, *, hours: int = 0) -> Person:
     """Give somebody a home, a store and a folder; clocks differ by hours."""
     base = folder / name

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from uwfgit.model.sharing import find_sharing
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.bundle import create_bundle, open_bundle
 from uwfgit.sync.pull import PullReport
+from uwfgit.sync.transport import list_bundle
 from uwfgit.sync.verify import verify_threads
 
 
@@ -127,3 +129,61 @@ def test_what_the_scan_holds_back_is_in_no_bundle(ada: Person) -> None:
         bundle(ada, thread)
 
     assert not (ada.folder / "threads.bundle").exists()
+
+
+def tag(person: Person, thread: ThreadId, step: int, target: Oid | str) -> str:
+    """Approve something as a step of a thread, by plain git."""
+    name = f"approved/{thread}/{step}"
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    git(person.store, *who, "tag", "-a", "-m", "fine", name, target)
+    return f"refs/tags/{name}"
+
+
+def test_a_bundle_holds_what_was_scanned_though_the_refs_move_meanwhile(
+    ada: Person, bob: Person
+) -> None:
+    thread = ada.begin(DONE)
+    approval = tag(ada, thread, 1, thread_ref(thread))
+    scanned: dict[str, Oid] = {}
+
+    def scan(leaving: Sequence[tuple[str, Oid, Oid | None]]) -> Mapping[str, str]:
+        scanned.update({ref: oid for ref, oid, _ in leaving})
+        ada.go(thread, GOOD)
+        git(ada.store, "tag", "-d", approval.removeprefix("refs/tags/"))
+        tag(ada, thread, 1, thread_ref(thread))
+        return {}
+
+    ada.scan = scan
+
+    file = ada.folder / "threads.bundle"
+    told = create_bundle(
+        ada.ledger, file, [thread], wire=WIRE, verify=verify_threads, scan=ada.scan
+    )
+
+    assert scanned.keys() == {thread_ref(thread), approval}
+    assert told == scanned
+    assert list_bundle(WIRE, file, git_dir=bob.store.path) == scanned
+    assert results(unpack(bob, file).outcomes) == {thread: "new", approval: "new"}
+    assert bob.tip(thread) == scanned[thread_ref(thread)]
+    assert list((ada.store.state_dir / "scratch").iterdir()) == []
+
+
+def test_an_approval_of_what_was_not_verified_is_in_no_bundle(
+    ada: Person, bob: Person
+) -> None:
+    thread, other = ada.begin(DONE), ada.begin(DONE)
+    good = tag(ada, thread, 1, thread_ref(thread))
+    tag(ada, thread, 2, thread_ref(other))
+
+    file = bundle(ada, thread)
+
+    there = list_bundle(WIRE, file, git_dir=bob.store.path)
+    assert there.keys() == {thread_ref(thread), good}
+
+
+def test_many_threads_go_into_one_bundle(ada: Person, bob: Person) -> None:
+    threads = [ada.begin() for _ in range(20)]
+
+    report = unpack(bob, bundle(ada, *threads))
+
+    assert results(report.outcomes) == dict.fromkeys(threads, "new")

@@ -18,6 +18,7 @@ from tests.sync.people import (
     DONE,
     GOOD,
     Person,
+    approve,
     make_person,
     objects_of,
     refs_of,
@@ -37,6 +38,7 @@ from uwfgit.model.registry import (
     rollback_workflow,
     workflow_history,
 )
+from uwfgit.model.sharing import find_sharing
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.store.refs import find_ref, move_ref
@@ -513,22 +515,6 @@ def test_a_cancelled_thread_travels(ada: Person, bob: Person) -> None:
     assert bob.tip(thread) == ada.tip(thread)
 
 
-def approve(
-    person: Person, thread: ThreadId, name: str, *, tag: str | None = None
-) -> str:
-    ref = f"refs/tags/approved/{thread}/{name}"
-    text = (
-        f"object {person.tip(thread)}\ntype commit\n"
-        f"tag {tag or ref.removeprefix('refs/tags/')}\n"
-        "tagger Ada <ada@example.com> 1800000000 +0000\n\nGood.\n"
-    )
-    file = person.folder / "tag"
-    file.write_text(text)
-    oid = git(person.store, "hash-object", "-t", "tag", "-w", str(file)).strip()
-    git(person.store, "update-ref", ref, oid)
-    return ref
-
-
 def test_approvals_travel_with_their_thread(ada: Person, bob: Person) -> None:
     thread, other = ada.begin(DONE), ada.begin(DONE)
     ref = approve(ada, thread, "1")
@@ -541,12 +527,57 @@ def test_approvals_travel_with_their_thread(ada: Person, bob: Person) -> None:
     assert find_ref(bob.store, ref) == find_ref(ada.store, ref)
 
 
-def test_an_approval_counts_under_its_own_name_only(ada: Person, bob: Person) -> None:
+def test_an_approval_counts_under_its_own_name_only(
+    ada: Person, bob: Person, bare: Path
+) -> None:
     thread = ada.begin(DONE)
     ref = approve(ada, thread, "1", tag=f"approved/{thread}/2")
     ada.push(thread)
+    assert ref not in refs_of(bare)
+    smuggle(ada, bare, Oid(git(ada.store, "rev-parse", ref).strip()), ref)
 
     report = bob.pull()
 
     assert results(report.outcomes) == {thread: "new", ref: "refused"}
     assert find_ref(bob.store, ref) is None
+
+
+def test_two_who_approved_the_same_step_are_told_and_keep_their_own(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    ref = approve(bob, thread, "1")
+    bob.push(thread)
+    mine = approve(ada, thread, "1", note="Mine.")
+
+    pushed, pulled = ada.push(thread), ada.pull()
+
+    for report in (pushed, pulled):
+        assert results(report.outcomes) == {ref: "diverged"}
+        assert report.ok
+        assert f"uwf git tag -d approved/{thread}/1" in str(report.outcomes[0].message)
+    assert mine == ref
+    assert refs_of(bare)[ref] == find_ref(bob.store, ref) != find_ref(ada.store, ref)
+
+
+@pytest.mark.parametrize("how", ["push", "pull"])
+def test_a_thread_that_a_remote_lost_counts_as_shared_no_more(
+    ada: Person, bare: Path, how: str
+) -> None:
+    thread, other = ada.begin(DONE), ada.begin(DONE)
+    ada.push(thread, other)
+    git(bare, "update-ref", "-d", thread_ref(thread))
+
+    def shared(thread: ThreadId) -> str:
+        tip = ada.tip(thread)
+        assert tip is not None
+        return find_sharing(ada.store, thread, tip).shared
+
+    assert shared(thread) == "yes"
+    _ = ada.push() if how == "push" else ada.pull()
+
+    assert shared(thread) == "never"
+    assert shared(other) == "yes"
+    assert results(ada.push().outcomes) == {thread: "not-shared"}

@@ -13,6 +13,7 @@ from tests.sync.people import (
     DONE,
     GOOD,
     Person,
+    approve,
     make_bare,
     make_person,
     plain_git,
@@ -111,7 +112,7 @@ def test_in_a_code_repository_only_names_below_refs_uwf_are_touched(
     code = code_refs(url)
     ada, bob = make_two(tmp_path, url, "shared")
     thread, other = ada.begin(DONE), ada.begin(DONE)
-    git(ada.store, "tag", f"approved/{other}/1", str(ada.tip(other)))
+    approve(ada, other, "1")
 
     ada.push(send_all=True)
     bob.pull()

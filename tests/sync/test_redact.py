@@ -5,29 +5,46 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.acting import acting, failure, go, put, saying
-from tests.builders import begin, git, make_workflow, record_of, reply
+from tests.builders import (
+    begin,
+    git,
+    make_workflow,
+    record_of,
+    reply,
+    workflow_data,
+)
 from tests.history import check_store, check_thread, events, names, state_of
 from tests.planted import ANTHROPIC, GITHUB, PEM
+from tests.sync.people import BAD, DONE, Person
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn, Usage
 from uwfgit.engine.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.engine.thread import cancel_thread, fork_thread
-from uwfgit.errors import LockedError, NotFoundError, StateError, UwfError
+from uwfgit.errors import (
+    ConflictError,
+    LockedError,
+    NotFoundError,
+    StateError,
+    UwfError,
+)
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.keep import list_kept, put_nodes
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.node import make_text
-from uwfgit.model.workflow import Target
+from uwfgit.model.registry import add_workflow
+from uwfgit.model.workflow import Target, Workflow
 from uwfgit.store.holding import lock_path
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks import lock
 from uwfgit.store.refs import find_ref, list_refs, move_ref
 from uwfgit.store.repository import Store
+from uwfgit.sync.diverge import Way
 from uwfgit.sync.redact import Redacted, redact_thread
 from uwfgit.sync.scan import allow_findings
 from uwfgit.sync.scan_text import scan_text
@@ -212,11 +229,37 @@ def test_only_the_named_finding_is_taken_out(ledger: Ledger, tmp_path: Path) -> 
     assert ANTHROPIC in step.body
 
 
-def test_what_was_let_through_stays(ledger: Ledger, tmp_path: Path) -> None:
-    thread = begin(ledger, tmp_path, prompt=f"{GITHUB}").thread
+@pytest.mark.parametrize("finding", [None, TOKEN.id])
+def test_what_was_let_through_can_be_taken_out(
+    ledger: Ledger, tmp_path: Path, finding: str | None
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
     allow_findings(ledger.store, [TOKEN.id], by="Ada", now_ms=1)
-    with pytest.raises(StateError):
-        redact(ledger, thread)
+
+    done = redact(ledger, thread, finding=finding)
+
+    assert (done.findings, done.passed) == ((TOKEN.id,), ())
+    assert_gone(ledger.store, GITHUB)
+
+
+def test_what_was_let_through_stays_while_there_is_more(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
+    share(ledger.store, thread, events(ledger.store, thread)[-1].commit.oid)
+    allow_findings(ledger.store, [TOKEN.id], by="Ada", now_ms=1)
+    go(ledger, thread, reply(plan="x"), reply("bad", reason=ANTHROPIC))
+
+    error = refuse(ledger, thread)
+    git(ledger.store, "update-ref", "-d", f"refs/remotes/origin/thread/{thread}")
+    done = redact(ledger, thread)
+
+    # Known there is only what is no secret.
+    assert "though not yet the secret" in error.message
+    assert (error.hint or "").count("--at 1") == 1
+    assert done.passed == (TOKEN.id,)
+    assert GITHUB in record_of(ledger, done.tip.thread).start.prompt
+    assert_gone(ledger.store, ANTHROPIC)
 
 
 def test_a_fork_becomes_a_thread_from_genesis_with_the_inherited_steps(
@@ -431,6 +474,60 @@ def test_a_thread_of_which_a_remote_has_the_clean_part_is_forked_there(
     assert f"uwf thread fork {thread} --at 1" in error.hint
 
 
+def secret_poke(ledger: Ledger, thread: ThreadId) -> None:
+    """Let the note of a poke hold it: the second step is the one that stands now."""
+    go(ledger, thread, reply(plan="x"), reply("bad", reason="y"))
+    poke_thread(
+        acting(ledger, saying(reply("bad", reason="z"))), thread, note=f"key {GITHUB}"
+    )
+
+
+def replaced_step(ledger: Ledger, thread: ThreadId) -> None:
+    """Let a step hold it that a clean one replaced."""
+    go(ledger, thread, reply(plan="x"), reply("bad", reason=GITHUB))
+    poke_thread(acting(ledger, saying(reply("bad", reason="z"))), thread, note="no")
+    go(ledger, thread, reply(plan="x"))
+
+
+def poked_twice(ledger: Ledger, thread: ThreadId) -> None:
+    """Let the note of the first of two pokes hold it."""
+    secret_poke(ledger, thread)
+    poke_thread(acting(ledger, saying(reply("bad", reason="a"))), thread, note="no")
+
+
+def attempt(ledger: Ledger, thread: ThreadId) -> None:
+    """Let a failed attempt hold it, behind which the thread went on."""
+    go(ledger, thread, reply(plan="x"), failure("broke", text=f"try {GITHUB}"))
+    resume_thread(
+        acting(ledger, saying(reply("bad", reason="y"))), thread, note="again"
+    )
+
+
+@pytest.mark.parametrize("act", [secret_poke, replaced_step, poked_twice, attempt])
+@pytest.mark.parametrize("has_all", [False, True])
+def test_the_step_that_is_named_is_clean_as_it_stands_now(
+    ledger: Ledger,
+    tmp_path: Path,
+    act: Callable[[Ledger, ThreadId], None],
+    *,
+    has_all: bool,
+) -> None:
+    thread = begin(ledger, tmp_path).thread
+    first = events(ledger.store, thread)[0].commit.oid
+    act(ledger, thread)
+    last = events(ledger.store, thread)[-1].commit.oid
+    share(ledger.store, thread, last if has_all else first)
+
+    hint = refuse(ledger, thread).hint
+
+    assert hint is not None
+    assert f"uwf thread fork {thread} --at 1, then: uwf thread rm {thread}" in hint
+    fork = fork_thread(ledger, thread, at=1).thread
+    assert "no secret was found" in refuse(ledger, fork).message
+    with pytest.raises(StateError, match="'origin'"):
+        redact(ledger, fork_thread(ledger, thread, at=2).thread, forks=True)
+
+
 def test_without_a_clean_step_there_is_none_to_name(
     ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -440,18 +537,123 @@ def test_without_a_clean_step_there_is_none_to_name(
     assert refuse(ledger, thread).hint == "no step is without it: start a new thread"
 
 
+def approve(store: Store, thread: ThreadId) -> str:
+    """Approve a thread's tip by plain git."""
+    tag = f"approved/{thread}/0"
+    who = ("-c", "user.name=A", "-c", "user.email=a@b")
+    git(store, *who, "tag", "-a", "-m", "fine", tag, thread_ref(thread))
+    return f"refs/tags/{tag}"
+
+
 def test_approvals_of_the_old_commits_go(ledger: Ledger, tmp_path: Path) -> None:
     thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
-    tag = f"approved/{thread}/0"
-    git(
-        ledger.store,
-        *("-c", "user.name=A", "-c", "user.email=a@b"),
-        *("tag", "-a", "-m", "fine", tag, thread_ref(thread)),
-    )
+    tag = approve(ledger.store, thread)
 
     done = redact(ledger, thread)
 
-    assert done.approvals == (f"refs/tags/{tag}",)
+    assert done.approvals == (tag,)
+    assert_gone(ledger.store, GITHUB)
+
+
+def meanwhile(ledger: Ledger, act: Callable[[], object]) -> Ledger:
+    """Give a ledger for a redacting, in the middle of which something happens."""
+    acts = [act]
+
+    def random(count: int) -> bytes:
+        if acts:
+            acts.pop()()
+        return ledger.random(count)
+
+    return replace(ledger, random=random)
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_thread_that_is_forked_meanwhile_is_not_redacted(
+    ledger: Ledger, tmp_path: Path, *, forks: bool
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
+    if forks:
+        fork_thread(ledger, thread)
+    before = list_refs(ledger.store, "refs/")
+    made: list[ThreadId] = []
+    beside = meanwhile(ledger, lambda: made.append(fork_thread(ledger, thread).thread))
+
+    with pytest.raises(ConflictError) as caught:
+        redact(beside, thread, forks=forks)
+
+    after = list_refs(ledger.store, "refs/")
+    assert {ref: after[ref] for ref in before} == before
+    assert after.keys() - before == {thread_ref(made[0])}
+    assert made[0] in caught.value.message
+    redact(ledger, thread, forks=True)
+    assert_gone(ledger.store, GITHUB)
+
+
+def test_a_thread_that_is_pushed_meanwhile_is_not_redacted(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
+    tip = events(ledger.store, thread)[-1].commit.oid
+    beside = meanwhile(ledger, lambda: share(ledger.store, thread, tip))
+
+    with pytest.raises(StateError, match="remote 'origin' has the secret"):
+        redact(beside, thread)
+
+    assert find_ref(ledger.store, thread_ref(thread)) == tip
+    assert list_refs(ledger.store, TRASH_PREFIX) == {}
+
+
+def test_an_approval_that_is_made_meanwhile_goes_too(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
+    tag = f"refs/tags/approved/{thread}/0"
+
+    done = redact(meanwhile(ledger, lambda: approve(ledger.store, thread)), thread)
+
+    assert done.approvals == (tag,)
+    assert find_ref(ledger.store, tag) is None
+    assert_gone(ledger.store, GITHUB)
+
+
+def leaking(name: str) -> Workflow:
+    """Make a workflow in whose file the secret stands."""
+    graph = make_workflow().graph
+    target = Target(role="critic", prompt=f"Log in with {GITHUB}")
+    return make_workflow(name=name, graph={**graph, "worker": {"done": target}})
+
+
+def test_registered_workflows_that_hold_it_too_are_named(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    for workflow in (leaking("work"), leaking("copy"), make_workflow(name="clean")):
+        add_workflow(ledger, workflow, workflow_data(workflow))
+    thread = begin(ledger, tmp_path, workflow=leaking("work")).thread
+    clean = make_workflow(name="copy")
+    add_workflow(ledger, clean, workflow_data(clean))
+
+    done = redact(ledger, thread)
+
+    # An older version of the second: it would leave with its branch.
+    assert done.left == ("refs/heads/workflow/copy", "refs/heads/workflow/work")
+
+
+@pytest.mark.slow
+def test_while_kept_nodes_cannot_be_dropped_no_thread_changes(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    put_nodes(ledger, [make_text(f"it is {GITHUB}")])
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
+    before = list_refs(ledger.store, "refs/")
+    held = ledger.store.path / "refs" / "uwf" / "keep.lock"
+    held.touch()
+
+    with pytest.raises(LockedError):
+        redact(ledger, thread)
+
+    assert list_refs(ledger.store, "refs/") == before
+    held.unlink()
+    assert len(redact(ledger, thread).dropped) == 1
     assert_gone(ledger.store, GITHUB)
 
 
@@ -494,8 +696,25 @@ def test_a_clean_thread_and_an_unknown_finding_are_told(
     thread = begin(ledger, tmp_path).thread
 
     assert "no secret was found" in refuse(ledger, thread).message
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError) as caught:
         redact(ledger, thread, finding=TOKEN.id)
+    assert caught.value.hint == f"no secret was found in thread {thread}"
+
+
+def test_an_unknown_finding_is_answered_by_those_that_exist(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB} and {ANTHROPIC}").thread
+    (other,) = scan_text(ANTHROPIC)
+
+    with pytest.raises(NotFoundError) as caught:
+        redact(ledger, thread, finding="bogus")
+
+    assert caught.value.hint is not None
+    assert {TOKEN.id, other.id} <= {*caught.value.hint.replace(",", "").split()}
+    # To ask for the list is not to ask for the deed.
+    assert "uwf thread redact" not in caught.value.hint
+    assert find_ref(ledger.store, thread_ref(thread)) is not None
 
 
 def test_a_running_thread_is_left_alone(ledger: Ledger, tmp_path: Path) -> None:
@@ -508,3 +727,25 @@ def test_a_running_thread_is_left_alone(ledger: Ledger, tmp_path: Path) -> None:
         redact(ledger, thread)
 
     assert find_ref(ledger.store, thread_ref(thread)) is not None
+
+
+@pytest.mark.parametrize("way", ["mine", "theirs"])
+def test_before_a_resolve_that_brought_it_the_steps_are_clean(
+    ada: Person, bob: Person, way: Way
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    leaked = reply("bad", reason=GITHUB)
+    bob.go(thread, BAD if way == "theirs" else leaked)
+    bob.push()
+    ada.go(thread, leaked if way == "theirs" else BAD)
+    ada.pull()
+    ada.resolve(thread, way)
+
+    hint = refuse(ada.ledger, thread).hint
+
+    assert hint is not None
+    assert f"uwf thread fork {thread} --at 2," in hint
+    fork = fork_thread(ada.ledger, thread, at=2).thread
+    assert "no secret was found" in refuse(ada.ledger, fork).message

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.builders import git
+from tests.sync.forge import forge
 from tests.sync.people import (
     BAD,
     DONE,
@@ -28,18 +29,20 @@ from uwfgit.errors import InvalidError, NotFoundError, StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.hooks import install_hook
+from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.forges import Ci
 from uwfgit.sync.jobs import set_up
 from uwfgit.sync.remotes import get_remote
 from uwfgit.sync.review import (
+    Approved,
     Review,
     approve,
     close_review,
     open_review,
     update_review,
 )
-from uwfgit.sync.signatures import list_approvals
+from uwfgit.sync.signatures import check_approvals, find_approvals
 from uwfgit.sync.verify import verify_threads
 
 
@@ -133,24 +136,81 @@ def test_what_may_not_leave_is_not_reviewed(ada: Person, bare: Path) -> None:
     assert refs_of(bare) == {}
 
 
+def approve_step(
+    person: Person, thread: ThreadId, step: int | None, *, message: str | None = None
+) -> Approved:
+    return approve(
+        person.ledger,
+        thread,
+        verify=verify_threads,
+        step=step,
+        message=message,
+        sign=None,
+        environment=os.environ,
+    )
+
+
+def approvals_of(person: Person) -> list[str]:
+    return [ref for ref in refs_of(person.store) if ref.startswith("refs/tags/")]
+
+
+def test_no_approval_is_made_that_others_would_refuse(ada: Person) -> None:
+    thread = ada.begin(DONE)
+
+    with pytest.raises(InvalidError, match="its message holds control characters"):
+        approve_step(ada, thread, 1, message="fine\x1b[2J")
+
+    assert approvals_of(ada) == []
+
+
 def test_an_approval_is_a_tag_of_the_step_s_commit(ada: Person) -> None:
     thread = ada.begin(DONE, BAD)
 
-    done = approve(
-        ada.ledger, thread, step=1, message="fine", sign=None, environment=os.environ
-    )
+    done = approve_step(ada, thread, 1, message="fine")
 
-    (found,) = list_approvals(ada.store, thread, [done.commit], environment=os.environ)
+    tags = find_approvals(ada.store, thread)
+    (found,) = check_approvals(ada.store, tags, [done.commit], environment=os.environ)
     assert (found.problem, found.signer, found.by) == (None, None, "ada@example.com")
     assert git(ada.store, "rev-parse", f"{done.tag}^{{}}").strip() == done.commit
     with pytest.raises(StateError):
-        approve(
-            ada.ledger, thread, step=1, message=None, sign=None, environment=os.environ
-        )
-    with pytest.raises(NotFoundError):
-        approve(
-            ada.ledger, thread, step=9, message=None, sign=None, environment=os.environ
-        )
+        approve_step(ada, thread, 1)
+
+
+@pytest.mark.parametrize("step", [-1, 0, 3])
+def test_what_is_no_step_cannot_be_approved(ada: Person, step: int) -> None:
+    thread = ada.begin(DONE, BAD)
+
+    with pytest.raises(NotFoundError) as caught:
+        approve_step(ada, thread, step)
+
+    assert (caught.value.kind, caught.value.name) == ("step", f"{thread}:{step}")
+    assert approvals_of(ada) == []
+
+
+@pytest.mark.parametrize("step", [None, 0, 1])
+def test_a_thread_without_a_step_cannot_be_approved(
+    ada: Person, step: int | None
+) -> None:
+    thread = ada.begin()
+
+    with pytest.raises((StateError, NotFoundError)):
+        approve_step(ada, thread, step)
+
+    assert approvals_of(ada) == []
+
+
+def test_what_does_not_verify_cannot_be_approved(ada: Person) -> None:
+    thread = ada.begin(DONE, BAD)
+    tip = Oid(str(ada.tip(thread)))
+    forged = forge(ada.store, tip, {2: lambda d: d.trailer("Uwf-Next", "critic")})
+    git(ada.store, "update-ref", thread_ref(thread), forged)
+
+    with pytest.raises(InvalidError, match="does not verify"):
+        approve_step(ada, thread, None)
+    with pytest.raises(InvalidError, match="does not verify"):
+        approve_step(ada, thread, 1)
+
+    assert approvals_of(ada) == []
 
 
 JOB = ".github/workflows/uwf-verify.yml"
@@ -313,7 +373,9 @@ def test_a_review_that_somebody_took_further_is_not_pushed_over(
         pytest.param({"first": 0}, id="from 0"),
         pytest.param({"first": 3}, id="from behind the last"),
         pytest.param({"last": 3}, id="to behind the last"),
-        pytest.param({"first": 2, "last": 1}, id="from behind to"),
+        pytest.param({"last": 0}, id="to 0"),
+        pytest.param({"last": -1}, id="to -1"),
+        pytest.param({"first": 0, "last": 0}, id="from 0 to 0"),
     ],
 )
 def test_a_part_that_is_none_is_not_opened(
@@ -325,6 +387,25 @@ def test_a_part_that_is_none_is_not_opened(
         review(ada, thread, **part)
 
     assert refs_of(bare) == {}
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_a_fork_is_not_reviewed_up_to_what_it_inherits(
+    ada: Person, bare: Path, last: int
+) -> None:
+    thread = ada.begin(DONE, BAD)
+    fork = fork_thread(ada.ledger, thread).thread
+    ada.go(fork, DONE)
+
+    with pytest.raises(StateError) as caught:
+        review(ada, fork, last=last)
+
+    assert refs_of(bare) == {}
+    hint = str(caught.value.hint)
+    assert f"uwf review open {fork} --from {last} --to {last}" in hint
+    part = review(ada, fork, first=last, last=last)
+    counted = git(bare, "rev-list", "--count", f"{part.base}..{part.head}")
+    assert counted.strip() == "1"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,11 @@ def redact_command(
     thread: ThreadArgument,
     finding: Annotated[
         str | None,
-        typer.Option("--finding", metavar="ID", help="Only this one, as shown."),
+        typer.Option(
+            "--finding",
+            metavar="ID",
+            help="Only this one, as shown; also one that was let through.",
+        ),
     ] = None,
     forks: Annotated[
         bool, typer.Option("--forks", help="The other threads that hold it too.")
@@ -29,7 +33,8 @@ def redact_command(
     """Write a thread anew without the secrets in it.
 
     For a thread that no remote has seen. The new one has an id of its own and
-    [redacted:RULE] where a secret stood; the old one goes to the trash. For a
+    [redacted:RULE] where a secret stood; the old one goes to the trash. What
+    was let through stays while there is more, unless --finding names it. For a
     thread that was shared, this says how to go on instead.
     """
     from uwfgit.model.ledger import resolve_thread
@@ -68,6 +73,11 @@ def _text(context: CommandContext, done: Redacted) -> str:
 
 
 def _warn(context: CommandContext, done: Redacted) -> None:
+    if done.passed:
+        context.output.warn(
+            f"{', '.join(done.passed)} stays, for it was let through; "
+            f"to take it out: uwf thread redact {done.tip.thread} --finding ID"
+        )
     for ref in done.approvals:
         context.output.warn(f"{ref} stood on the old thread and is gone")
     for ref in done.left:

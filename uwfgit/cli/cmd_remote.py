@@ -50,12 +50,15 @@ def add(
     A dedicated one holds threads alone, as branches. In a shared one, threads
     stand under refs/uwf/, where they are no branches and run no CI.
     """
-    from uwfgit.sync.remotes import DEFAULT_NAME, add_remote, shown_url
+    from uwfgit.sync.remotes import DEFAULT_NAME, add_remote, check_name, shown_url
 
     context = get_context(ctx)
-    store = context.open_store(write=True)
-    name = name or context.settings.share or DEFAULT_NAME
+    name = check_name(name or context.settings.share or DEFAULT_NAME)
+    # What is wrong with the words is said before a store is made for them.
+    is_there = context.store_choice.path.exists()
+    store = context.open_store(write=True) if is_there else None
     address, kind = _find_address(context, store, name, url, shared=shared)
+    store = store or context.open_store(write=True)
     remote = add_remote(
         store, name, address, kind=kind, environment=context.environment
     )
@@ -69,7 +72,7 @@ def add(
 
 def _find_address(
     context: CommandContext,
-    store: Store,
+    store: Store | None,
     name: str,
     url: str | None,
     *,
@@ -81,7 +84,7 @@ def _find_address(
     if url is not None:
         address = absolute_url(url, context.cwd)
     else:
-        known = find_remote(store, name)
+        known = find_remote(store, name) if store is not None else None
         found = known.url if known is not None and known.url else theirs.get(name)
         if not found:
             raise UsageError(

@@ -12,7 +12,7 @@ from uwfgit.cli.checks import make_verify
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import Column, format_fields, format_table, format_time
 from uwfgit.cli.runs import ThreadArgument
-from uwfgit.errors import UsageError
+from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
@@ -55,6 +55,7 @@ def resolve_command(
     context = get_context(ctx)
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
+    _require_remote(ledger, found, remote)
     way = _way(both=keep_both, theirs=keep_theirs, mine=keep_mine)
     if way is None:
         _show(context, ledger, found, remote)
@@ -62,14 +63,25 @@ def resolve_command(
         _resolve(context, ledger, found, way, remote)
 
 
+def _require_remote(ledger: Ledger, thread: ThreadId, name: str | None) -> None:
+    """See to it that what is named is a remote, or has been one of the thread's.
+
+    Raises:
+        NotFoundError: It is none.
+    """
+    from uwfgit.store.tracking import find_tracked
+    from uwfgit.sync.remotes import find_remote
+
+    store = ledger.store
+    if name is None or name in find_tracked(store, thread):
+        return
+    if find_remote(store, name) is None:
+        raise NotFoundError("remote", name, hint="list them: uwf remote list")
+
+
 def _way(*, both: bool, theirs: bool, mine: bool) -> Way | None:
-    chosen: list[Way] = []
-    if both:
-        chosen.append("both")
-    if theirs:
-        chosen.append("theirs")
-    if mine:
-        chosen.append("mine")
+    flags: dict[Way, bool] = {"both": both, "theirs": theirs, "mine": mine}
+    chosen = [way for way, is_given in flags.items() if is_given]
     if len(chosen) > 1:
         raise UsageError(
             "--keep-both, --keep-theirs and --keep-mine exclude each other"

@@ -96,7 +96,7 @@ def _send(
             resolve_thread(ledger, thread),
             wire=wire,
             verify=make_verify(context),
-            scan=make_scan(context, ledger.store, there.name),
+            scan=make_scan(context, ledger.store),
         )
     _tell(context, there, review, kind)
 
@@ -151,6 +151,7 @@ def approve(
     done = make_approval(
         ledger,
         found,
+        verify=make_verify(context),
         step=step,
         message=message,
         sign=sign,
@@ -193,7 +194,7 @@ def setup(
     there = _remote(context, ledger, remote)
     is_shared = there.kind == "shared"
     with open_wire(context) as wire:
-        scan = make_scan(context, ledger.store, there.name)
+        scan = make_scan(context, ledger.store)
         base, oid = set_up(ledger, there, kind, wire=wire, scan=scan)
     path = make_job(kind, beside_code=is_shared).path
     context.output.emit(
@@ -244,7 +245,7 @@ def _forge(name: str | None) -> Forge | None:
 def _tell(
     context: CommandContext, remote: Remote, review: Review, forge: Forge | None
 ) -> None:
-    from uwfgit.sync.forges import compare_link
+    from uwfgit.sync.forges import compare_link, find_page
 
     link = compare_link(remote.url, base=review.base, head=review.head, forge=forge)
     payload: dict[str, Any] = {
@@ -262,3 +263,9 @@ def _tell(
         *([("open it", link)] if link else []),
     ]
     context.output.emit(payload, lambda: format_fields(context.output, fields))
+    page = find_page(remote.url)
+    if link is None and page is not None and context.output.is_text:
+        context.output.say(
+            f"no link: nobody knows the forge at {shown(page.host)}; "
+            "--forge KIND makes one"
+        )

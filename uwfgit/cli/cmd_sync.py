@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,16 +18,21 @@ from uwfgit.cli.exchanges import (
     push_text,
     warn_collisions,
 )
+from uwfgit.cli.newstore import is_there, new_store
 from uwfgit.cli.output import count_of
 from uwfgit.cli.screen import shown
+from uwfgit.cli.targets import find_branch, require_known, take_source
 from uwfgit.cli.wires import open_wire, take_remote
-from uwfgit.errors import StoreError, UsageError
+from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger import Ledger
+    from uwfgit.store.repository import Store
     from uwfgit.sync.exchange import Outcome
     from uwfgit.sync.pull import PullReport
+    from uwfgit.sync.push import Scan
     from uwfgit.sync.remotes import Remote
+    from uwfgit.sync.scan import Leaving
     from uwfgit.sync.transport import Wire
 
 push_app = make_single()
@@ -41,7 +46,10 @@ WorkflowsOption = Annotated[
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow", metavar="ID", help="Let this finding of the secret scan through."
+        "--allow",
+        metavar="ID",
+        help="Let this finding of the secret scan through, from now on in this store; "
+        "to take it back: uwf hooks allow --revoke ID.",
     ),
 ]
 
@@ -49,11 +57,15 @@ AllowOption = Annotated[
 @add_command(push_app, "push")
 def push(
     ctx: typer.Context,
-    words: Annotated[
+    remote: Annotated[
+        str | None,
+        typer.Argument(metavar="[REMOTE]", help="Where to; else the one there is."),
+    ] = None,
+    threads: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[REMOTE] [THREAD...]",
-            help="Where to; which threads (workflow/NAME is a registered workflow).",
+            metavar="[THREAD...]",
+            help="Which threads; workflow/NAME is a registered workflow.",
         ),
     ] = None,
     send_all: Annotated[
@@ -74,18 +86,20 @@ def push(
     context = get_context(ctx)
     store = context.open_store(write=True, create=False)
     ledger = context.make_ledger(store)
-    remote, names = take_remote(context, store, words or [])
-    allow_findings(context, store, allow or ())
+    words = [word for word in (remote, *(threads or ())) if word is not None]
+    if words:
+        require_known(ledger, words[0])
+    there, names = take_remote(context, store, words)
     if names and send_all:
         raise UsageError("--all and threads exclude each other")
     with open_wire(context) as wire:
         report = push_threads(
             ledger,
-            remote,
+            there,
             wire=wire,
             verify=make_verify(context),
-            scan=make_scan(context, store, remote.name),
-            named=[_branch(ledger, name) for name in names],
+            scan=_make_scan(context, store, allow or (), dry_run=dry_run),
+            named=[find_branch(ledger, name) for name in names],
             send_all=send_all,
             dry_run=dry_run,
         )
@@ -93,22 +107,55 @@ def push(
     raise typer.Exit(0 if report.ok else 1)
 
 
-def _branch(ledger: Ledger, name: str) -> str:
-    from uwfgit.model.ledger import resolve_thread
-    from uwfgit.store.layout import is_workflow_name, thread_ref, workflow_ref
+def _make_scan(
+    context: CommandContext, store: Store, ids: Sequence[str], *, dry_run: bool = False
+) -> Scan:
+    """Give the scan of what leaves, that lets some findings through.
 
-    workflow = name.removeprefix("workflow/")
-    if workflow != name and is_workflow_name(workflow):
-        return workflow_ref(workflow)
-    return thread_ref(resolve_thread(ledger, name))
+    They are recorded when it comes to the scan: what fails before, or only
+    tells, lets nothing through for good.
+    """
+    look = make_scan(context, store)
+    if not ids:
+        return look
+
+    def scan(leaving: Sequence[Leaving]) -> Mapping[str, str]:
+        if not dry_run:
+            allow_findings(context, store, ids)
+            return look(leaving)
+        blocked = look(leaving)
+        left = [each for each in leaving if each[0] in blocked]
+        return dict(_iter_blocked(context, store, left, ids))
+
+    return scan
+
+
+def _iter_blocked(
+    context: CommandContext,
+    store: Store,
+    leaving: Sequence[Leaving],
+    ids: Sequence[str],
+) -> Iterator[tuple[str, str]]:
+    """Give what is blocked by other findings than some, and by which."""
+    from uwfgit.sync.scan import describe_findings, find_leaving
+
+    for each in leaving:
+        there = find_leaving(store, [each], environment=context.environment)
+        found = [finding for finding in there if finding.id not in ids]
+        if found:
+            yield each[0], describe_findings(found, [each])
 
 
 @add_command(pull_app, "pull")
 def pull(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[REMOTE] [THREAD]", help="Where from; which thread."),
+    remote: Annotated[
+        str | None,
+        typer.Argument(metavar="[REMOTE]", help="Where from; else the one there is."),
+    ] = None,
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="[THREAD]", help="Only this thread."),
     ] = None,
     workflows: WorkflowsOption = False,
 ) -> None:
@@ -120,14 +167,19 @@ def pull(
     """
     context = get_context(ctx)
     store = context.open_store(write=True, create=False)
-    remote, names = take_remote(context, store, words or [])
+    ledger = context.make_ledger(store)
+    words = [word for word in (remote, thread) if word is not None]
+    there, names = take_source(context, ledger, words)
     if len(names) > 1:
-        raise UsageError("pull brings one thread, or all", hint="name one thread")
+        raise UsageError(
+            f"'{names[0]}' is no remote, and pull brings one thread, or all",
+            hint="name one thread",
+        )
     with open_wire(context) as wire:
         report = _pull(
             context,
-            context.make_ledger(store),
-            remote,
+            ledger,
+            there,
             wire,
             only=names[0] if names else None,
             workflows=workflows,
@@ -219,30 +271,49 @@ def _clone(
     workflows: bool,
 ) -> int:
     from uwfgit.store.refbatch import pack_refs
-    from uwfgit.store.repository import init_store, open_store, resolve_path
+    from uwfgit.store.repository import open_store, resolve_path
     from uwfgit.sync.remotes import DEFAULT_NAME, absolute_url, add_remote, find_kind
 
     path, address = resolve_path(target), absolute_url(url, context.cwd)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise StoreError(f"'{target}' is there already", hint="name another folder")
-    was_there = path.exists()
+        raise is_there(path)
     kind = find_kind(wire, address, name=DEFAULT_NAME, shared=shared)
-    init_store(path, home=context.home)
-    try:
+    with new_store(path, home=context.home):
         store = open_store(path, home=context.home, write=True)
         remote = add_remote(
             store, DEFAULT_NAME, address, kind=kind, environment=wire.environment
         )
         ledger = context.make_ledger(store)
-        report = _pull(context, ledger, remote, wire, only=only, workflows=workflows)
+        report = _pull_new(context, ledger, remote, wire, only, workflows=workflows)
         pack_refs(store, environment=wire.environment)
-    except BaseException:
-        # As git does: a clone that failed is none.
-        if not was_there:
-            shutil.rmtree(path, ignore_errors=True)
-        raise
     context.output.say(f"created store {shown(str(path))}; use it with --store")
     return _tell(context, report)
+
+
+def _pull_new(
+    context: CommandContext,
+    ledger: Ledger,
+    remote: Remote,
+    wire: Wire,
+    only: str | None,
+    *,
+    workflows: bool,
+) -> PullReport:
+    """Pull into a new store; when nothing is to be had, say why that is so.
+
+    Raises:
+        UsageError: The remote is of another kind, or holds code.
+    """
+    from uwfgit.sync.otherkind import require_kind
+
+    try:
+        report = _pull(context, ledger, remote, wire, only=only, workflows=workflows)
+    except NotFoundError:
+        require_kind(ledger.store, remote, wire=wire)
+        raise
+    if not (report.outcomes or report.up_to_date):
+        require_kind(ledger.store, remote, wire=wire)
+    return report
 
 
 @add_command(bundle_app, "create")
@@ -264,7 +335,6 @@ def create(
     context = get_context(ctx)
     store = context.open_store(write=True, create=False)
     ledger = context.make_ledger(store)
-    allow_findings(context, store, allow or ())
     found = list(dict.fromkeys(resolve_thread(ledger, name) for name in threads))
     path = context.resolve(file)
     with open_wire(context) as wire:
@@ -274,7 +344,7 @@ def create(
             found,
             wire=wire,
             verify=make_verify(context),
-            scan=make_scan(context, store),
+            scan=_make_scan(context, store, allow or ()),
         )
     context.output.emit(
         {"file": str(path), "refs": refs},
@@ -291,12 +361,16 @@ def open_(
     from uwfgit.sync.bundle import open_bundle
 
     context = get_context(ctx)
+    path = context.resolve(file)
+    if not path.is_file():
+        # Before a store is made for what is to come from it.
+        raise NotFoundError("file", str(path))
     store = context.open_store(write=True)
     ledger = context.make_ledger(store)
     with open_wire(context) as wire:
         report = open_bundle(
             ledger,
-            context.resolve(file),
+            path,
             wire=wire,
             verify=make_verify(context),
             command=context.command,

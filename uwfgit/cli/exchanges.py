@@ -33,8 +33,7 @@ _COLORS: Final = {
 
 def push_payload(report: PushReport) -> dict[str, Any]:
     """Give a push as JSON; what is up to date is only counted."""
-    sent = [each for each in report.outcomes if each.result != "not-shared"]
-    waiting = [each for each in report.outcomes if each.result == "not-shared"]
+    sent, waiting = _split(report)
     return {
         "remote": report.remote.name,
         "dryRun": report.dry_run,
@@ -42,6 +41,15 @@ def push_payload(report: PushReport) -> dict[str, Any]:
         "upToDate": report.up_to_date,
         "notShared": [_name(each) for each in waiting],
     }
+
+
+def _split(report: PushReport) -> tuple[list[Outcome], list[Outcome]]:
+    """Give what was tried, and what is not shared yet and was not asked for."""
+    tried: list[Outcome] = []
+    waiting: list[Outcome] = []
+    for each in report.outcomes:
+        (waiting if each.result == "not-shared" else tried).append(each)
+    return tried, waiting
 
 
 def pull_payload(report: PullReport) -> dict[str, Any]:
@@ -76,18 +84,17 @@ def _name(outcome: Outcome) -> str:
 
 def push_text(output: Output, report: PushReport) -> str:
     """Write a push for people."""
-    payload = push_payload(report)
-    told = [each for each in report.outcomes if each.result != "not-shared"]
-    word = "would push to" if report.dry_run else "pushed to"
+    told, waiting = _split(report)
     lines = list(_lines(output, told))
     if report.up_to_date:
         lines.append(f"{report.up_to_date} up to date")
     if not lines:
         lines.append("nothing to push")
-    lines.insert(0, f"{word} {shown(report.remote.name)}:")
-    waiting: list[str] = payload["notShared"]
+    if any(each.result in _GOOD for each in told):
+        word = "would push to" if report.dry_run else "pushed to"
+        lines.insert(0, f"{word} {shown(report.remote.name)}:")
     if waiting:
-        names = ", ".join(map(shown, waiting[:_NAMED]))
+        names = ", ".join(shown(_name(each)) for each in waiting[:_NAMED])
         more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
         lines.append(f"not shared yet: {names}{more} (name them, or --all)")
     return "\n".join(lines)

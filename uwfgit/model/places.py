@@ -8,7 +8,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
 from uwfgit.model.node import Node
 from uwfgit.store.canonical import decode_payload, node_hash, parse_payload
-from uwfgit.store.layout import NODES, find_node_name
+from uwfgit.store.layout import NODES, THREADS, find_node_name
 from uwfgit.store.objects import find_entry, iter_names, list_tree, read_blob
 from uwfgit.store.repository import Store
 
@@ -70,7 +70,7 @@ def list_nodes(store: Store, tree: Oid) -> NodePlaces:
         CorruptError: Two contents stand under one hash, or a tree is missing.
     """
     places: NodePlaces = {}
-    threads = find_entry(store, tree, "threads")
+    threads = find_entry(store, tree, THREADS)
     if threads is None:
         return places
     for thread in list_tree(store, threads.oid).values():

@@ -26,6 +26,7 @@ from uwfgit.store.layout import (
     WORKFLOW_PREFIX,
     find_node_name,
     is_workflow_name,
+    workflow_folder,
     workflow_ref,
 )
 from uwfgit.store.objects import (
@@ -95,7 +96,7 @@ def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
     *schemas, pinned = workflow_nodes(workflow)
     name = workflow.name
     old = find_ref(ledger.store, workflow_ref(name))
-    folder = f"workflows/{name}"
+    folder = workflow_folder(name)
     changes: dict[str, Entry | None] = {
         f"{folder}/{NODES}": None,
         f"{folder}/{WORKFLOW_FILE}": _blob(ledger, data),
@@ -312,8 +313,9 @@ def _version(name: str, commit: Commit, *, current: bool) -> Version:
 
 def _read(ledger: Ledger, version: Version) -> Entered:
     tree = read_commit(ledger.store, version.commit).tree
-    folder = find_entry(ledger.store, tree, f"workflows/{version.name}/{NODES}")
-    file = find_entry(ledger.store, tree, f"workflows/{version.name}/{WORKFLOW_FILE}")
+    inside = workflow_folder(version.name)
+    folder = find_entry(ledger.store, tree, f"{inside}/{NODES}")
+    file = find_entry(ledger.store, tree, f"{inside}/{WORKFLOW_FILE}")
     if folder is None or file is None:
         raise CorruptError(f"commit {version.commit} lacks workflow '{version.name}'")
     places: NodePlaces = {}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from uwfgit.errors import InvalidError, NotFoundError, StoreError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger import Ledger
 from uwfgit.store.gitcmd import run_git
-from uwfgit.store.layout import find_ref_thread, thread_ref
+from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
+from uwfgit.store.refbatch import move_many
 from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+from uwfgit.store.scratch import open_scratch
 from uwfgit.store.tracking import BUNDLE, scan_refs
+from uwfgit.sync.approvals import check_approval
 from uwfgit.sync.exchange import Outcome, Source, Verify
 from uwfgit.sync.incoming import bring_in
 from uwfgit.sync.known import verify_unknown
@@ -32,7 +36,8 @@ def create_bundle(
 ) -> dict[str, Oid]:
     """Write threads into a file that any git can fetch from.
 
-    It is whole in itself: nothing has to be there where it is opened.
+    It is whole in itself: nothing has to be there where it is opened. It holds
+    what was looked through, however the branches move meanwhile.
 
     Args:
         ledger: Whose.
@@ -56,20 +61,33 @@ def create_bundle(
         for thread, problem in verify_unknown(ledger, tips, verify).items()
     }
     refs = {thread_ref(thread): oid for thread, oid in tips.items()}
-    refs |= _approvals(ledger, threads)
+    refs |= _approvals(ledger.store, tips)
     leaving = [(ref, oid, None) for ref, oid in refs.items() if ref not in problems]
     problems |= scan(leaving)
     for ref, problem in problems.items():
         name = find_ref_thread(ref) or ref.removeprefix("refs/tags/")
         raise InvalidError(f"{name} stays here: {problem}")
-    done = run_git(
-        ["bundle", "create", "--quiet", str(file), *refs],
-        git_dir=ledger.store.path,
-        environment=wire.environment,
-    )
+    _write(ledger.store, file, refs, wire)
+    return refs
+
+
+def _write(store: Store, file: Path, refs: Mapping[str, Oid], wire: Wire) -> None:
+    # git takes names, which go into the file, and follows them anew. Aside,
+    # nobody moves them.
+    with open_scratch(store) as scratch:
+        move_many(
+            scratch,
+            {ref: (None, oid) for ref, oid in refs.items()},
+            reason="bundle",
+            environment=wire.environment,
+        )
+        done = run_git(
+            ["bundle", "create", "--quiet", str(file), *refs],
+            git_dir=scratch.path,
+            environment=wire.environment,
+        )
     if done.code:
         raise StoreError(f"cannot write bundle '{file}': {reason_of(done)}")
-    return refs
 
 
 def _tip(ledger: Ledger, thread: ThreadId) -> Oid:
@@ -79,9 +97,18 @@ def _tip(ledger: Ledger, thread: ThreadId) -> Oid:
     return oid
 
 
-def _approvals(ledger: Ledger, threads: Sequence[ThreadId]) -> dict[str, Oid]:
-    found = scan_refs(ledger.store, APPROVED_PREFIX)
-    return {ref: oid for ref, oid in found.items() if find_approved(ref) in threads}
+def _approvals(store: Store, tips: Mapping[ThreadId, Oid]) -> dict[str, Oid]:
+    """Give the approvals of steps that go along.
+
+    With one of another commit, commits would leave that nobody verified.
+    """
+    return {
+        ref: oid
+        for ref, oid in scan_refs(store, APPROVED_PREFIX).items()
+        if (thread := find_approved(ref))
+        and thread in tips
+        and check_approval(store, ref, oid, [tips[thread]]) is None
+    }
 
 
 def open_bundle(
@@ -96,7 +123,11 @@ def open_bundle(
     if not file.is_file():
         raise NotFoundError("file", str(file))
     there = list_bundle(wire, file, git_dir=ledger.store.path)
-    names = {ref: ref for ref in there if is_exchanged(ref) and not _is_workflow(ref)}
+    names = {
+        ref: ref
+        for ref in there
+        if is_exchanged(ref) and not ref.startswith(WORKFLOW_PREFIX)
+    }
     told = [
         Outcome(ref=ref, result="refused", message="no name of a thread")
         for ref in there
@@ -105,7 +136,3 @@ def open_bundle(
     source = Source(url=str(file), name=BUNDLE, names=names, is_remote=False)
     outcomes = bring_in(ledger, source, wire=wire, verify=verify, command=command)
     return make_report(ledger, str(file), [*told, *outcomes])
-
-
-def _is_workflow(ref: str) -> bool:
-    return find_ref_thread(ref) is None and find_approved(ref) is None

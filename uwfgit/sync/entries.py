@@ -15,7 +15,7 @@ from uwfgit.model.rules import check_document
 from uwfgit.model.workflow import workflow_nodes
 from uwfgit.model.yamlcore import parse_yaml
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.layout import NODES, WORKFLOW_FILE
+from uwfgit.store.layout import NODES, WORKFLOW_FILE, workflow_folder
 from uwfgit.store.repository import Store
 from uwfgit.sync.rawtree import BLOB, Objects, blob_oid, diff_trees
 from uwfgit.sync.report import shown
@@ -60,7 +60,7 @@ def _check_version(
     objects: Objects, commit: RawCommit, base: Oid, name: str, *, is_newest: bool
 ) -> Node | str:
     """Give the workflow node that a commit registers, or what is wrong with it."""
-    folder = f"workflows/{name}"
+    folder = workflow_folder(name)
     changes = diff_trees(objects, base, commit.tree)
     file = changes.get(f"{folder}/{WORKFLOW_FILE}", (None, None))[1]
     if file is None:

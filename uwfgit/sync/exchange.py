@@ -113,17 +113,20 @@ def note_tracking(
     theirs: Mapping[str, Oid],
     *,
     mine: Mapping[str, Oid],
+    gone: Iterable[str] = (),
     environment: Mapping[str, str],
 ) -> None:
     """Keep what a remote has, as far as our own branches hold it.
 
     Nothing that a remote alone has is noted so: that has to be verified first.
+    And nothing is forgotten that a remote alone had.
 
     Args:
         store: Ours.
         remote: The remote.
         theirs: Our names of its refs → what it has.
         mine: Our branches.
+        gone: Those that the remote does not have.
         environment: What git's starts from.
     """
     before = scan_refs(store, f"refs/remotes/{remote.name}/")
@@ -135,6 +138,10 @@ def note_tracking(
             continue
         if is_ancestor(store, oid, held) and _advances(store, before.get(name), oid):
             moves[name] = (before.get(name), oid)
+    for ref in gone:
+        had = before.get(remote.tracking(ref))
+        if had is not None and is_ancestor(store, had, mine[ref]):
+            moves[remote.tracking(ref)] = (had, None)
     move_all(store, moves, environment=environment)
 
 
@@ -206,6 +213,12 @@ def removed_message(ref: str) -> str:
         "removed here, and nothing new since; to have it again: "
         f"uwf git branch {name} {trash_ref(ref)}"
     )
+
+
+def approval_hint(ref: str) -> str:
+    """Say how to go on where two people approved the same step."""
+    name = ref.removeprefix("refs/tags/")
+    return f"approved here and there; to have theirs: uwf git tag -d {name}; uwf pull"
 
 
 def diverged_hint(store: Store, ref: str) -> str:

@@ -36,6 +36,7 @@ from uwfgit.sync.exchange import (
     Result,
     Source,
     Verify,
+    approval_hint,
     chunks,
     describe_report,
     diverged_hint,
@@ -324,7 +325,7 @@ def _adopt_other(work: _Work, ref: str, oid: Oid) -> None:
 def _adopt_approval(work: _Work, ref: str, oid: Oid) -> None:
     old = find_ref(work.store, ref)
     if old is not None and old != oid:
-        work.tell(ref, "refused", "another approval has this name here", old=old)
+        work.tell(ref, "diverged", approval_hint(ref), old=old, new=oid)
         return
     moves: _Moves = {} if old else {ref: (None, oid)}
     environment = work.wire.environment

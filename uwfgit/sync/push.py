@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from uwfgit.errors import NotFoundError, RejectedError, RemoteError
 from uwfgit.ids import Oid, ThreadId
@@ -14,18 +14,23 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import (
     HEAD_REF,
     THREAD_PREFIX,
+    THREADS,
     WORKFLOW_PREFIX,
     find_ref_thread,
     thread_ref,
 )
+from uwfgit.store.objects import find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
 from uwfgit.store.tracking import scan_refs
+from uwfgit.sync.approvals import check_approval
 from uwfgit.sync.exchange import (
     CHUNK,
     FAILED,
     Outcome,
     Result,
     Verify,
+    approval_hint,
     chunks,
     compare,
     halves,
@@ -41,6 +46,8 @@ Scan: TypeAlias = Callable[[Sequence[tuple[str, Oid, Oid | None]]], Mapping[str,
 It gives what blocks a ref, by ref.
 """
 
+_COLLATERAL: Final = "(atomic "
+"""Stands in git's reason for a ref that was refused for another's sake only."""
 _SENT: Mapping[str, Result] = {"*": "new", "=": "up-to-date", " ": "updated"}
 
 
@@ -67,6 +74,8 @@ class _Push:
     outcomes: list[Outcome] = field(default_factory=list)
     is_cut: bool = False
     """Whether something is sent for the second time."""
+    there: Mapping[str, Oid] | None = None
+    """What the remote has, asked again because it refused something."""
 
     def tell(
         self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
@@ -107,26 +116,26 @@ def push(
     """
     work = _Push(ledger=ledger, remote=remote, wire=wire)
     mine = _named_refs(ledger, named) if named else _all_refs(ledger)
-    theirs = _ask(work, only_main=bool(named))
+    theirs = _list_theirs(work)
     wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
     wanted = _check(work, wanted, theirs, verify, scan)
-    _add_approvals(work, wanted, mine, theirs, scan)
+    _add_approvals(work, wanted, theirs, scan)
     _add_main(work, wanted, theirs)
     if dry_run:
         wanted.pop(HEAD_REF, None)
         for ref, oid in wanted.items():
-            old = (theirs or {}).get(ref)
+            old = theirs.get(ref)
             work.tell(ref, "updated" if old else "new", old=old, new=oid)
     else:
-        _send_all(work, wanted, theirs or {})
-        if theirs is not None:
-            note_tracking(
-                ledger.store,
-                remote,
-                {ref: oid for ref, oid in theirs.items() if not find_approved(ref)},
-                mine=mine | _main(ledger),
-                environment=wire.environment,
-            )
+        _send_all(work, wanted, theirs)
+        note_tracking(
+            ledger.store,
+            remote,
+            {ref: oid for ref, oid in theirs.items() if not find_approved(ref)},
+            mine=mine | _main(ledger),
+            gone=mine.keys() - theirs.keys() - wanted.keys(),
+            environment=wire.environment,
+        )
     return _report(work, dry_run=dry_run)
 
 
@@ -156,21 +165,12 @@ def _named_refs(ledger: Ledger, refs: Iterable[str]) -> dict[str, Oid]:
     return found
 
 
-def _ask(work: _Push, *, only_main: bool) -> dict[str, Oid] | None:
-    """Give what the remote has, by our names; ``None``: git will find out.
-
-    git's push asks by itself. To ask before is only needed to choose, or to
-    learn whether the remote was ever pushed to.
-    """
-    remote, store = work.remote, work.ledger.store
-    if only_main and (
-        remote.kind == "shared" or find_ref(store, remote.tracking(HEAD_REF))
-    ):
-        return None
-    return _list_theirs(work)
-
-
 def _list_theirs(work: _Push) -> dict[str, Oid]:
+    """Give what the remote has, by our names.
+
+    Always asked for: what its address led to when it was last asked may be
+    another repository now, and the scan leaves out what is there.
+    """
     remote = work.remote
     there = list_refs_there(
         work.wire,
@@ -202,14 +202,12 @@ def _refuse_code(work: _Push, theirs: Mapping[str, Oid]) -> None:
 def _choose(
     work: _Push,
     mine: Mapping[str, Oid],
-    theirs: Mapping[str, Oid] | None,
+    theirs: Mapping[str, Oid],
     *,
     named: bool,
     send_all: bool,
 ) -> dict[str, Oid]:
     """Choose what to send; tell why the rest stays."""
-    if theirs is None:
-        return dict(mine)
     wanted = {}
     for ref, oid in mine.items():
         found = compare(work.ledger.store, oid, theirs.get(ref))
@@ -237,7 +235,7 @@ def _hint(ref: str, result: Result) -> str | None:
 def _check(
     work: _Push,
     wanted: Mapping[str, Oid],
-    theirs: Mapping[str, Oid] | None,
+    theirs: Mapping[str, Oid],
     verify: Verify,
     scan: Scan,
 ) -> dict[str, Oid]:
@@ -251,9 +249,9 @@ def _check(
         for thread, problem in verify_unknown(work.ledger, threads, verify).items()
     }
     leaving = [
-        (ref, oid, old)
+        (ref, oid, _find_there(work.ledger.store, ref, oid, theirs))
         for ref, oid in wanted.items()
-        if ref not in problems and (old := _known_there(work, ref, theirs)) != oid
+        if ref not in problems
     ]
     if leaving:
         problems |= scan(leaving)
@@ -262,31 +260,39 @@ def _check(
     return {ref: oid for ref, oid in wanted.items() if ref not in problems}
 
 
-def _known_there(work: _Push, ref: str, theirs: Mapping[str, Oid] | None) -> Oid | None:
-    """Give what the remote has of a ref, or had when it was last asked."""
-    if theirs is not None:
+def _find_there(
+    store: Store, ref: str, oid: Oid, theirs: Mapping[str, Oid]
+) -> Oid | None:
+    """Give what the remote has of a branch, or of the one it was forked from."""
+    if ref in theirs or not ref.startswith(THREAD_PREFIX):
         return theirs.get(ref)
-    return find_ref(work.ledger.store, work.remote.tracking(ref))
+    folder = find_entry(store, read_commit(store, oid).tree, THREADS)
+    names = list_tree(store, folder.oid) if folder is not None else ()
+    # The newest of them is the nearest.
+    tips = (theirs.get(THREAD_PREFIX + name) for name in sorted(names, reverse=True))
+    return next((tip for tip in tips if tip and has_object(store, tip)), None)
 
 
 def _add_approvals(
     work: _Push,
     wanted: dict[str, Oid],
-    mine: Mapping[str, Oid],
-    theirs: Mapping[str, Oid] | None,
+    theirs: Mapping[str, Oid],
     scan: Scan,
 ) -> None:
-    """Send the approvals of threads that the remote has or gets."""
-    there = theirs or {}
+    """Send the approvals of steps that the remote has or gets.
+
+    The others stay: with them commits would leave that nobody looked at.
+    """
+    store = work.ledger.store
     leaving = []
-    for ref, oid in scan_refs(work.ledger.store, APPROVED_PREFIX).items():
+    for ref, oid in scan_refs(store, APPROVED_PREFIX).items():
         thread = find_approved(ref)
-        if thread is None or ref in there:
-            continue
-        branch = thread_ref(thread)
-        if branch in mine and (branch in wanted or branch in there):
-            # Of the thread itself nothing leaves with its tag.
-            leaving.append((ref, oid, mine[branch]))
+        if theirs.get(ref, oid) != oid:
+            work.tell(ref, "diverged", approval_hint(ref), old=theirs[ref], new=oid)
+        branch = thread_ref(thread) if thread and ref not in theirs else ""
+        tip = wanted.get(branch, theirs.get(branch))
+        if tip is not None and check_approval(store, ref, oid, [tip]) is None:
+            leaving.append((ref, oid, tip))
     problems = scan(leaving) if leaving else {}
     for ref, oid, _ in leaving:
         if ref in problems:
@@ -295,13 +301,9 @@ def _add_approvals(
             wanted[ref] = oid
 
 
-def _add_main(
-    work: _Push, wanted: dict[str, Oid], theirs: Mapping[str, Oid] | None
-) -> None:
+def _add_main(work: _Push, wanted: dict[str, Oid], theirs: Mapping[str, Oid]) -> None:
     """Begin a dedicated remote with the commit that all branches start on."""
-    if not wanted or theirs is None or HEAD_REF in theirs:
-        return
-    if work.remote.kind == "dedicated":
+    if wanted and HEAD_REF not in theirs and work.remote.kind == "dedicated":
         wanted[HEAD_REF] = GENESIS_OID
 
 
@@ -332,13 +334,19 @@ def _send_part(
 ) -> Sequence[Sequence[tuple[str, Oid]]]:
     """Send some refs; give the parts in which to try it again, the last one first."""
     reasons = _send(work, part, theirs)
-    if reasons and len(part) > 1:
-        # All or none: one that is refused is found by cutting in two.
-        work.is_cut = True
+    if not reasons:
+        return ()
+    work.is_cut = True
+    # All or none: git says of one that is fine itself only that.
+    causes = {ref: why for ref, why in reasons.items() if _COLLATERAL not in why}
+    bad = [each for each in part if work.remote.theirs(each[0]) in causes]
+    good = [each for each in part if each not in bad]
+    if len(part) > 1 and not (good and bad):
+        # A hook says so of all; one that is refused is found by cutting in two.
         return halves(part)[::-1]
-    if reasons:
-        _tell_rejected(work, part[0], next(iter(reasons.values())))
-    return ()
+    for ref, oid in bad or part:
+        _tell_rejected(work, ref, oid, reasons[work.remote.theirs(ref)])
+    return [good] if bad and good else ()
 
 
 def _send(
@@ -364,10 +372,11 @@ def _send(
     return {}
 
 
-def _tell_rejected(work: _Push, sent: tuple[str, Oid], reason: str) -> None:
+def _tell_rejected(work: _Push, ref: str, oid: Oid, reason: str) -> None:
     """Say why one ref was not taken: by what is there, else in git's words."""
-    ref, oid = sent
-    there = _list_theirs(work).get(ref)
+    if work.there is None:
+        work.there = _list_theirs(work)
+    there = work.there.get(ref)
     if ref == HEAD_REF and there:
         return  # Somebody else began it in the meantime.
     found = compare(work.ledger.store, oid, there)

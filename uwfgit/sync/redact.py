@@ -6,36 +6,42 @@ a thread without the secret takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from uwfgit.engine.hold import hold_thread
-from uwfgit.errors import CorruptError, NotFoundError, StateError, StoreError
+from uwfgit.errors import (
+    CorruptError,
+    NotFoundError,
+    StateError,
+)
 from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
-from uwfgit.model.events import Event, iter_events
 from uwfgit.model.keep import drop_node, list_kept
 from uwfgit.model.ledger import Ledger, find_kept
 from uwfgit.model.mask import Masker, Secret
-from uwfgit.model.record import Tip, load_tip, read_tip
+from uwfgit.model.record import Tip, load_tip
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.gitcmd import run_git
-from uwfgit.store.layout import TRASH_PREFIX, find_ref_thread, thread_ref, workflow_ref
+from uwfgit.store.layout import (
+    TRASH_PREFIX,
+    WORKFLOW_PREFIX,
+    thread_ref,
+)
 from uwfgit.store.log import log_folder
-from uwfgit.store.objects import read_blob, read_commit
+from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs
 from uwfgit.store.repository import Store
-from uwfgit.store.tracking import REMOTES_PREFIX, scan_refs
+from uwfgit.store.tracking import scan_refs
 from uwfgit.store.writing import writing
 from uwfgit.sync.exchange import describe_report
-from uwfgit.sync.rawtree import Objects, diff_trees
 from uwfgit.sync.redo import Redone, redo_thread
-from uwfgit.sync.scan import Finding, find_secrets
+from uwfgit.sync.scan import Finding, find_secrets, read_allowed
+from uwfgit.sync.spread import find_spread, look_again, name_some
 from uwfgit.sync.verify import verify_thread
 
-_TAGS: Final = "refs/tags/"
-_SHOWN: Final = 5
+_LISTED: Final = 20
+"""Findings that are named to whoever asks for one that is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +49,9 @@ class Redacted:
     """What redacting did.
 
     ``threads`` pairs old and new ids, the named thread's first; ``approvals``
-    are tags that went, since they stood on the old commits; ``left`` are refs that
-    still hold the secret.
+    are tags that went, since they stood on the old commits; ``passed`` are findings
+    that stay, since they were let through; ``left`` are branches of registered
+    workflows that still hold the secret.
     """
 
     tip: Tip
@@ -52,19 +59,8 @@ class Redacted:
     findings: tuple[str, ...]
     dropped: tuple[Hash, ...]
     approvals: tuple[str, ...]
+    passed: tuple[str, ...]
     left: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
-    """How far a secret has come: the first commit with it, and who holds that."""
-
-    first: Oid
-    clean: int | None
-    """The last step before it; ``None`` when the start itself has it."""
-    threads: tuple[ThreadId, ...]
-    remotes: tuple[str, ...]
-    tags: Mapping[str, Oid]
 
 
 def redact_thread(
@@ -78,41 +74,48 @@ def redact_thread(
 ) -> Redacted:
     """Write a thread anew without its secrets, and put the old one into the trash.
 
-    All happens or nothing: new threads appear and old ones go in one move, after
-    they were found whole and clean.
+    The new threads are written, and found whole and clean, before anything goes:
+    first the nodes put by hand that hold the secret, then the old threads, in one
+    move by which the new ones appear. Only a crash in that move leaves both.
 
     Args:
         ledger: Where.
         thread: Which.
         environment: What git's starts from.
         command: What is being run, for whoever meets the locks.
-        finding: The one to take out; else all that were not let through.
-        forks: Other threads that hold it too.
+        finding: The one to take out, be it let through or not; else all that were
+            not let through, and those that were when there are no others.
+        forks: Threads too that hold the same commits; else one stops it all.
 
     Raises:
         NotFoundError: There is no such thread or finding.
         StateError: There is nothing to take out; a remote has it; other threads
             hold it; or it stands where it cannot be taken out.
-        LockedError: One of the threads is running.
+        LockedError: One of the threads is running, or somebody puts nodes.
+        RefConflictError: One was moved by plain git meanwhile.
+        ConflictError: One was forked meanwhile.
+        CorruptError: One is damaged, or would not verify anew.
+        StoreError: The store cannot be written, or git cannot sign.
     """
     store = ledger.store
-    found = _choose(store, thread, finding, environment)
-    spread = _find_spread(store, thread, found, environment)
-    _require_unshared(store, thread, spread)
-    others = [each for each in spread.threads if each != thread]
-    if others and not forks:
-        raise _held_by_others(others)
-    masker = _make_masker(store, found, others, environment)
     with ExitStack() as held:
-        for each in sorted((thread, *others)):
+        held.enter_context(hold_thread(ledger, thread, command=command))
+        found, passed = _choose(store, thread, finding, environment)
+        spread = find_spread(store, thread, found, environment=environment)
+        others = [each for each in spread.threads if each != thread]
+        if others and not forks:
+            raise _held_by_others(others)
+        for each in sorted(others):
             held.enter_context(hold_thread(ledger, each, command=command))
         held.enter_context(writing(store))
+        masker = _make_masker(store, found, others, environment)
         done = _redo_all(ledger, (thread, *others), masker, found, environment)
         for commit in (each for new in done.values() for each in new.made_here):
             # Before they can be seen: others would take them for a stranger's.
             ledger.local.record_commit(commit)
-        _publish(store, done, spread.tags)
-    dropped = _drop_kept(ledger, masker)
+        tags = look_again(store, thread, spread, environment=environment).tags
+        dropped = _drop_kept(ledger, masker)
+        _publish(store, done, tags)
     _follow(ledger, done, masker)
     # Rows of the old threads quote them.
     ledger.lookup.refresh()
@@ -121,8 +124,9 @@ def redact_thread(
         threads=tuple((old, new.tip.thread) for old, new in done.items()),
         findings=tuple(dict.fromkeys(each.id for each in found)),
         dropped=dropped,
-        approvals=tuple(spread.tags),
-        left=_find_left(store, done[thread].tip, found, environment),
+        approvals=tuple(tags),
+        passed=tuple(passed),
+        left=_find_left(store, found, environment),
     )
 
 
@@ -133,30 +137,44 @@ def _make_masker(
     environment: Mapping[str, str],
 ) -> Masker:
     """Make what takes out the secrets, in each way in which they stand anywhere."""
-    ids = {each.id for each in found}
     tips = [load_tip(store, each).commit for each in others]
-    more = find_secrets(store, tips, [GENESIS_OID], environment=environment)
-    return Masker(
-        Secret(name=each.rule, value=each.secret)
-        for each in (*found, *more)
-        if each.id in ids
+    more = _find_same(store, tips, found, environment)
+    return Masker(Secret(name=each.rule, value=each.secret) for each in (*found, *more))
+
+
+def _find_same(
+    store: Store,
+    tips: Sequence[Oid],
+    found: Sequence[Finding],
+    environment: Mapping[str, str],
+) -> list[Finding]:
+    """Give the places where one of some secrets stands at these tips."""
+    ids = {each.id for each in found}
+    there = _find_all(store, tips, environment)
+    return [each for each in there if each.id in ids]
+
+
+def _find_all(
+    store: Store, tips: Sequence[Oid], environment: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """Give all findings at these tips: one let through may be taken out as well."""
+    return find_secrets(
+        store, tips, [GENESIS_OID], environment=environment, with_allowed=True
     )
 
 
 def _find_left(
-    store: Store,
-    tip: Tip,
-    found: Sequence[Finding],
-    environment: Mapping[str, str],
+    store: Store, found: Sequence[Finding], environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Give the registry's branch of the workflow, if its file has the secret too."""
-    ref = workflow_ref(tip.state.workflow_name)
-    registered = find_ref(store, ref)
-    if registered is None:
+    """Give the branches of registered workflows whose files have the secret too."""
+    tips = scan_refs(store, WORKFLOW_PREFIX)
+    if not _find_same(store, [*tips.values()], found, environment):
         return ()
-    ids = {each.id for each in found}
-    there = find_secrets(store, [registered], [GENESIS_OID], environment=environment)
-    return (ref,) if any(each.id in ids for each in there) else ()
+    return tuple(
+        ref
+        for ref, tip in sorted(tips.items())
+        if _find_same(store, [tip], found, environment)
+    )
 
 
 def _choose(
@@ -164,117 +182,28 @@ def _choose(
     thread: ThreadId,
     finding: str | None,
     environment: Mapping[str, str],
-) -> tuple[Finding, ...]:
-    tip = load_tip(store, thread).commit
-    found = find_secrets(store, [tip], [GENESIS_OID], environment=environment)
-    if finding is not None:
-        found = tuple(each for each in found if each.id == finding)
-        if not found:
-            raise NotFoundError(
-                "finding", finding, hint=f"see them all: uwf thread redact {thread}"
-            )
-    if not found:
-        raise StateError(f"no secret was found in thread {thread}")
-    return found
-
-
-def _find_spread(
-    store: Store,
-    thread: ThreadId,
-    found: Sequence[Finding],
-    environment: Mapping[str, str],
-) -> _Spread:
-    tip = load_tip(store, thread).commit
-    event, before = _first_with(store, tip, {each.oid for each in found})
-    first = event.commit.oid
-    refs = _refs_with(store, first, environment)
-    threads = [each for ref in refs if (each := find_ref_thread(ref))]
-    tags = {ref: oid for ref, oid in refs.items() if ref.startswith(_TAGS)}
-    remotes = tuple(ref for ref in refs if ref.startswith(REMOTES_PREFIX))
-    known = {*tags, *remotes, *map(thread_ref, threads)}
-    rest = [ref for ref in refs if ref not in known and TRASH_PREFIX not in ref]
-    if rest:
-        raise StateError(
-            f"'{rest[0]}' holds the secret too",
-            hint="remove or rewind it by hand, then redact",
-        )
-    return _Spread(
-        first=first,
-        clean=None
-        if before is None
-        else read_tip(store, before.thread, before.commit.oid).state.steps,
-        threads=tuple(threads),
-        remotes=remotes,
-        tags=tags,
-    )
-
-
-def _first_with(
-    store: Store, tip: Oid, oids: set[Oid | None]
-) -> tuple[Event, Event | None]:
-    """Give the first event that brings one of some objects, and the one before."""
-    before: Event | None = None
-    events = list(iter_events(store, tip))[::-1]
-    for event in events:
-        if oids & set(_brought(store, event)):
-            return event, before
-        before = event
-    # In a tree's own names: as good as from the start.
-    return events[0], None
-
-
-def _brought(store: Store, event: Event) -> Iterator[Oid]:
-    yield event.commit.oid
-    parent = read_commit(store, event.commit.parents[0])
-    changes = diff_trees(Objects(store=store), parent.tree, event.commit.tree)
-    yield from (new for _, new in changes.values() if new is not None)
-
-
-def _refs_with(
-    store: Store, commit: Oid, environment: Mapping[str, str]
-) -> dict[str, Oid]:
-    done = run_git(
-        ["for-each-ref", f"--contains={commit}", "--format=%(objectname) %(refname)"],
-        git_dir=store.path,
-        environment=environment,
-    )
-    if done.code:
-        raise StoreError(f"cannot list who holds it: {done.complaint}")
-    pairs = (line.split(" ", 1) for line in done.text.splitlines())
-    return {ref: Oid(oid) for oid, ref in pairs}
-
-
-def _require_unshared(store: Store, thread: ThreadId, spread: _Spread) -> None:
-    there = {
-        ref.rpartition("/")[2]: ref.removeprefix(REMOTES_PREFIX).partition("/")[0]
-        for ref in scan_refs(store, REMOTES_PREFIX)
-    }
-    others = [each for each in spread.threads if each in there]
-    if not spread.remotes and not others:
-        return
-    if spread.remotes:
-        remote = spread.remotes[0].removeprefix(REMOTES_PREFIX).partition("/")[0]
-        what = f"remote '{remote}' has the secret: revoke it first, it is known there"
+) -> tuple[Sequence[Finding], Sequence[str]]:
+    """Give what to take out of a thread, and which ids of the rest were let through."""
+    found = _find_all(store, [load_tip(store, thread).commit], environment)
+    ids = [*dict.fromkeys(each.id for each in found)]
+    none = f"no secret was found in thread {thread}"
+    allowed = read_allowed(store)
+    if finding is None:
+        wanted = [each for each in ids if each not in allowed] or ids
     else:
-        remote = there[others[0]]
-        what = f"remote '{remote}' has thread {others[0]}, though not yet the secret"
-    raise StateError(what, hint=_go_on(thread, spread))
-
-
-def _go_on(thread: ThreadId, spread: _Spread) -> str:
-    if spread.clean is None:
-        return "no step is without it: start a new thread"
-    return (
-        f"go on from the last clean step: uwf thread fork {thread} --at {spread.clean}"
-        f", then: uwf thread rm {thread}"
-    )
+        wanted = [each for each in ids if each == finding]
+    if finding is not None and not wanted:
+        known = f"thread {thread} has {name_some(ids, most=_LISTED)}"
+        raise NotFoundError("finding", finding, hint=known if ids else none)
+    if not wanted:
+        raise StateError(none)
+    chosen = [each for each in found if each.id in wanted]
+    return chosen, [each for each in ids if each in allowed and each not in wanted]
 
 
 def _held_by_others(others: Sequence[ThreadId]) -> StateError:
-    more = len(others) - _SHOWN
-    tail = f" and {more} more" if more > 0 else ""
     return StateError(
-        f"other threads hold the secret too: {', '.join(others[:_SHOWN])}{tail}",
+        f"other threads hold the secret too: {name_some(others)}",
         hint="redact them as well: add --forks",
     )
 
@@ -310,14 +239,7 @@ def _require_clean(
     found: Sequence[Finding],
     environment: Mapping[str, str],
 ) -> None:
-    ids = {each.id for each in found}
-    left = [
-        each
-        for each in find_secrets(
-            store, [tip.commit], [GENESIS_OID], environment=environment
-        )
-        if each.id in ids
-    ]
+    left = _find_same(store, [tip.commit], found, environment)
     if left:
         raise StateError(
             f"the secret stands where it cannot be taken out: {left[0]}",

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uwfgit.errors import InvalidError, NotFoundError, StateError, StoreError
+from uwfgit.errors import (
+    InvalidError,
+    NotFoundError,
+    StateError,
+    StoreError,
+    UsageError,
+)
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.events import Event, iter_events
 from uwfgit.model.ledger import Ledger, find_step_commit
-from uwfgit.model.record import Record, load_tip, open_record
+from uwfgit.model.record import Record, Tip, load_tip, open_record
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.gitcmd import run_git
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.store.signing import complaint
+from uwfgit.sync.approvals import check_text
 from uwfgit.sync.exchange import Verify
 from uwfgit.sync.jobs import (
     HEADS,
@@ -67,14 +74,16 @@ def open_review(
 
     Raises:
         NotFoundError: There is no such thread or step.
-        StateError: A review of it is open there that this one does not continue.
+        StateError: A review of it is open there that this one does not continue;
+            or a fork has no step of its own up to the last one.
+        UsageError: The first step comes after the last.
         InvalidError: It does not verify, or may not leave.
         RejectedError, AuthError, RemoteError: The remote did not take it.
     """
-    record = open_record(ledger.store, load_tip(ledger.store, thread))
-    oid = record.tip.commit if last is None else _commit_of(record, last)
-    cut = _find_cut(record, first, last)
-    _check(ledger, thread, record.tip.commit, verify, scan)
+    tip = load_tip(ledger.store, thread)
+    _require_verified(ledger, tip, verify)
+    oid, cut = _choose_part(open_record(ledger.store, tip), first, last)
+    _require_clean(tip, scan)
     there = list_branches(wire, remote)
     head, whole, part = f"uwf/{thread}", base_branch(remote), f"uwf/{thread}-base"
     main = there.get(HEADS + whole)
@@ -83,9 +92,10 @@ def open_review(
         _require_base(thread, remote, same=HEADS + part not in there)
     else:
         base, base_oid = part, add_jobs(ledger, remote, cut, main, wire=wire)
-        open_at = there.get(HEADS + part, base_oid)
-        is_same = is_ancestor(ledger.store, open_at, base_oid)
-        _require_base(thread, remote, same=is_same)
+        # One that was opened before the job was set up has none on top.
+        open_at = there.get(HEADS + part)
+        is_new = open_at is None and HEADS + head not in there
+        _require_base(thread, remote, same=is_new or open_at in {cut, base_oid})
     updates = [Update(oid=oid, ref=HEADS + head)]
     if there.get(HEADS + base) != base_oid:
         updates.append(Update(oid=base_oid, ref=HEADS + base))
@@ -100,7 +110,8 @@ def _require_base(thread: ThreadId, remote: Remote, *, same: bool) -> None:
     if not same:
         raise StateError(
             f"a review of another part of thread {thread} is open at '{remote.name}'",
-            hint=f"close it first: uwf review close {thread}",
+            hint=f"push what is new to it: uwf review update {thread}; "
+            f"or close it first: uwf review close {thread}",
         )
 
 
@@ -116,6 +127,12 @@ def _send(
     head = updates[0]
     open_at = there.get(head.ref, head.oid)
     if not is_ancestor(ledger.store, open_at, head.oid):
+        tip = find_ref(ledger.store, thread_ref(thread))
+        if tip is not None and is_ancestor(ledger.store, open_at, tip):
+            raise StateError(
+                f"the review of thread {thread} at '{remote.name}' goes further",
+                hint=f"close it first: uwf review close {thread}",
+            )
         raise StateError(
             f"the review of thread {thread} at '{remote.name}' holds other commits",
             hint=f"bring them: uwf pull {thread}; or else: uwf review close {thread}",
@@ -145,14 +162,17 @@ def update_review(
             f"no review of thread {thread} is open at '{remote.name}'",
             hint=f"open one: uwf review open {thread}",
         )
-    record = open_record(ledger.store, load_tip(ledger.store, thread))
-    oid = record.tip.commit
-    _check(ledger, thread, oid, verify, scan)
-    _send(ledger, remote, thread, [Update(oid=oid, ref=HEADS + head)], there, wire)
+    tip = load_tip(ledger.store, thread)
+    _require_verified(ledger, tip, verify)
+    _require_clean(tip, scan)
+    updates = [Update(oid=tip.commit, ref=HEADS + head)]
+    _send(ledger, remote, thread, updates, there, wire)
     part = f"{head}-base"
     base = part if HEADS + part in there else base_branch(remote)
     base_oid = there.get(HEADS + base, GENESIS_OID)
-    return Review(thread=thread, head=head, base=base, oid=oid, base_oid=base_oid)
+    return Review(
+        thread=thread, head=head, base=base, oid=tip.commit, base_oid=base_oid
+    )
 
 
 def close_review(
@@ -190,6 +210,7 @@ def approve(
     ledger: Ledger,
     thread: ThreadId,
     *,
+    verify: Verify,
     step: int | None,
     message: str | None,
     sign: bool | None,
@@ -200,6 +221,7 @@ def approve(
     Args:
         ledger: Where the thread is.
         thread: Which.
+        verify: Verifies what this machine neither made nor verified.
         step: Which step.
         message: What the tag says.
         sign: ``None``: when git's ``tag.gpgSign`` says so, else when events
@@ -208,15 +230,18 @@ def approve(
 
     Raises:
         StateError: It has no step, or this one is approved already.
-        NotFoundError: There is no such step.
+        NotFoundError: There is no such thread or step.
+        InvalidError: It does not verify, or others would refuse the message.
         StoreError: git could not make the tag; a key may be missing.
     """
     store = ledger.store
-    record = open_record(store, load_tip(store, thread))
-    number = record.tip.state.steps if step is None else step
-    if not record.tip.state.steps:
+    tip = load_tip(store, thread)
+    _require_verified(ledger, tip, verify)
+    if not tip.state.steps:
         raise StateError(f"thread {thread} has no step to approve")
-    event = _event_of(record, number)
+    number = tip.state.steps if step is None else step
+    _require_step(tip, number)
+    event = _event_of(open_record(store, tip), number)
     if event.node is None:
         raise NotFoundError("step", f"{thread}:{number}")
     tag = f"approved/{thread}/{event.node}"
@@ -230,6 +255,9 @@ def approve(
         "GIT_COMMITTER_EMAIL": ledger.identity.email,
     }
     text = message or f"approve step {number} of {thread}"
+    problem = check_text(text.encode())
+    if problem is not None:
+        raise InvalidError(f"no approval is made so: {problem}")
     done = run_git(
         [
             *options,
@@ -258,17 +286,44 @@ def _wants_signature(ledger: Ledger, environment: Mapping[str, str]) -> bool:
     return ledger.signer.signing.mode != "never"
 
 
-def _find_cut(record: Record, first: int | None, last: int | None) -> Oid | None:
+def _choose_part(
+    record: Record, first: int | None, last: int | None
+) -> tuple[Oid, Oid | None]:
+    """Give the last commit to review, and the one before the first.
+
+    The other is ``None`` when all of the thread is reviewed.
+    """
+    if first is not None and last is not None and first > last:
+        raise UsageError(
+            f"step {first} comes after step {last}",
+            hint="the first step is --from, the last is --to",
+        )
+    tip = record.tip
+    if last is None:
+        return tip.commit, _find_cut(record, first)
+    _require_step(tip, last)
+    oid, cut = _commit_of(record, last), _find_cut(record, first)
+    if cut is not None and (cut == oid or not is_ancestor(record.store, cut, oid)):
+        raise StateError(
+            f"step {last} of thread {tip.thread} is of the one it was forked from",
+            hint="to review it there too: "
+            f"uwf review open {tip.thread} --from {last} --to {last}",
+        )
+    return oid, cut
+
+
+def _require_step(tip: Tip, number: int) -> None:
+    steps = tip.state.steps
+    if not 1 <= number <= steps:
+        raise NotFoundError(
+            "step", f"{tip.thread}:{number}", hint=f"the thread has {steps} steps"
+        )
+
+
+def _find_cut(record: Record, first: int | None) -> Oid | None:
     """Give the commit before what is reviewed; ``None`` when that is all of it."""
     if first is not None:
-        steps = record.tip.state.steps
-        if not 1 <= first <= (steps if last is None else last):
-            up_to = "" if last is None else f" up to step {last}"
-            raise NotFoundError(
-                "step",
-                f"{record.tip.thread}:{first}{up_to}",
-                hint=f"the thread has {steps} steps",
-            )
+        _require_step(record.tip, first)
         return _commit_of(record, first - 1)
     if record.tip.state.forked_from is None:
         return None
@@ -292,12 +347,13 @@ def _event_of(record: Record, number: int) -> Event:
     return event
 
 
-def _check(
-    ledger: Ledger, thread: ThreadId, tip: Oid, verify: Verify, scan: Scan
-) -> None:
-    problems = verify_unknown(ledger, {thread: tip}, verify)
-    if thread in problems:
-        raise InvalidError(f"thread {thread} does not verify: {problems[thread]}")
-    blocked = scan([(thread_ref(thread), tip, None)])
+def _require_verified(ledger: Ledger, tip: Tip, verify: Verify) -> None:
+    problems = verify_unknown(ledger, {tip.thread: tip.commit}, verify)
+    for problem in problems.values():
+        raise InvalidError(f"thread {tip.thread} does not verify: {problem}")
+
+
+def _require_clean(tip: Tip, scan: Scan) -> None:
+    blocked = scan([(thread_ref(tip.thread), tip.commit, None)])
     for problem in blocked.values():
-        raise InvalidError(f"thread {thread} stays here: {problem}")
+        raise InvalidError(f"thread {tip.thread} stays here: {problem}")

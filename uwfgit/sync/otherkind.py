@@ -1,0 +1,71 @@
+"""A remote of which nothing came: empty, of the other kind, or of code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from uwfgit.errors import RemoteError, UsageError
+from uwfgit.ids import Oid
+from uwfgit.store.ancestry import is_ancestor
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import HEAD_REF
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+from uwfgit.store.scratch import open_scratch
+from uwfgit.sync.remotes import Remote, shown_url
+from uwfgit.sync.transport import Wire, fetch_refs, list_refs_there, reason_of
+
+_HEADS = "refs/heads/"
+_REVIEWS = "refs/heads/uwf/"
+
+
+def require_kind(store: Store, remote: Remote, *, wire: Wire) -> None:
+    """See to it that nothing came because nothing is there.
+
+    Args:
+        store: Ours; nothing that is looked at stays in it.
+        remote: The remote, of the kind that it was taken for.
+        wire: How to ask.
+
+    Raises:
+        UsageError: Threads stand there in the other way, or it holds code.
+        AuthError, RemoteError: It cannot be asked.
+    """
+    there = list_refs_there(wire, remote.url, name=remote.name, git_dir=store.path)
+    if any(remote.ours(ref) for ref in there):
+        return
+    where = shown_url(remote.url)
+    is_shared = remote.kind == "shared"
+    other = replace(remote, kind="dedicated" if is_shared else "shared")
+    if any(other.ours(ref) for ref in there):
+        stand = "as its branches" if is_shared else "beside code"
+        raise UsageError(
+            f"'{where}' holds threads {stand}", hint=f"ask for them: --{other.kind}"
+        )
+    if not is_shared and _holds_code(store, remote, there, wire):
+        raise UsageError(
+            f"'{where}' holds code, and no threads",
+            hint="for a store that shares threads beside it: --shared",
+        )
+
+
+def _holds_code(
+    store: Store, remote: Remote, there: Mapping[str, Oid], wire: Wire
+) -> bool:
+    """Tell whether the branches of a remote are of a history that is not ours."""
+    main = there.get(HEAD_REF)
+    if main is None:
+        heads = [ref for ref in there if ref.startswith(_HEADS)]
+        return any(not ref.startswith(_REVIEWS) for ref in heads)
+    if main == GENESIS_OID:
+        return False
+    # Only its whole history tells code from a main with a job or reviewed threads.
+    with open_scratch(store) as scratch:
+        specs = [f"{HEAD_REF}:{HEAD_REF}"]
+        done = fetch_refs(wire, remote.url, specs, git_dir=scratch.path)
+        if done.code:
+            raise RemoteError(reason_of(done), remote=remote.name)
+        return not is_ancestor(
+            scratch, GENESIS_OID, find_ref(scratch, HEAD_REF) or main
+        )
