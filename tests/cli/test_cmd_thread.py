@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.builders import git
 from tests.cli.calls import Uwf
 from uwfgit.cli.reading import SEPARATOR
 from uwfgit.model.yamlcore import parse_value
@@ -506,6 +510,57 @@ def test_a_step_of_another_store_is_found_there_by_its_hash(
     assert node.error["hint"] == shown.error["hint"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("step show T:77", id="step-show"),
+        pytest.param("step fork T:77", id="step-fork"),
+        pytest.param("thread fork T --at 33", id="fork-at"),
+        pytest.param("review approve T --step 77", id="approve"),
+        pytest.param("review open T --to 99", id="review-to"),
+        pytest.param("review open T --from 0", id="review-from"),
+    ],
+)
+def test_a_number_that_no_step_has_is_not_looked_for_in_other_stores(
+    uwf: Uwf, ended: str, tmp_path: Path, words: str
+) -> None:
+    first = uwf("store", "path").out.strip()
+    other, remote = str(tmp_path / "other"), str(tmp_path / "remote.git")
+    shutil.copytree(first, other)
+    uwf("init", "--store", other)
+    subprocess.run(["git", "init", "--quiet", "--bare", remote], check=True)
+    assert uwf("remote", "add", "origin", remote, "--dedicated").code == 0
+
+    done = uwf(*words.replace("T", ended).split(), "--json")
+
+    assert (done.code, done.error["code"]) == (1, "not-found")
+    assert done.error["hint"] == "the thread has 4 steps"
+
+
+def test_a_hash_that_is_no_step_here_is_not_looked_for_in_other_stores(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    start = uwf("thread", "show", ended, "--json").json["start"]
+    other = str(tmp_path / "other")
+    shutil.copytree(uwf("store", "path").out.strip(), other)
+    uwf("init", "--store", other)
+
+    shown = uwf("step", "show", start, "--json")
+
+    assert shown.error["hint"] == "name it by hash, or as THREAD:NUMBER"
+
+
+def test_a_step_of_a_thread_of_another_store_is_found_there(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    first = uwf("store", "path").out.strip()
+    uwf("init", "--store", str(tmp_path / "other"))
+
+    shown = uwf("step", "show", f"{ended}:2", "--store", str(tmp_path / "other"))
+
+    assert f"hint: it is in another store; add: --store {first}" in shown.err
+
+
 def test_reading_creates_no_store(uwf: Uwf, home: Path) -> None:
     shown = uwf("thread", "list", "--json")
 
@@ -588,6 +643,48 @@ def test_list_in_text_is_columns(uwf: Uwf, several: dict[str, str]) -> None:
     assert lines[4].split()[:4] == [several["ended"], "ping", "end", "-"]
 
 
+@pytest.fixture
+def shared(uwf: Uwf, several: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The same threads, one of them pushed and one continued after that."""
+    remote = str(tmp_path / "remote.git")
+    subprocess.run(["git", "init", "--quiet", "--bare", remote], check=True)
+    assert uwf("remote", "add", "origin", remote, "--dedicated").code == 0
+    assert uwf("push", several["asked"], several["idle"]).code == 0
+    assert uwf("thread", "exec", several["idle"], *SCRIPT).code == 0
+    return several
+
+
+def test_list_in_text_tells_what_is_shared_where_there_is_a_remote(
+    uwf: Uwf, shared: dict[str, str]
+) -> None:
+    lines = uwf("thread", "list", "--all").out.splitlines()
+
+    titles = ["THREAD", "WORKFLOW", "STATUS", "ROLE", "SHARED", "STARTED"]
+    assert lines[0].split() == titles
+    assert {line.split()[0]: line.split()[4] for line in lines[1:]} == {
+        shared["asked"]: "yes",
+        shared["idle"]: "behind",
+        shared["ended"]: "never",
+        shared["cancelled"]: "never",
+    }
+    uwf("thread", "rm", shared["ended"])
+    assert "SHARED" not in uwf("thread", "list", "--trash").out
+
+
+def test_a_list_of_shared_threads_fits_a_terminal_of_80_columns(
+    uwf: Uwf, shared: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    lines = uwf("thread", "list", "--all", "--color", "never").out.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert "suspended" in lines[2]
+    assert lines[2].split()[4:] == ["yes", time.strftime("%Y-%m-%d")]
+
+
 def test_an_empty_list_says_so_on_stderr_only(uwf: Uwf) -> None:
     uwf("init", "--user")
 
@@ -609,6 +706,66 @@ def test_a_corrupt_thread_is_a_row(uwf: Uwf, several: dict[str, str]) -> None:
     assert rows == {several["asked"]: "suspended", several["idle"]: "corrupt"}
     assert f"warning: thread {several['idle']} is corrupt" in text.err
     assert uwf("thread", "show", several["idle"], "--json").error["code"] == "corrupt"
+
+
+@pytest.fixture
+def damaged(uwf: Uwf, thread: str) -> str:
+    """A thread whose state git has lost, after a listing has seen it."""
+    store = Path(uwf("store", "path").out.strip())
+    place = f"thread/{thread}:threads/{thread}/thread.json"
+    blob = git(store, "rev-parse", place).strip()
+    assert listed(uwf) == [thread]
+    (store / "objects" / blob[:2] / blob[2:]).unlink()
+    return thread
+
+
+@pytest.mark.parametrize("words", ["show", "read", "log", "fork", "cancel"])
+def test_a_corrupt_thread_is_one_line_and_the_way_to_its_mend(
+    uwf: Uwf, damaged: str, words: str
+) -> None:
+    done = uwf("thread", words, damaged, "--json")
+
+    assert (done.code, done.out, done.error["code"]) == (1, "", "corrupt")
+    assert f"uwf verify {damaged}" in done.error["hint"]
+    assert "uwf doctor" in done.error["hint"]
+
+
+@pytest.mark.parametrize(
+    "verb", ["exec", "exec --background", "resume", "poke", "join"]
+)
+def test_a_run_of_a_corrupt_thread_prints_its_object_too(
+    uwf: Uwf, damaged: str, verb: str
+) -> None:
+    note = ["-p", "x"] if verb == "poke" else []
+
+    done = uwf("thread", *verb.split(), damaged, *note, "--json")
+
+    assert (done.code, done.err) == (1, "")
+    error = done.json.pop("error")
+    assert {**done.json, "error": None} == {
+        "threadId": damaged,
+        "workflowHash": None,
+        "status": "corrupt",
+        "done": False,
+        "steps": [],
+        "background": None,
+        "error": None,
+    }
+    assert error["code"] == "corrupt"
+    assert f"uwf verify {damaged}" in error["hint"]
+
+
+def test_a_listing_knows_of_damage_once_the_lookup_is_made_anew(
+    uwf: Uwf, damaged: str
+) -> None:
+    before = uwf("thread", "list", "--json").json["items"]
+    uwf("reindex")
+    after = uwf("thread", "list", "--json").json["items"]
+
+    assert [item["status"] for item in before] == ["idle"]
+    assert [(item["threadId"], item["status"]) for item in after] == [
+        (damaged, "corrupt")
+    ]
 
 
 def test_removed_threads_are_in_the_trash(uwf: Uwf, several: dict[str, str]) -> None:

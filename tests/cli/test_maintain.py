@@ -17,6 +17,7 @@ import pytest
 from tests.builders import git
 from tests.cli.calls import Result, Uwf
 from uwfgit.store.canonical import Json
+from uwfgit.store.hooks import PRE_PUSH
 
 GC_KEYS = {
     "threads",
@@ -195,6 +196,65 @@ def test_doctor_mends_the_stores_settings(uwf: Uwf, path: Path) -> None:
     assert git(path, "config", "gc.auto") == "0\n"
 
 
+def _unlink(hook: Path) -> None:
+    hook.unlink()
+
+
+def _disarm(hook: Path) -> None:
+    hook.chmod(0o600)
+
+
+def _replace(hook: Path) -> None:
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o600)
+
+
+def _make_folder(hook: Path) -> None:
+    hook.unlink()
+    hook.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [_unlink, _disarm, _replace, _make_folder])
+def test_doctor_restores_the_hook_that_scans_what_leaves(
+    uwf: Uwf, path: Path, spoil: Callable[[Path], None]
+) -> None:
+    hook = path / "hooks" / "pre-push"
+    spoil(hook)
+    before = hook.read_bytes() if hook.is_file() else None
+
+    told = uwf("doctor", "--json")
+    mended = uwf("doctor", "--fix", "--json")
+
+    (finding,) = checks(told, "hook")
+    assert (finding["level"], finding["fixable"]) == ("problem", True)
+    assert (told.code, mended.code) == (1, 0)
+    assert [each["check"] for each in mended.json["mended"]] == ["hook"]
+    assert hook.read_bytes() == PRE_PUSH
+    assert os.access(hook, os.X_OK)
+    aside = [file.read_bytes() for file in hook.parent.glob("*.old") if file.is_file()]
+    assert aside == ([before] if spoil is _replace else [])
+
+
+def test_doctor_tells_of_hooks_that_git_runs_instead(
+    uwf: Uwf, path: Path, tmp_path: Path
+) -> None:
+    assert path.is_dir()
+    hooks = tmp_path / "others"
+    subprocess.run(
+        ["git", "config", "--global", "core.hooksPath", str(hooks)], check=True
+    )
+
+    told = uwf("doctor", "--json")
+    hooks.mkdir()
+    (hooks / "pre-push").write_bytes(PRE_PUSH)
+    (hooks / "pre-push").chmod(0o755)
+    called = uwf("doctor", "--json")
+
+    assert [each["level"] for each in checks(told, "hook")] == ["note"]
+    assert told.code == 0
+    assert [each["level"] for each in checks(called, "hook")] == ["ok"]
+
+
 def test_doctor_lets_the_user_choose_how_long_things_stay(uwf: Uwf, path: Path) -> None:
     git(path, "config", "gc.pruneExpire", "6.weeks.ago")
     git(path, "config", "receive.denyNonFastForwards", "yes")
@@ -265,10 +325,31 @@ def test_doctor_restores_a_branch_whose_file_was_cut_from_its_log(
 
     assert (shown.code, shown.error["code"]) == (1, "corrupt")
     assert [item["status"] for item in listed.json["items"]] == ["corrupt"]
+    hints = [e["hint"] for e in seen.json["checks"] if e["level"] == "problem"]
+    assert hints[0] == "uwf doctor --fix"
+    assert not any("thread rm" in hint for hint in hints)
     assert any(tip.strip() in each for each in problems(seen))
     assert fixed.code == 0, fixed
     assert git(path, "rev-parse", f"thread/{thread}") == tip
     assert not list(path.rglob("*.lock"))
+
+
+def test_doctor_names_no_loss_before_the_mend_of_a_thread(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    place = f"thread/{thread}:threads/{thread}/thread.json"
+    blob = git(path, "rev-parse", place).strip()
+    (path / "objects" / blob[:2] / blob[2:]).unlink()
+    uwf("reindex")
+
+    done = uwf("doctor", "--json")
+
+    (found,) = (e for e in checks(done, "threads") if e["level"] == "problem")
+    (lost,) = (e for e in checks(done, "objects") if e["level"] == "problem")
+    mend, _, loss = found["hint"].partition("when nothing brings it back: ")
+    assert f"uwf verify {thread}" in mend
+    assert loss == f"uwf thread rm {thread}"
+    assert blob in lost["message"]
 
 
 def test_doctor_without_a_log_to_go_by_says_where_a_branch_may_be(
@@ -279,9 +360,10 @@ def test_doctor_without_a_log_to_go_by_says_where_a_branch_may_be(
 
     done = uwf("doctor", "--fix", "--json")
 
-    hints = [e["hint"] for e in checks(done, "refs") if e["level"] == "problem"]
+    hints = [e["hint"] for e in done.json["checks"] if e["level"] == "problem"]
     assert done.code == 1
     assert "uwf pull" in hints[0]
+    assert not any("thread rm" in hint for hint in hints)
 
 
 def test_doctor_names_a_branch_that_vanished(uwf: Uwf, path: Path, thread: str) -> None:

@@ -216,14 +216,16 @@ def test_a_node_with_other_bytes_than_its_name_says_is_corrupt(
         record.steps()
 
 
-def test_a_node_missing_from_the_chain_is_corrupt(
+def test_a_node_missing_from_the_chain_is_corrupt_and_says_where_to_look(
     ledger: Ledger, thread: ThreadId
 ) -> None:
     first = record_of(ledger, thread).steps()[0].hash
     tip = _edit(ledger, thread, f"nodes/000/00001/{first}.{STEP_TYPE}.json", None)
 
-    with pytest.raises(CorruptError):
+    with pytest.raises(CorruptError) as caught:
         open_record(ledger.store, tip).steps()
+
+    assert f"uwf verify {thread}" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])

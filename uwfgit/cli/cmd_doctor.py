@@ -31,7 +31,7 @@ def doctor(
 ) -> None:
     """Look for what is wrong with the store and the set-up.
 
-    Looks at git, the store's settings, refs, lookup, objects and locks, at the
+    Looks at git, the store's settings, hook, refs, lookup, objects and locks, at the
     configured agents and keys (which are never shown), at threads that exist
     only here, and tries to sign if you want that. Exits 1 when there are problems.
     """
@@ -71,7 +71,7 @@ def doctor(
 
 def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
     from uwfgit.cli.setup_checks import check_git, check_signing
-    from uwfgit.store import health, integrity
+    from uwfgit.store import health, hookcheck, integrity
 
     progress.tell("looking")
     yield from check_git(context.environment)
@@ -94,6 +94,7 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
     yield health.Finding(check="store", level="ok", message=str(store.path))
     yield from health.check_disk(store)
     yield from health.check_store_settings(store)
+    yield from hookcheck.check_hook(store, environment=context.environment)
     yield from health.check_refs(store)
     lookup = list(health.check_lookup(store, ledger.lookup))
     yield from lookup
@@ -115,15 +116,20 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
 def _check_threads(ledger: Ledger) -> Iterator[Finding]:
     from uwfgit.model.ledger import list_threads
     from uwfgit.store.health import Finding
+    from uwfgit.store.layout import THREAD_PREFIX, thread_ref
+    from uwfgit.store.refscan import list_broken
 
+    # A branch whose file was cut is told by itself, with what restores it.
+    cut = frozenset(list_broken(ledger.store.path, THREAD_PREFIX))
     for row in list_threads(ledger):
-        if row.problem is not None:
+        if row.problem is not None and thread_ref(row.thread) not in cut:
             thread = row.thread
             yield Finding(
                 check="threads",
                 level="problem",
                 message=f"thread {thread} cannot be read: {row.problem}",
-                hint=f"uwf verify {thread} says more; to be rid of it: "
+                hint="first mend what is said of refs and objects here; "
+                f"uwf verify {thread} says more; when nothing brings it back: "
                 f"uwf thread rm {thread}",
             )
 

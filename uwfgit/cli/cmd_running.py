@@ -9,6 +9,7 @@ import typer
 from uwfgit.cli.context import get_context
 from uwfgit.cli.output import write
 from uwfgit.cli.runs import ThreadArgument, finish_run, step_line
+from uwfgit.cli.ways import way_on
 from uwfgit.errors import UsageError
 
 
@@ -41,8 +42,7 @@ def stop_command(
         lambda: f"stopped {found}" if stopped else f"{found} was not running",
     )
     if stopped and context.output.is_text:
-        verb = "exec" if status == "idle" else "resume"
-        context.output.say(f"go on: uwf thread {verb} {found}")
+        context.output.say(way_on(ledger, found, status))
 
 
 def pause_command(ctx: typer.Context, thread: ThreadArgument) -> None:
@@ -87,6 +87,7 @@ def join_command(
     Exits as the run itself would: 3 when the thread waits for a person, 5 when
     its newest step failed.
     """
+    from uwfgit.cli.refused import refusal_told
     from uwfgit.engine.control import join_thread
     from uwfgit.model.ledger import resolve_thread
 
@@ -94,8 +95,10 @@ def join_command(
     if timeout is not None and not timeout >= 0:
         raise UsageError(f"--timeout: {timeout:g} is less than 0")
     ledger = context.open_ledger()
-    report = join_thread(ledger, resolve_thread(ledger, thread), timeout=timeout)
+    found = resolve_thread(ledger, thread)
+    with refusal_told(context, ledger, found):
+        report = join_thread(ledger, found, timeout=timeout)
     if context.output.is_text:
         for step in report.steps:
             write(f"{step_line(context, step)}\n")
-    finish_run(context, report)
+    finish_run(context, ledger, report)

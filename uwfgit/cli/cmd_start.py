@@ -10,7 +10,8 @@ import typer
 from uwfgit.cli.arguments import read_text
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import format_fields
-from uwfgit.cli.runs import AgentOption, find_folder, run_started, way_on
+from uwfgit.cli.runs import AgentOption, find_folder, run_started
+from uwfgit.cli.ways import usual_way
 from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def start_command(
     ]
     context.output.emit(payload, lambda: format_fields(context.output, fields))
     if context.output.is_text:
-        context.output.say(way_on(state.status, tip.thread))
+        context.output.say(usual_way(tip.thread, state.status))
 
 
 def _start(

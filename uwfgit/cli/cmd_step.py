@@ -18,8 +18,9 @@ from uwfgit.cli.output import (
     format_table,
     format_time,
 )
-from uwfgit.cli.runs import ThreadArgument, way_on
+from uwfgit.cli.runs import ThreadArgument
 from uwfgit.cli.screen import shown, shown_lines
+from uwfgit.cli.ways import way_on
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -178,8 +179,17 @@ def turns(
     offset: Annotated[
         int, typer.Option("--offset", metavar="N", help="Leave out the first N turns.")
     ] = 0,
+    live: Annotated[
+        bool, typer.Option("--live", help="Those of the step that runs now, so far.")
+    ] = False,
 ) -> None:
-    """Show what agents said and did, turn by turn, in all steps of a thread."""
+    """Show what agents said and did, turn by turn, in all steps of a thread.
+
+    With --live those of the running step, for agents of kind stdio line by line;
+    other kinds show nothing before their end.
+    """
+    from uwfgit.cli.listing import is_running
+    from uwfgit.engine.live import read_live
     from uwfgit.model.ledger import find_tip
     from uwfgit.model.record import open_record
 
@@ -188,32 +198,38 @@ def turns(
         raise UsageError("--limit and --offset are 0 or more")
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
-    record = open_record(ledger.store, tip)
-    items = list(_list_turns(record, role))
-    end = None if limit is None else offset + limit
-    page = items[offset:end]
-    if context.output.is_text:
-        context.output.emit_document(_turns_text(record, items, page))
+    head: dict[str, Any] = {"threadId": tip.thread}
+    none = "no turns recorded"
+    if live:
+        head["running"] = is_running(ledger, tip.thread)
+        none = "no turns so far" if head["running"] else "no step is running"
+        found = read_live(ledger.store, tip.thread) if head["running"] else []
+        found = [turn for turn in found if role in (None, turn["of"])]
     else:
-        context.output.emit({"threadId": tip.thread, "items": page}, str)
+        found = list(_iter_turns(open_record(ledger.store, tip), role))
+    items = [{"number": number, **turn} for number, turn in enumerate(found, 1)]
+    page = items[offset : None if limit is None else offset + limit]
+    if context.output.is_text:
+        text = _turns_text(tip.thread, items, page, none=none)
+        context.output.emit_document(text)
+    else:
+        context.output.emit({**head, "items": page}, str)
 
 
-def _list_turns(record: Record, role: str | None) -> Iterator[dict[str, Any]]:
-    number = 0
+def _iter_turns(record: Record, role: str | None) -> Iterator[dict[str, Any]]:
     for step in record.steps():
         if role is not None and step.role != role:
             continue
         for turn in _load_detail(record, step).get("turns") or []:
-            number += 1
-            yield {"number": number, "step": step.number, "of": step.role, **turn}
+            yield {"step": step.number, "of": step.role, **turn}
 
 
 def _turns_text(
-    record: Record, items: list[dict[str, Any]], page: list[dict[str, Any]]
+    thread: str, items: list[dict[str, Any]], page: list[dict[str, Any]], *, none: str
 ) -> str:
     from uwfgit.cli.reading import turn_markdown
 
-    parts = [f"# Turns of thread {record.tip.thread}"]
+    parts = [f"# Turns of thread {thread}"]
     counts: dict[int, int] = {}
     for item in items:
         counts[item["step"]] = counts.get(item["step"], 0) + 1
@@ -225,7 +241,7 @@ def _turns_text(
             parts.append(f"## Step {heading}: {shown(item['of'])} ({count})")
         parts.append(turn_markdown(item, item["number"]))
     if not page:
-        parts.append("no turns recorded")
+        parts.append(none)
     return "\n\n".join(parts) + "\n"
 
 
@@ -265,4 +281,4 @@ def emit_fork(context: CommandContext, ledger: Ledger, tip: Tip) -> None:
     ]
     context.output.emit(payload, lambda: format_fields(context.output, fields))
     if context.output.is_text:
-        context.output.say(way_on(tip.state.status, tip.thread))
+        context.output.say(way_on(ledger, tip.thread, tip.state.status))

@@ -20,9 +20,9 @@ from uwfgit.cli.runs import (
     exec_command,
     poke_command,
     resume_command,
-    way_on,
 )
 from uwfgit.cli.screen import shown
+from uwfgit.cli.ways import way_on
 from uwfgit.errors import UsageError
 from uwfgit.ids import find_hash
 
@@ -64,8 +64,7 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
         dead = read_dead_holder(lock_path(ledger.store, tip.thread))
         if dead is not None:
             context.output.say(f"note: its runner died: {shown(str(dead))}")
-        message = payload["suspendMessage"]
-        context.output.say(way_on(payload["status"], tip.thread, message))
+        context.output.say(way_on(ledger, tip.thread, payload["status"]))
 
 
 def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:

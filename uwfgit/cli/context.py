@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 CONFIG_FILE: Final = "config.yaml"
 REPOSITORY_FILE: Final = ".uwf.yaml"
-_OFF: Final = ("false", "no", "off", "0")
+_AUTO_INIT: Final = "uwf.autoInit"
+_OFF: Final = ("false", "no", "off", "0", "")
 
 
 @dataclass(kw_only=True)
@@ -154,12 +155,13 @@ class CommandContext:
         )
 
     def _repository_choice(self) -> StoreChoice | None:
-        enclosing = self.enclosing
-        if enclosing is None:
+        from uwfgit.store.worktree import enclosing_setting
+
+        if (enclosing := self.enclosing) is None:
             # Of a place that is no more, nobody knows which store it means.
             self.resolve(".")
             return None
-        named = self._repository_setting("uwf.store")
+        named = enclosing_setting(enclosing, "uwf.store")
         if named:
             path = Path(os.path.normpath(enclosing.root / self._expand(named)))
             return StoreChoice(path=path, source="git config")
@@ -167,12 +169,6 @@ class CommandContext:
 
     def _expand(self, path: str) -> str:
         return str(self.resolve(path)) if path.startswith("~") else path
-
-    def _repository_setting(self, key: str) -> str | None:
-        from uwfgit.store.worktree import enclosing_setting
-
-        enclosing = self.enclosing
-        return enclosing_setting(enclosing, key) if enclosing is not None else None
 
     def open_store(self, *, write: bool = False, create: bool = True) -> Store:
         """Open the store; a command that writes creates it and says so.
@@ -195,7 +191,13 @@ class CommandContext:
         return open_store(path, home=self.home, write=write)
 
     def _may_create(self) -> bool:
-        return (self._repository_setting("uwf.autoInit") or "").lower() not in _OFF
+        from uwfgit.store.worktree import find_settings
+
+        home = self._home_for_paths()
+        found = find_settings(
+            (_AUTO_INIT,), self.environment, enclosing=self.enclosing, home=home
+        )
+        return found.get(_AUTO_INIT, "true").lower() not in _OFF
 
     def open_ledger(self, *, write: bool = False, create: bool = True) -> Ledger:
         """Open the store for threads and nodes; closed when the command ends.

@@ -17,10 +17,20 @@ _KINDS = ("thread", "step", "node", "workflow")
 
 
 def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
-    """Say which other store of the user's knows what was not found here."""
+    """Say which other store of the user's knows what was not found here.
+
+    ``None`` too when this store knows the thread or hash itself: then it lacks
+    only a step of that number, or the node is of another kind or thread.
+    """
     if error.kind not in _KINDS or not _is_id(error.name):
         return None
-    for path in _other_stores(context):
+    try:
+        own, others = _list_stores(context)
+    except UwfError:
+        return None
+    if _knows(context, own, error.name):
+        return None
+    for path in others:
         if _knows(context, path, error.name):
             return f"it is in another store; add: --store {shlex.quote(str(path))}"
     return None
@@ -31,15 +41,12 @@ def _is_id(name: str) -> bool:
     return find_thread_id(first) is not None or find_hash(first) is not None
 
 
-def _other_stores(context: CommandContext) -> list[Path]:
+def _list_stores(context: CommandContext) -> tuple[Path, list[Path]]:
     from uwfgit.store.repository import resolve_path
     from uwfgit.store.stores import list_stores
 
-    try:
-        own = resolve_path(context.store_choice.path)
-        return [path for path in list_stores(context.home) if path != own]
-    except UwfError:
-        return []
+    own = resolve_path(context.store_choice.path)
+    return own, [path for path in list_stores(context.home) if path != own]
 
 
 def _knows(context: CommandContext, path: Path, name: str) -> bool:

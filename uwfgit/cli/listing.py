@@ -30,6 +30,8 @@ STATUSES: Final = (
 ACTIVE: Final = ("idle", "running", "suspended", "diverged")
 _OTHER_WORDS: Final = {"completed": ("end",), "active": ACTIVE}
 _HIDDEN: Final = ("end", "cancelled")
+_WIDE: Final = 100
+"""Columns of a terminal from which on nothing has to be left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,16 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
         )
         for row, status in page
     ]
-    context.output.emit({"items": items}, lambda: _table(context.output, items))
+    context.output.emit(
+        {"items": items},
+        lambda: _table(
+            context.output, items, with_shared=not filters.trash and _has_remote(ledger)
+        ),
+    )
+
+
+def _has_remote(ledger: Ledger) -> bool:
+    return any(ledger.store.repo.remotes.names())
 
 
 def _list_trash(ledger: Ledger) -> list[ThreadRow]:
@@ -236,7 +247,9 @@ def _warn_corrupt(
             context.output.warn(f"thread {row.thread} is corrupt: {row.problem}")
 
 
-def _table(output: Output, items: Sequence[dict[str, Any]]) -> str:
+def _table(
+    output: Output, items: Sequence[dict[str, Any]], *, with_shared: bool
+) -> str:
     if not items:
         return ""
     columns = [
@@ -244,18 +257,25 @@ def _table(output: Output, items: Sequence[dict[str, Any]]) -> str:
         Column(title="WORKFLOW", flexible=True),
         Column(title="STATUS", status=True),
         Column(title="ROLE", flexible=True),
+        *([Column(title="SHARED")] if with_shared else []),
         Column(title="STARTED"),
     ]
-    return format_table(output, columns, list(_rows(items)))
+    # Where one column more would cost the names, the time of day gives way.
+    is_narrow = with_shared and output.width is not None and output.width < _WIDE
+    rows = _rows(items, with_shared=with_shared, to_the_day=is_narrow)
+    return format_table(output, columns, list(rows))
 
 
-def _rows(items: Sequence[dict[str, Any]]) -> Iterator[tuple[str | None, ...]]:
+def _rows(
+    items: Sequence[dict[str, Any]], *, with_shared: bool, to_the_day: bool
+) -> Iterator[tuple[str | None, ...]]:
     for item in items:
-        role = item["suspendedRole"] or item["currentRole"]
+        started = format_time(item["startedAtMs"])
         yield (
             item["threadId"],
             item["workflowName"],
             item["status"],
-            role,
-            format_time(item["startedAtMs"]),
+            item["suspendedRole"] or item["currentRole"],
+            *((item["shared"],) if with_shared else ()),
+            started.partition(" ")[0] if to_the_day and started else started,
         )

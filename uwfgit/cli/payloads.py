@@ -140,7 +140,6 @@ def run_payload(
     ``error`` is as that of any other command; it is null where a step or the
     status says enough.
     """
-    error = {"code": report.code, "message": report.problem, "hint": report.hint}
     return {
         "threadId": report.thread,
         "workflowHash": report.workflow_hash,
@@ -148,8 +147,40 @@ def run_payload(
         "done": report.done,
         "steps": [_cycle_payload(step) for step in report.steps],
         "background": background,
-        "error": error if report.code else None,
+        "error": (
+            error_payload(report.code, report.problem, report.hint)
+            if report.code
+            else None
+        ),
     }
+
+
+def refused_payload(
+    thread: ThreadId, stands: dict[str, Any] | None, error: dict[str, Any]
+) -> dict[str, Any]:
+    """Give a run that did not begin, with the keys of one that did.
+
+    Args:
+        thread: Which thread.
+        stands: It as ``thread show`` prints it; ``None`` when it cannot be read.
+        error: Why it did not begin.
+    """
+    return {
+        "threadId": thread,
+        "workflowHash": stands["workflowHash"] if stands else None,
+        "status": stands["status"] if stands else "corrupt",
+        "done": stands["done"] if stands else False,
+        "steps": [],
+        "background": None,
+        "error": error,
+    }
+
+
+def error_payload(
+    code: str, message: str | None, hint: str | None
+) -> dict[str, str | None]:
+    """Give why a command, or a run, failed."""
+    return {"code": code, "message": message, "hint": hint}
 
 
 def _cycle_payload(step: StepReport) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uwfgit.cli.context import CommandContext
-from uwfgit.errors import UwfError
+from uwfgit.errors import CorruptError, FormatVersionError, UwfError
 
 if TYPE_CHECKING:
-    from uwfgit.engine.report import RunReport
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger import Ledger
 
@@ -22,8 +21,8 @@ def refusal_told(
     """Print how a thread stands, and why, when the block cannot run it.
 
     For programs only, as the run's own object; people get the error's two
-    lines. The error goes on either way: it knows the exit code. A thread whose
-    state cannot be read has no such object, and the error is printed alone.
+    lines. The error goes on either way: it knows the exit code. A thread that
+    is not there has no such object, and the error is printed alone.
     """
     try:
         yield
@@ -36,38 +35,31 @@ def refusal_told(
 def _tell(
     context: CommandContext, ledger: Ledger, thread: ThreadId, error: UwfError
 ) -> None:
-    from uwfgit.cli.payloads import run_payload
+    from uwfgit.cli.payloads import error_payload, refused_payload
 
-    report = _find_report(context, ledger, thread, error)
-    if report is not None:
-        context.output.emit(run_payload(report), str)
-        context.is_told = True
+    try:
+        stands = _find_standing(ledger, thread)
+    except UwfError:
+        return
+    told = error_payload(
+        error.code,
+        context.mask_message(error.message),
+        error.hint and context.mask_message(error.hint),
+    )
+    context.output.emit(refused_payload(thread, stands, told), str)
+    context.is_told = True
 
 
-def _find_report(
-    context: CommandContext, ledger: Ledger, thread: ThreadId, error: UwfError
-) -> RunReport | None:
+def _find_standing(ledger: Ledger, thread: ThreadId) -> dict[str, Any] | None:
+    """Give a thread as ``thread show`` does; ``None`` for a corrupt one."""
     from uwfgit.cli.listing import is_running
     from uwfgit.cli.payloads import thread_payload
-    from uwfgit.engine.report import RunReport
     from uwfgit.model.record import load_tip
     from uwfgit.model.sharing import find_sharing
 
     try:
         tip = load_tip(ledger.store, thread)
         sharing = find_sharing(ledger.store, thread, tip.commit)
-    except UwfError:
+    except (CorruptError, FormatVersionError):
         return None
-    shown = thread_payload(tip, running=is_running(ledger, thread), sharing=sharing)
-    hint = error.hint and context.mask_message(error.hint)
-    return RunReport(
-        thread=thread,
-        workflow_hash=tip.state.workflow_hash,
-        status=shown["status"],
-        done=shown["done"],
-        steps=(),
-        exit_code=1,
-        problem=context.mask_message(error.message),
-        hint=hint,
-        code=error.code,
-    )
+    return thread_payload(tip, running=is_running(ledger, thread), sharing=sharing)

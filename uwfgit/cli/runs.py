@@ -14,6 +14,7 @@ from uwfgit.cli.arguments import read_text
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.output import write
 from uwfgit.cli.screen import shown
+from uwfgit.cli.ways import usual_way, with_detour
 from uwfgit.constants import ERROR_STATUS
 from uwfgit.errors import InvalidError, UsageError
 from uwfgit.ids import ThreadId
@@ -214,7 +215,7 @@ def run_started(
             agent=agent,
             on_step=_step_printer(context),
         )
-    finish_run(context, report)
+    finish_run(context, ledger, report)
 
 
 def _run(
@@ -240,8 +241,8 @@ def _run(
             printer = _step_printer(context)
             report = run(engine, found, agent=call.agent, cwd=folder, on_step=printer)
     if worker is not None:
-        _finish_start(context, report, worker)
-    finish_run(context, report)
+        _finish_start(context, with_detour(ledger, report), worker)
+    finish_run(context, ledger, report)
 
 
 def _start_worker(
@@ -318,8 +319,9 @@ def step_line(context: CommandContext, step: StepReport) -> str:
     return f"{head}  {shown(step.status or '-'):<12}  {after}"
 
 
-def finish_run(context: CommandContext, report: RunReport) -> None:
+def finish_run(context: CommandContext, ledger: Ledger, report: RunReport) -> None:
     """Print what a run did and the way on; leave with its exit code."""
+    report = with_detour(ledger, report)
     if context.output.is_text:
         _tell_way_on(context, report)
     else:
@@ -345,26 +347,4 @@ def _tell_way_on(context: CommandContext, report: RunReport) -> None:
         text = "" if again == "resume" else " -p TEXT"
         say(f"try again: uwf thread {again} {thread}{text}")
     else:
-        say(way_on(report.status, thread, last.suspend_message if last else None))
-
-
-def way_on(status: str, thread: ThreadId, message: str | None = None) -> str:
-    """Name the command that goes on with a thread.
-
-    Args:
-        status: The thread's.
-        thread: Which thread.
-        message: Why it is suspended.
-    """
-    if status == "suspended" and message and message.startswith("routing: "):
-        # Resume refuses such a thread: its graph gives no next role.
-        return f"go on: uwf thread poke {thread} -p TEXT, or uwf thread fork {thread}"
-    ways = {
-        "idle": f"next: uwf thread exec {thread}",
-        "suspended": f"go on: uwf thread resume {thread} -p TEXT",
-        "end": f"done; read it with: uwf thread read {thread}",
-        "cancelled": f"cancelled; go on in a fork: uwf thread fork {thread}",
-        "running": f"somebody is running it: uwf thread show {thread}",
-        "diverged": f"continued here and there: uwf thread resolve {thread}",
-    }
-    return ways[status]
+        say(usual_way(thread, report.status))

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.damage import naming_mend
 from uwfgit.model.node import START_TYPE, STEP_TYPE, WORKFLOW_TYPE, Node
-from uwfgit.model.places import NodePlaces, add_place, list_nodes, read_nodes
+from uwfgit.model.places import NodePlaces, Place, add_place, list_nodes, read_nodes
 from uwfgit.model.state import ThreadState, decode_state
 from uwfgit.model.usage import Usage, usage_from_payload
 from uwfgit.model.workflow import Workflow, workflow_from_nodes
@@ -102,10 +103,11 @@ def load_tip(store: Store, thread: ThreadId) -> Tip:
         NotFoundError: There is no such branch.
         CorruptError: Something on the way is missing or malformed.
     """
-    commit = find_ref(store, thread_ref(thread))
-    if commit is None:
-        raise NotFoundError("thread", thread)
-    return read_tip(store, thread, commit)
+    with naming_mend(thread):
+        commit = find_ref(store, thread_ref(thread))
+        if commit is None:
+            raise NotFoundError("thread", thread)
+        return read_tip(store, thread, commit)
 
 
 def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
@@ -159,13 +161,18 @@ class Record:
             CorruptError: It is not there, damaged, or of another type.
         """
         place = self.places.get(node)
+        if place is not None and expected in {None, place[0]} and node in self._ahead:
+            return self._ahead[node]
+        with naming_mend(self.tip.thread):
+            return self._read_node(node, place, expected)
+
+    def _read_node(
+        self, node: Hash, place: Place | None, expected: Hash | None
+    ) -> Node:
         if place is None:
             raise CorruptError(f"thread {self.tip.thread} lacks node {node}")
         if expected is not None and place[0] != expected:
             raise CorruptError(f"node {node} has type {place[0]}, not {expected}")
-        ahead = self._ahead.get(node)
-        if ahead is not None:
-            return ahead
         return read_nodes(self.store, [(node, place)], checked=self.checked)[0]
 
     @property
@@ -323,7 +330,8 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     Raises:
         CorruptError: A tree is missing or holds what no rule gives.
     """
-    places = list_nodes(store, tip.tree)
+    with naming_mend(tip.thread):
+        places = list_nodes(store, tip.tree)
     return Record(store=store, tip=tip, places=places, checked=checked)
 
 
