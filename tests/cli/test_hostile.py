@@ -156,6 +156,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "reindex": (call(),),
     "config list": (call("--show-origin"),),
     "config get": (call(TRICKS), call("agents.evil.env")),
+    "config secure": (call(),),
     "config set": (call("identity.name", TRICKS), call(TRICKS, TRICKS)),
     "store path": (call(),),
     "store trust": (call(TRICKS),),
