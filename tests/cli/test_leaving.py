@@ -135,15 +135,13 @@ def ways_out(
     """Try each way in which a thread can leave this machine."""
     ref, bundle = thread_ref(thread), str(person.folder / "threads.bundle")
     return {
-        "push": uwf(person, "push", thread),
-        "push in JSON": uwf(person, "push", thread, "--json"),
+        "push": uwf(person, "push", thread, "--json"),
         "plain push": plain_push(person, "origin", ref),
         "all, as configured": plain_push(person, "origin"),
         "uwf git push": uwf(person, "git", "push", "origin", ref),
         "another address": plain_push(person, str(remote), ref),
         "bundle": uwf(person, "bundle", "create", bundle, thread),
         "review": uwf(person, "review", "open", thread),
-        "review in JSON": uwf(person, "review", "open", thread, "--json"),
     }
 
 

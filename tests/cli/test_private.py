@@ -11,7 +11,7 @@ import pytest
 from tests.cli.calls import Uwf
 
 
-@pytest.fixture(params=[0o022, 0o000], ids=oct)
+@pytest.fixture(params=[0o077, 0o022, 0o000], ids=oct)
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     wanted: int = request.param
     before = os.umask(wanted)
