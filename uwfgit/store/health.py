@@ -97,7 +97,7 @@ def check_refs(store: Store) -> Iterator[Finding]:
     threads = sum(name.startswith(THREAD_PREFIX) for name in refs)
     workflows = sum(name.startswith(WORKFLOW_PREFIX) for name in refs)
     if not problems:
-        told = f"{len(refs)} refs: {threads} threads, {workflows} workflows"
+        told = f"{len(refs)} in all; of threads {threads}, of workflows {workflows}"
         yield Finding(check="refs", level="ok", message=told)
 
 
@@ -249,8 +249,8 @@ def check_objects(store: Store) -> Iterator[Finding]:
     yield Finding(
         check="objects",
         level="note" if problems else "ok",
-        message=f"{count.loose:,} loose, {count.packed:,} in {count.packs} packs, "
-        f"{count.size / 1024 / 1024:.1f} MiB",
+        message=f"{count.loose:,} loose, {count.packed:,} packed "
+        f"(packs: {count.packs}), {count.size / 1024 / 1024:.1f} MiB",
     )
 
 
