@@ -34,15 +34,36 @@ def make_verify(context: CommandContext) -> Verify:
     return verify
 
 
-def make_scan(context: CommandContext, store: Store) -> Scan:
-    """Give what says which branches would carry a secret away."""
+def make_scan(
+    context: CommandContext,
+    store: Store,
+    *,
+    allow: Sequence[str] = (),
+    dry_run: bool = False,
+) -> Scan:
+    """Give what says which branches would carry a secret away.
+
+    Args:
+        context: The command's.
+        store: Ours.
+        allow: Findings to let through. They are recorded when it comes to the
+            scan: what fails before lets nothing through for good.
+        dry_run: Let them through this once.
+    """
 
     def scan(leaving: Sequence[tuple[str, Oid, Oid | None]]) -> Mapping[str, str]:
-        from uwfgit.sync.scan import find_blocked
+        from uwfgit.sync.scan import find_blocked, read_allowed
 
+        if not dry_run:
+            allow_findings(context, store, allow)
         with Progress(context) as progress:
             progress.tell("looking for secrets")
-            return find_blocked(store, leaving, environment=context.environment)
+            return find_blocked(
+                store,
+                leaving,
+                environment=context.environment,
+                allowed=read_allowed(store).union(allow),
+            )
 
     return scan
 

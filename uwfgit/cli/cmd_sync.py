@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.checks import allow_findings, make_scan, make_verify
+from uwfgit.cli.checks import make_scan, make_verify
 from uwfgit.cli.commands import add_command, make_group, make_single
 from uwfgit.cli.context import CommandContext, get_context
 from uwfgit.cli.exchanges import (
@@ -27,12 +26,9 @@ from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger import Ledger
-    from uwfgit.store.repository import Store
     from uwfgit.sync.exchange import Outcome
     from uwfgit.sync.pull import PullReport
-    from uwfgit.sync.push import Scan
     from uwfgit.sync.remotes import Remote
-    from uwfgit.sync.scan import Leaving
     from uwfgit.sync.transport import Wire
 
 push_app = make_single()
@@ -98,52 +94,13 @@ def push(
             there,
             wire=wire,
             verify=make_verify(context),
-            scan=_make_scan(context, store, allow or (), dry_run=dry_run),
+            scan=make_scan(context, store, allow=allow or (), dry_run=dry_run),
             named=[find_branch(ledger, name) for name in names],
             send_all=send_all,
             dry_run=dry_run,
         )
     context.output.emit(push_payload(report), lambda: push_text(context.output, report))
     raise typer.Exit(0 if report.ok else 1)
-
-
-def _make_scan(
-    context: CommandContext, store: Store, ids: Sequence[str], *, dry_run: bool = False
-) -> Scan:
-    """Give the scan of what leaves, that lets some findings through.
-
-    They are recorded when it comes to the scan: what fails before, or only
-    tells, lets nothing through for good.
-    """
-    look = make_scan(context, store)
-    if not ids:
-        return look
-
-    def scan(leaving: Sequence[Leaving]) -> Mapping[str, str]:
-        if not dry_run:
-            allow_findings(context, store, ids)
-            return look(leaving)
-        blocked = look(leaving)
-        left = [each for each in leaving if each[0] in blocked]
-        return dict(_iter_blocked(context, store, left, ids))
-
-    return scan
-
-
-def _iter_blocked(
-    context: CommandContext,
-    store: Store,
-    leaving: Sequence[Leaving],
-    ids: Sequence[str],
-) -> Iterator[tuple[str, str]]:
-    """Give what is blocked by other findings than some, and by which."""
-    from uwfgit.sync.scan import describe_findings, find_leaving
-
-    for each in leaving:
-        there = find_leaving(store, [each], environment=context.environment)
-        found = [finding for finding in there if finding.id not in ids]
-        if found:
-            yield each[0], describe_findings(found, [each])
 
 
 @add_command(pull_app, "pull")
@@ -344,7 +301,7 @@ def create(
             found,
             wire=wire,
             verify=make_verify(context),
-            scan=_make_scan(context, store, allow or ()),
+            scan=make_scan(context, store, allow=allow or ()),
         )
     context.output.emit(
         {"file": str(path), "refs": refs},

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from uwfgit.errors import StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.store.repository import Store
-from uwfgit.sync.branches import list_thread_refs, name_refs
+from uwfgit.sync.branches import find_thread_refs, list_thread_refs
 from uwfgit.sync.report import ThreadReport, VerifyProblem, refused_report
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def verify_limited(
         NotFoundError: A thread that was named has no branch.
         StoreError: The child cannot be started.
     """
-    refs = list_thread_refs(store) if threads is None else name_refs(store, threads)
+    refs = (
+        list_thread_refs(store) if threads is None else find_thread_refs(store, threads)
+    )
     place = Place(repository=store.path)
     return verify_refs_limited(place, refs, environment=environment, limits=limits)
 

@@ -26,7 +26,9 @@ def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def name_refs(store: Store, threads: Iterable[ThreadId]) -> tuple[tuple[str, str], ...]:
+def find_thread_refs(
+    store: Store, threads: Iterable[ThreadId]
+) -> tuple[tuple[str, str], ...]:
     """Give the branches of some threads; a broken one points at nothing.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What travels between stores, and what became of each ref (pure, but for ancestry).
+"""What travels between stores, what became of each ref, and what remotes had.
 
 Shared by push, pull and bundles.
 """
@@ -18,7 +18,7 @@ from uwfgit.store.repository import Store
 from uwfgit.store.tracking import scan_refs, tracking_ref
 from uwfgit.sync.remotes import Remote
 from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.versions import diverged_versions
+from uwfgit.sync.versions import diverged_versions_hint
 
 T = TypeVar("T")
 
@@ -226,4 +226,4 @@ def diverged_hint(store: Store, ref: str) -> str:
     thread = find_ref_thread(ref)
     if thread is not None:
         return f"see both sides and choose: uwf thread resolve {thread}"
-    return diverged_versions(store, ref.removeprefix(WORKFLOW_PREFIX))
+    return diverged_versions_hint(store, ref.removeprefix(WORKFLOW_PREFIX))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from uwfgit.errors import InvalidError, RemoteError, StateError, UwfError
+from uwfgit.errors import InvalidError, StateError, UwfError
 from uwfgit.ids import Oid
 from uwfgit.model.commit import commit_tree, committer
 from uwfgit.model.ledger import Ledger
@@ -27,7 +27,6 @@ from uwfgit.store.objects import (
 )
 from uwfgit.store.refs import find_ref, move_ref
 from uwfgit.store.repository import Store
-from uwfgit.store.scratch import open_scratch
 from uwfgit.sync.forges import JOB_PATHS, Ci, make_job
 from uwfgit.sync.push import Scan
 from uwfgit.sync.rawtree import Objects, diff_trees
@@ -36,10 +35,9 @@ from uwfgit.sync.shape import RawCommit, Stamp, parse_commit
 from uwfgit.sync.transport import (
     Update,
     Wire,
-    fetch_refs,
+    fetched_aside,
     list_refs_there,
     push_refs,
-    reason_of,
 )
 
 HEADS: Final = "refs/heads/"
@@ -179,11 +177,9 @@ def _find_jobs(store: Store, remote: Remote, main: Oid, wire: Wire) -> dict[str,
     if has_object(store, main):
         return _read_jobs(store, main)
     ref = HEADS + base_branch(remote)
-    with open_scratch(store) as scratch:
-        done = fetch_refs(wire, remote.push_url, [f"{ref}:{ref}"], git_dir=scratch.path)
-        if done.code:
-            raise RemoteError(reason_of(done), remote=remote.name)
-        return _read_jobs(scratch, find_ref(scratch, ref) or main)
+    url, name = remote.push_url, remote.name
+    with fetched_aside(wire, store, url, ref, name=name) as (scratch, oid):
+        return _read_jobs(scratch, oid or main)
 
 
 def _read_jobs(store: Store, main: Oid) -> dict[str, bytes]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from uwfgit.errors import RemoteError, UsageError
+from uwfgit.errors import UsageError
 from uwfgit.ids import Oid
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import HEAD_REF
-from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import Store
-from uwfgit.store.scratch import open_scratch
 from uwfgit.sync.remotes import Remote, shown_url
-from uwfgit.sync.transport import Wire, fetch_refs, list_refs_there, reason_of
+from uwfgit.sync.transport import Wire, fetched_aside, list_refs_there
 
 _HEADS = "refs/heads/"
 _REVIEWS = "refs/heads/uwf/"
@@ -61,11 +59,6 @@ def _holds_code(
     if main == GENESIS_OID:
         return False
     # Only its whole history tells code from a main with a job or reviewed threads.
-    with open_scratch(store) as scratch:
-        specs = [f"{HEAD_REF}:{HEAD_REF}"]
-        done = fetch_refs(wire, remote.url, specs, git_dir=scratch.path)
-        if done.code:
-            raise RemoteError(reason_of(done), remote=remote.name)
-        return not is_ancestor(
-            scratch, GENESIS_OID, find_ref(scratch, HEAD_REF) or main
-        )
+    url, name = remote.url, remote.name
+    with fetched_aside(wire, store, url, HEAD_REF, name=name) as (scratch, oid):
+        return not is_ancestor(scratch, GENESIS_OID, oid or main)

@@ -1,8 +1,8 @@
 """Objects as git stores them: raw bytes, within bounds, compared in lockstep.
 
-The only place of ``sync`` that reads objects. libgit2's own view of a tree
-hides odd modes, and its view of a commit can be changed by grafts, so verify
-looks at nothing but bytes.
+The only way in which verify reads objects. libgit2's own view of a tree hides
+odd modes, and its view of a commit can be changed by grafts, so it looks at
+nothing but bytes.
 """
 
 from __future__ import annotations

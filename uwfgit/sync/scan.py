@@ -73,12 +73,12 @@ def find_secrets(
     *,
     environment: Mapping[str, str],
     names: Iterable[str] = (),
-    with_allowed: bool = False,
+    allowed: Collection[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Look for secrets in all that is reachable from some objects but not from others.
 
     Every new file is read, decoded where it is JSON; and every commit's and
-    tag's message, people and names. What the user allowed is left out.
+    tag's message, people and names.
 
     Args:
         store: Where the objects are.
@@ -87,13 +87,14 @@ def find_secrets(
             nothing.
         environment: What git's starts from.
         names: Of the refs that are sent.
-        with_allowed: Leave nothing out.
+        allowed: Ids to leave out; ``None``: those that the user let through.
 
     Raises:
         StoreError: git cannot list the objects, or there is no git.
         CorruptError: An object is missing or damaged.
     """
-    allowed = frozenset() if with_allowed else read_allowed(store)
+    if allowed is None:
+        allowed = read_allowed(store)
     seen: set[bytes] = set()
     found = [
         finding
@@ -250,6 +251,7 @@ def find_leaving(
     leaving: Sequence[Leaving],
     *,
     environment: Mapping[str, str],
+    allowed: Collection[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Look for secrets in what a push of some refs would send.
 
@@ -257,6 +259,10 @@ def find_leaving(
         store: Ours.
         leaving: The refs.
         environment: What git's starts from.
+        allowed: As ``find_secrets`` has it.
+
+    Raises:
+        StoreError, CorruptError: As ``find_secrets`` says.
     """
     return find_secrets(
         store,
@@ -264,6 +270,7 @@ def find_leaving(
         {GENESIS_OID, *(old for _, _, old in leaving if old is not None)},
         environment=environment,
         names=[ref for ref, _, _ in leaving],
+        allowed=allowed,
     )
 
 
@@ -272,12 +279,15 @@ def find_blocked(
     leaving: Sequence[Leaving],
     *,
     environment: Mapping[str, str],
+    allowed: Collection[str] | None = None,
 ) -> dict[str, str]:
     """Say which refs would carry a secret away, and where it stands.
 
-    Args: as ``find_leaving`` has them.
+    Args, Raises: as ``find_leaving`` has them.
     """
-    found = find_leaving(store, leaving, environment=environment)
+    if allowed is None:
+        allowed = read_allowed(store)
+    found = find_leaving(store, leaving, environment=environment, allowed=allowed)
     if not found:
         return {}
     if len(leaving) == 1:
@@ -286,7 +296,9 @@ def find_blocked(
     return {
         ref: message
         for part in (leaving[:half], leaving[half:])
-        for ref, message in find_blocked(store, part, environment=environment).items()
+        for ref, message in find_blocked(
+            store, part, environment=environment, allowed=allowed
+        ).items()
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,9 @@ from typing import Final
 from uwfgit.errors import AuthError, RejectedError, RemoteError
 from uwfgit.ids import Oid, is_oid
 from uwfgit.store.gitcmd import GitResult, check_operand, run_git, stream_git
+from uwfgit.store.refs import find_ref
+from uwfgit.store.repository import Store
+from uwfgit.store.scratch import open_scratch
 
 _REASON_CHARS: Final = 300
 _REFS_BYTES: Final = 64 * 1024 * 1024
@@ -124,6 +128,29 @@ def fetch_refs(
         ],
         git_dir,
     )
+
+
+@contextmanager
+def fetched_aside(
+    wire: Wire, store: Store, url: str, ref: str, *, name: str
+) -> Iterator[tuple[Store, Oid | None]]:
+    """Bring one ref of a remote into a store of its own, gone after the block.
+
+    Args:
+        wire: How to talk.
+        store: Whose objects need not be brought.
+        url: The remote's address.
+        ref: Its name there.
+        name: What the remote is called here.
+
+    Raises:
+        RemoteError: It cannot be brought.
+    """
+    with open_scratch(store) as scratch:
+        done = fetch_refs(wire, url, [f"{ref}:{ref}"], git_dir=scratch.path)
+        if done.code:
+            raise RemoteError(reason_of(done), remote=name)
+        yield scratch, find_ref(scratch, ref)
 
 
 def push_refs(

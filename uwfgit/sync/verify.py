@@ -17,7 +17,7 @@ from uwfgit.model.places import NodePlaces
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
 from uwfgit.store.repository import Store
-from uwfgit.sync.branches import list_thread_refs, name_refs
+from uwfgit.sync.branches import find_thread_refs, list_thread_refs
 from uwfgit.sync.rawtree import Changes, Objects, diff_trees
 from uwfgit.sync.report import (
     MAX_PROBLEMS,
@@ -61,7 +61,9 @@ def verify_threads(
     Raises:
         NotFoundError: A thread that was named has no branch.
     """
-    refs = list_thread_refs(store) if threads is None else name_refs(store, threads)
+    refs = (
+        list_thread_refs(store) if threads is None else find_thread_refs(store, threads)
+    )
     return tuple(verify_refs(store, refs))
 
 

@@ -97,7 +97,7 @@ def require_version(store: Store, report: ThreadReport, name: str) -> ThreadRepo
     return replace(report, problems=(*report.problems, problem))
 
 
-def diverged_versions(store: Store, name: str) -> str:
+def diverged_versions_hint(store: Store, name: str) -> str:
     """Say how to go on with a workflow that two people registered versions of."""
     mine = find_versions(store, name).hashes
     again = f", then yours again: uwf workflow rollback {name} {mine[0]}"
