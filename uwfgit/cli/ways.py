@@ -21,7 +21,7 @@ def way_on(ledger: Ledger, thread: ThreadId, status: str) -> str:
         thread: Which thread.
         status: The one people see: ``running`` and ``diverged`` too.
     """
-    detour = find_detour(ledger, thread) if status == "suspended" else None
+    detour = _find_detour(ledger, thread) if status == "suspended" else None
     return f"go on: {detour}" if detour else usual_way(thread, status)
 
 
@@ -38,36 +38,25 @@ def usual_way(thread: ThreadId, status: str) -> str:
     return ways[status]
 
 
-def find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
+def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
     """Name what goes on with a suspended thread that resume refuses to run.
 
-    ``None`` where its graph gives a next role. Told from the record: a person's
-    answer may be due to a message that reads like a routing error, and after a
-    failed poke the message is the agent's.
+    Damaged, or with conditions that cannot be evaluated here, it has none: resume
+    says so.
     """
-    from uwfgit.engine.following import next_prompt
-    from uwfgit.engine.moderator import RoutingError
+    from uwfgit.engine import following
     from uwfgit.model.record import load_tip, open_record
 
     try:
         record = open_record(ledger.store, load_tip(ledger.store, thread))
-        routed = next_prompt(record)
+        return following.find_detour(record)
     except UwfError:
-        # Damaged, or its conditions cannot be evaluated here: resume says so.
         return None
-    if not isinstance(routed, RoutingError):
-        return None
-    # A fork at its end would wait just the same.
-    before = max(record.tip.state.steps - 1, 0)
-    return (
-        f"have the step done again: uwf thread poke {thread} -p TEXT; "
-        f"or branch off before it: uwf thread fork {thread} --at {before}"
-    )
 
 
 def with_detour(ledger: Ledger, report: RunReport) -> RunReport:
     """Let a run's hint name what goes on where resume would be refused."""
     if report.status != "suspended":
         return report
-    detour = find_detour(ledger, report.thread)
+    detour = _find_detour(ledger, report.thread)
     return replace(report, hint=detour) if detour else report

@@ -17,7 +17,7 @@ from uwfgit.engine.cycle import (
     CycleEnd,
     run_cycle,
 )
-from uwfgit.engine.following import next_prompt
+from uwfgit.engine.following import find_detour, next_prompt
 from uwfgit.engine.hold import (
     hold_thread,
     is_pause_asked,
@@ -218,14 +218,10 @@ def _check_resumable(record: Record) -> None:
             hint=f"run its next step: uwf thread exec {thread}",
         )
     _require_runnable(record)
-    # Not told by the message: a person's answer may be due to one that reads alike.
-    if state.status == "suspended" and isinstance(next_prompt(record), RoutingError):
-        raise StateError(
-            f"thread {thread} has no next role ({state.suspend_message})",
-            hint=f"have the step done again: uwf thread poke {thread} -p TEXT; "
-            f"or branch off before it: uwf thread fork {thread} --at "
-            f"{max(state.steps - 1, 0)}",
-        )
+    detour = find_detour(record)
+    if detour is not None:
+        message = f"thread {thread} has no next role ({state.suspend_message})"
+        raise StateError(message, hint=detour)
 
 
 def poke_thread(

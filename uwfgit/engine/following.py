@@ -73,6 +73,26 @@ def next_prompt(record: Record, *, skip: int = 0) -> Routed | RoutingError:
     )
 
 
+def find_detour(record: Record) -> str | None:
+    """Name what goes on with a suspended thread that no resume can run.
+
+    ``None`` where its graph gives a next role. Told from the record: a person's
+    answer may be due to a message that reads like a routing error, and after a
+    failed poke the message is the agent's.
+
+    Raises:
+        ConfigError: There are conditions, which cannot be evaluated here.
+    """
+    state = record.tip.state
+    if state.status != "suspended" or not isinstance(next_prompt(record), RoutingError):
+        return None
+    # A fork at its end would wait just the same.
+    return (
+        f"have the step done again: uwf thread poke {state.thread} -p TEXT; or branch "
+        f"off before it: uwf thread fork {state.thread} --at {max(state.steps - 1, 0)}"
+    )
+
+
 def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> Outcome:
     """Give the state a thread will be in with one step more.
 
