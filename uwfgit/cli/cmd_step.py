@@ -188,10 +188,10 @@ def turns(
     With --live those of the running step, for agents of kind stdio line by line;
     other kinds show nothing before their end.
     """
-    from uwfgit.cli.listing import is_running
     from uwfgit.engine.live import read_live
     from uwfgit.model.ledger import find_tip
     from uwfgit.model.record import open_record
+    from uwfgit.model.standing import is_running
 
     context = get_context(ctx)
     if offset < 0 or (limit is not None and limit < 0):
@@ -201,7 +201,7 @@ def turns(
     head: dict[str, Any] = {"threadId": tip.thread}
     none = "no turns recorded"
     if live:
-        head["running"] = is_running(ledger, tip.thread)
+        head["running"] = is_running(ledger.store, tip.thread)
         none = "no turns so far" if head["running"] else "no step is running"
         found = read_live(ledger.store, tip.thread) if head["running"] else []
         found = [turn for turn in found if role in (None, turn["of"])]

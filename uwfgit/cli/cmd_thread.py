@@ -44,10 +44,10 @@ add_command(app, "diff")(diff_command)
 @add_command(app, "show")
 def show(ctx: typer.Context, thread: ThreadArgument) -> None:
     """Show the state of a thread."""
-    from uwfgit.cli.listing import is_running
     from uwfgit.cli.payloads import thread_payload
     from uwfgit.model.ledger import find_tip
     from uwfgit.model.sharing import find_sharing
+    from uwfgit.model.standing import is_running
     from uwfgit.store.holding import lock_path
     from uwfgit.store.locks import read_dead_holder
 
@@ -56,7 +56,7 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
     tip = find_tip(ledger, thread)
     payload = thread_payload(
         tip,
-        running=is_running(ledger, tip.thread),
+        running=is_running(ledger.store, tip.thread),
         sharing=find_sharing(ledger.store, tip.thread, tip.commit),
     )
     context.output.emit(payload, lambda: _thread_text(context, payload))
@@ -199,12 +199,11 @@ def read(
     ] = False,
 ) -> None:
     """Read a thread as markdown, its newest steps first to be kept."""
-    from uwfgit.cli.listing import is_running
-    from uwfgit.cli.payloads import status_of
     from uwfgit.cli.reading import check_quota, thread_markdown
     from uwfgit.model.ledger import find_tip
     from uwfgit.model.record import open_record
     from uwfgit.model.sharing import find_sharing
+    from uwfgit.model.standing import is_running, status_of
 
     context = get_context(ctx)
     check_quota(quota)
@@ -212,7 +211,7 @@ def read(
     tip = find_tip(ledger, thread)
     status = status_of(
         tip.state,
-        running=is_running(ledger, tip.thread),
+        running=is_running(ledger.store, tip.thread),
         sharing=find_sharing(ledger.store, tip.thread, tip.commit),
     )
     text = thread_markdown(

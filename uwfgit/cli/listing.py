@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from uwfgit.cli.context import CommandContext
 from uwfgit.cli.output import Column, Output, count_of, format_table, format_time
-from uwfgit.cli.payloads import row_payload, status_of
+from uwfgit.cli.payloads import row_payload
 from uwfgit.cli.progress import Progress
 from uwfgit.cli.when import parse_time
 from uwfgit.cli.world import now_ms
@@ -17,12 +16,10 @@ from uwfgit.errors import CorruptError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.record import load_tip, read_tip
-from uwfgit.model.sharing import NOT_SHARED, Sharing, compare_sharing
-from uwfgit.store.holding import lock_path
+from uwfgit.model.sharing import NOT_SHARED, Sharing
+from uwfgit.model.standing import find_running, list_sharing, status_of
 from uwfgit.store.layout import TRASH_PREFIX
-from uwfgit.store.locks import read_holder
 from uwfgit.store.refs import list_refs
-from uwfgit.store.tracking import list_tracked
 
 STATUSES: Final = (
     *("idle", "running", "suspended", "diverged", "end", "cancelled", "corrupt"),
@@ -103,12 +100,12 @@ def _parse_statuses(text: str | None) -> frozenset[str] | None:
 
 def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> None:
     """Print the threads the filters let through, newest first."""
-    running = frozenset() if filters.trash else find_running(ledger)
+    running = frozenset() if filters.trash else find_running(ledger.store)
     with Progress(context) as progress:
         # Long only where the lookup has to be made anew.
         progress.tell("reading threads")
         rows = _list_trash(ledger) if filters.trash else list_threads(ledger)
-        sharing = {} if filters.trash else _list_sharing(ledger, rows)
+        sharing = {} if filters.trash else list_sharing(ledger.store, rows)
     fitting = [
         (row, status)
         for row in rows
@@ -158,24 +155,6 @@ def _list_trash(ledger: Ledger) -> list[ThreadRow]:
     return rows
 
 
-def find_running(ledger: Ledger) -> frozenset[str]:
-    """Find the threads whose lock is held, by the lock files that are not empty."""
-    folder = lock_path(ledger.store, "x").parent
-    try:
-        with os.scandir(folder) as entries:
-            busy = [
-                e.name for e in entries if is_thread_id(e.name) and e.stat().st_size
-            ]
-    except OSError:
-        return frozenset()
-    return frozenset(name for name in busy if read_holder(folder / name) is not None)
-
-
-def is_running(ledger: Ledger, thread: ThreadId) -> bool:
-    """Tell whether somebody holds a thread's lock."""
-    return read_holder(lock_path(ledger.store, thread)) is not None
-
-
 def find_status(ledger: Ledger, thread: ThreadId) -> str:
     """Give the status that one thread's own state has, or ``corrupt``.
 
@@ -186,18 +165,6 @@ def find_status(ledger: Ledger, thread: ThreadId) -> str:
         return load_tip(ledger.store, thread).state.status
     except CorruptError:
         return "corrupt"
-
-
-def _list_sharing(
-    ledger: Ledger, rows: Sequence[ThreadRow]
-) -> Mapping[ThreadId, Sharing]:
-    """Compare with what remotes had; only threads that differ are walked."""
-    tracked = list_tracked(ledger.store)
-    return {
-        row.thread: compare_sharing(ledger.store, row.commit, tracked[row.thread])
-        for row in rows
-        if row.thread in tracked
-    }
 
 
 def _status(

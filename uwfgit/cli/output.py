@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
@@ -19,6 +18,28 @@ from typing import Any, Final
 from uwfgit.cli.options import GlobalOptions
 from uwfgit.cli.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
 from uwfgit.model.columns import cut, display_width
+from uwfgit.model.wording import count_of, format_duration, format_time
+
+__all__ = [
+    "Column",
+    "Output",
+    "ask",
+    "can_ask",
+    "count_of",
+    "format_duration",
+    "format_fields",
+    "format_json",
+    "format_table",
+    "format_time",
+    "format_yaml",
+    "indent_rest",
+    "is_yes",
+    "talk",
+    "talk_git",
+    "talk_over",
+    "talk_width",
+    "write",
+]
 
 _STATUS_COLORS: Final = {
     "idle": "36",
@@ -41,9 +62,6 @@ _PROGRESS: Final = re.compile(r"[^:]{1,80}(: [^:]{1,80})?: +\d+(%| |$).*")
 _DEFAULT_WIDTH: Final = 80
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 6
-_SECOND_MS: Final = 1000
-_MINUTE_MS: Final = 60_000
-_HOUR_MS: Final = 3_600_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -330,33 +348,3 @@ def format_fields(
 def indent_rest(text: str, by: int) -> str:
     """Indent all lines but the first."""
     return text.rstrip("\n").replace("\n", "\n" + " " * by)
-
-
-def count_of(number: int, noun: str) -> str:
-    """Write how many of something there are: ``1 step``, ``2 steps``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def format_time(at_ms: int | None) -> str | None:
-    """Write a time as people read it, in the local zone, to the minute."""
-    if at_ms is None:
-        return None
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms // 1000))
-    except (OverflowError, ValueError, OSError):
-        return None
-
-
-def format_duration(duration_ms: int | None) -> str | None:
-    """Write a duration: ``850 ms``, ``4.2 s``, ``3 m 05 s``, ``2 h 10 m``."""
-    if duration_ms is None:
-        return None
-    if duration_ms < _SECOND_MS:
-        return f"{duration_ms} ms"
-    if duration_ms < _MINUTE_MS:
-        return f"{duration_ms / _SECOND_MS:.1f} s"
-    if duration_ms < _HOUR_MS:
-        minutes, rest = divmod(duration_ms // _SECOND_MS, 60)
-        return f"{minutes} m {rest:02d} s"
-    hours, rest = divmod(duration_ms // _MINUTE_MS, 60)
-    return f"{hours} h {rest:02d} m"

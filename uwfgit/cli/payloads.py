@@ -8,18 +8,12 @@ from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger import ThreadRow
 from uwfgit.model.record import Step, Tip
 from uwfgit.model.sharing import Shared, Sharing
+from uwfgit.model.standing import status_of
 from uwfgit.model.state import ThreadState
 from uwfgit.model.usage import usage_payload
 
 if TYPE_CHECKING:
     from uwfgit.engine.report import RunReport, StepReport
-
-
-def status_of(state: ThreadState, *, running: bool, sharing: Sharing) -> str:
-    """Give the status people see: two of them are not the thread's own."""
-    if running:
-        return "running"
-    return "diverged" if sharing.diverged else state.status
 
 
 def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, Any]:

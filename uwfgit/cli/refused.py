@@ -52,14 +52,16 @@ def _tell(
 
 def _find_standing(ledger: Ledger, thread: ThreadId) -> dict[str, Any] | None:
     """Give a thread as ``thread show`` does; ``None`` for a corrupt one."""
-    from uwfgit.cli.listing import is_running
     from uwfgit.cli.payloads import thread_payload
     from uwfgit.model.record import load_tip
     from uwfgit.model.sharing import find_sharing
+    from uwfgit.model.standing import is_running
 
     try:
         tip = load_tip(ledger.store, thread)
         sharing = find_sharing(ledger.store, thread, tip.commit)
     except (CorruptError, FormatVersionError):
         return None
-    return thread_payload(tip, running=is_running(ledger, thread), sharing=sharing)
+    return thread_payload(
+        tip, running=is_running(ledger.store, thread), sharing=sharing
+    )

@@ -17,35 +17,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# C0 without tab and newline, DEL and C1, line separators, bidirectional
-# controls, zero-width characters that join nothing, invisible tags and marks of
-# shorthand and music, lone surrogates. The joiners U+200C and U+200D stay:
-# scripts and emoji need them, and they reorder and hide nothing.
-_UNSAFE: Final = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-)
-UNSAFE: Final = re.compile(f"[{_UNSAFE}]")
-"""One character that a terminal must not get as it is; tab and newline may."""
-_ONE_LINE: Final = re.compile(f"[{_UNSAFE}\t\n]")
+from uwfgit.model.visible import UNSAFE, escape, shown, shown_lines
+
+__all__ = ["UNSAFE", "shown", "shown_json", "shown_lines", "shown_page"]
+
 # The colours that uwf writes itself, and nothing else that begins with an escape.
 _COLOR: Final = re.compile(r"(\x1b\[(?:0|2|3[1-6])m)")
-
-
-def shown(text: str) -> str:
-    r"""Give text of one line that is safe to print: ``\x1b`` for an escape."""
-    # Printable for Python is less than safe here, and costs next to nothing.
-    return text if text.isprintable() else _ONE_LINE.sub(_escape, text)
-
-
-def shown_lines(text: str) -> str:
-    r"""Give text of several lines that is safe to print.
-
-    Newlines and tabs stay; CRLF becomes a newline.
-    """
-    return UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def shown_page(text: str) -> str:
@@ -57,7 +34,7 @@ def shown_page(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
     parts = _COLOR.split(text)
-    parts[::2] = (UNSAFE.sub(_escape, part) for part in parts[::2])
+    parts[::2] = (UNSAFE.sub(escape, part) for part in parts[::2])
     return "".join(parts)
 
 
@@ -67,16 +44,6 @@ def shown_json(text: str) -> str:
     The value is the same: such characters stand in strings only.
     """
     return UNSAFE.sub(_escape_json, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
-    if named is not None:
-        return named
-    if code < 0x100:  # noqa: PLR2004 - two digits are enough below it
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the basic plane's end
 
 
 def _escape_json(match: re.Match[str]) -> str:

@@ -1,0 +1,40 @@
+"""How counts, times and durations read, in a terminal and on a page."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+_SECOND_MS: Final = 1000
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 3_600_000
+
+
+def count_of(number: int, noun: str) -> str:
+    """Write how many of something there are: ``1 step``, ``2 steps``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def format_time(at_ms: int | None) -> str | None:
+    """Write a time as people read it, in the local zone, to the minute."""
+    if at_ms is None:
+        return None
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms // 1000))
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def format_duration(duration_ms: int | None) -> str | None:
+    """Write a duration: ``850 ms``, ``4.2 s``, ``3 m 05 s``, ``2 h 10 m``."""
+    if duration_ms is None:
+        return None
+    if duration_ms < _SECOND_MS:
+        return f"{duration_ms} ms"
+    if duration_ms < _MINUTE_MS:
+        return f"{duration_ms / _SECOND_MS:.1f} s"
+    if duration_ms < _HOUR_MS:
+        minutes, rest = divmod(duration_ms // _SECOND_MS, 60)
+        return f"{minutes} m {rest:02d} s"
+    hours, rest = divmod(duration_ms // _MINUTE_MS, 60)
+    return f"{hours} h {rest:02d} m"
