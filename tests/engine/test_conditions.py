@@ -26,7 +26,7 @@ from uwfgit.engine.executor import poke_thread, resume_thread
 from uwfgit.engine.moderator import Fault, Routed, RoutingError, route
 from uwfgit.engine.plan import base_prompt, outcome_of
 from uwfgit.engine.thread import fork_thread, start_thread
-from uwfgit.errors import ConfigError
+from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger import Ledger
 from uwfgit.model.record import Start, Step, load_tip, open_record
@@ -296,15 +296,6 @@ def test_what_verify_could_not_repeat_is_refused(name: str) -> None:
             "text longer than",
             id="doubling",
         ),
-        pytest.param(
-            "$length($pad('x', 3000000000)) > 1", "512 MiB of memory", id="memory"
-        ),
-        pytest.param(
-            f"$contains('{'a' * 60}!', /^(a+)+$/)",
-            "more than 5 seconds",
-            id="pattern",
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_an_expression_that_cannot_be_evaluated_is_a_fault(
@@ -315,6 +306,44 @@ def test_an_expression_that_cannot_be_evaluated_is_a_fault(
     assert isinstance(found, Fault)
     assert words in found.message
     assert "\n" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("expression", "limit"),
+    [
+        pytest.param("$length($pad('x', 3000000000)) > 1", "512 MiB of memory"),
+        pytest.param(
+            f"$contains('{'a' * 60}!', /^(a+)+$/)",
+            "5 seconds",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["memory", "pattern"],
+)
+def test_out_of_time_or_memory_is_no_answer(expression: str, limit: str) -> None:
+    with pytest.raises(OverrunError) as told:
+        _holds(expression)
+
+    assert told.value.limit == limit
+    assert told.value.what.startswith("condition '$")
+
+
+def test_a_reply_whose_condition_runs_out_is_kept_and_not_routed(
+    store: Store, ledger: Ledger, tmp_path: Path
+) -> None:
+    endless = Target(role="critic", prompt="x", when="$length($pad('x', 3000000000))")
+    workflow = make_workflow(graph={**make_workflow().graph, "worker": (endless,)})
+    tip = start_thread(
+        ledger, workflow=workflow, data=_data(workflow), prompt="t", cwd=tmp_path
+    )
+
+    go(ledger, tip.thread, DONE)
+
+    state = load_tip(store, tip.thread).state
+    assert (state.status, state.steps) == ("suspended", 0)
+    assert state.suspend_message is not None
+    assert state.suspend_message.startswith("condition '$length(")
+    assert_verified(store)
 
 
 def test_evaluating_leaves_the_interpreter_as_it_was(

@@ -112,7 +112,7 @@ graph:
     - { role: reviewer, prompt: Continue with your part of the task. }
   reviewer:
     - role: coder
-      when: $last('reviewer').output.approved = false
+      when: $last('reviewer').approved = false
       prompt: Mend it.
     # good
     - role: $END
@@ -132,7 +132,7 @@ conditions:
   # somebody said no
   rejected:
     description: The reviewer said no
-    expression: $last('reviewer').output.approved = false
+    expression: $last('reviewer').approved = false
   again: steps[-1].output.status = 'more'
 graph:
 """
@@ -148,7 +148,7 @@ rules:
   - { from: coder, to: reviewer }
   - from: reviewer
     to: coder
-    when: $last('reviewer').output.approved = false
+    when: $last('reviewer').approved = false
     prompt: Mend it.
   - { from: reviewer, to: __end__, prompt: Done. }
 """
@@ -265,7 +265,7 @@ OF_LISTS = (
             ("graph:\n", _CONDITIONS),
             ("when: steps[-1].output.status = 'more'", "condition: again"),
             (
-                "when: $last('reviewer').output.approved = false",
+                "when: $last('reviewer').approved = false",
                 "condition: rejected",
             ),
             (

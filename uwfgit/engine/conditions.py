@@ -41,7 +41,16 @@ _STACK: Final = 10_000
 """Frames of Python that ``MAX_DEPTH`` levels of an expression may need."""
 _REFUSED: Final = ("eval", "millis", "now", "random", "shuffle")
 _PLAIN_STATUS: Final = "status"
+_WHOLE: Final = frozenset({"output", "meta"})
 _SHOWN: Final = 200
+
+
+class _Output(dict[str, Json]):
+    """What a role said: its fields, and itself as its own ``output`` and ``meta``."""
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
+        """Return a field; for those two names the whole, unless it has such a field."""
+        return self if key in _WHOLE and key not in self else super().get(key, default)
 
 
 class _RefusedError(Exception):
@@ -123,7 +132,8 @@ def make_evaluator(
         start: The thread's StartNode; without it, depth is 0 and the
             workflow's hash empty.
 
-    The result raises ConfigError where the extra is not installed.
+    The result raises ConfigError where the extra is not installed, and
+    OverrunError where an expression takes too much time or memory.
     """
 
     @cache
@@ -162,11 +172,11 @@ def evaluate(expression: str, context: Mapping[str, Json]) -> bool | Fault:
 
     Raises:
         ModuleNotFoundError: The extra is not installed.
+        OverrunError: It takes too much time or memory. No answer, and no fault
+            either: on another machine it may be evaluated.
     """
-    try:
-        return run_bounded(lambda: _evaluate(expression, context), "it")
-    except OverrunError as exc:
-        return Fault(message=_said(exc))
+    shown = " ".join(expression.split())[:_SHOWN]
+    return run_bounded(lambda: _evaluate(expression, context), f"condition '{shown}'")
 
 
 def _evaluate(expression: str, context: Mapping[str, Json]) -> bool | Fault:
@@ -200,7 +210,8 @@ def is_truthy(value: Json) -> bool:
 
 
 def _find(steps: Iterable[Mapping[str, Json]], role: Json = None, *_: Json) -> Json:
-    return next((step for step in steps if step["role"] == role), None)
+    said = (step["output"] for step in steps if step["role"] == role)
+    return next(map(_Output, said), None)
 
 
 def _refuse(name: str) -> Callable[..., Json]:

@@ -211,8 +211,8 @@ def _asked(run: Run) -> dict[str, str | None]:
 def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
     record = run.record
     draft = _draft(run, talk, answer)
-    outcome = outcome_with(record, draft, replaces=run.replaced is not None)
     try:
+        outcome = outcome_with(record, draft, replaces=run.replaced is not None)
         tip = append_step(
             run.engine.ledger,
             record,
@@ -223,8 +223,9 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
             is_last=run.cycle.is_last(),
         )
     except InvalidError as exc:
-        # What the agent put collides with a node of the thread, or what it said
-        # is too large for one: its words are kept all the same.
+        # What the agent put collides with a node of the thread, what it said is
+        # too large for one, or a condition over it takes for ever: its words are
+        # kept all the same.
         return _record_attempt(run, talk, exc.message, "extract")
     _note_reply(run)
     status = draft.output.get("$status")

@@ -15,7 +15,7 @@ from typing import Any
 from uwfgit.constants import MAX_LINKED_NODES, MAX_STEPS, MAX_TIME, SUSPEND
 from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import outcome_of
-from uwfgit.errors import ConfigError
+from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.derive import find_hash_strings, find_hash_words
 from uwfgit.model.node import DETAIL_TYPE, ERROR_TYPE, STEP_TYPE, SUSPEND_TYPE
@@ -338,5 +338,5 @@ def _outcome(run: Run, view: View, nodes: Places, facts: _Facts) -> Outcome:
             start=view.start,
             newest_first=chain((step,), run.iter_steps(nodes, facts.slot.before)),
         )
-    except ConfigError as exc:
+    except (ConfigError, OverrunError) as exc:
         raise refusal("routing", str(exc)) from exc

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from uwfgit.engine.moderator import Routed, RoutingError
 from uwfgit.engine.plan import base_prompt
-from uwfgit.errors import ConfigError
+from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.places import NodePlaces
 from uwfgit.model.record import Start, Step, step_from_payload
@@ -121,7 +121,7 @@ class Run:
         """Give the base prompt of the step that follows a chain.
 
         Raises:
-            CorruptError: The graph has conditions this program cannot evaluate.
+            CorruptError: The graph has conditions that cannot be evaluated here.
         """
         key = (view.start.hash, chain and chain.hash, thread)
         known = self._routes.get(key)
@@ -140,7 +140,7 @@ class Run:
             return base_prompt(
                 view.workflow, steps, task=task, thread=thread, start=start
             )
-        except ConfigError as exc:
+        except (ConfigError, OverrunError) as exc:
             raise refusal("routing", str(exc)) from exc
 
     def iter_steps(self, places: Places, chain: Link | None) -> Iterator[Step]:
