@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from uwfgit.agents.base import AgentRequest, ReplyCount, Turn
-from uwfgit.agents.process import ProcessResult, run_process
+from uwfgit.agents.process import ProcessResult, TimeLimits, run_process
 from uwfgit.ids import ThreadId
 
 THREAD = ThreadId("01JABCDEFGHJKMNPQRSTVWXYZ0")
@@ -24,6 +24,7 @@ def run_python(
     wall: float | None = None,
     on_line: Callable[[str], None] | None = None,
     extra: Mapping[str, str] | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> ProcessResult:
     """Run a Python text as an agent's command."""
     return run_process(
@@ -31,9 +32,9 @@ def run_python(
         prompt=prompt,
         cwd=cwd,
         environment={**ENVIRONMENT, **(extra or {})},
-        idle_seconds=idle,
-        wall_seconds=wall,
+        limits=TimeLimits(idle_seconds=idle, wall_seconds=wall),
         on_line=on_line,
+        is_over=is_over,
     )
 
 

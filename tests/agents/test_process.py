@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.agents.children import ENVIRONMENT, is_alive, run_python, wait_for_death
-from uwfgit.agents import lines, process
+from uwfgit.agents import child, lines, process, stopping
 from uwfgit.agents.base import Failure
-from uwfgit.agents.process import run_process
+from uwfgit.agents.process import TimeLimits, run_process
 
 START_SLEEPER = """
 import subprocess, sys, time
@@ -36,7 +36,11 @@ def press_ctrl_c(_line: str) -> None:
 
 def run_argv(argv: list[str], cwd: Path, *, idle: float = 20) -> process.ProcessResult:
     return run_process(
-        argv, prompt="", cwd=cwd, environment=ENVIRONMENT, idle_seconds=idle
+        argv,
+        prompt="",
+        cwd=cwd,
+        environment=ENVIRONMENT,
+        limits=TimeLimits(idle_seconds=idle),
     )
 
 
@@ -232,7 +236,7 @@ def test_a_bad_end_is_named_and_the_text_kept(
 def test_only_the_end_of_a_long_stderr_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "STDERR_TAIL_BYTES", 1000)
+    monkeypatch.setattr(child, "STDERR_TAIL_BYTES", 1000)
 
     result = run_python(
         "import sys; sys.stderr.write('x' * 300000 + 'the end'); sys.exit(1)",
@@ -304,6 +308,7 @@ def test_a_silent_child_is_stopped_and_what_it_said_kept(tmp_path: Path) -> None
     assert result.failure is not None
     assert result.failure.phase == "timeout"
     assert "said nothing for 0.6 s" in result.failure.message
+    assert "(see limits.idleSeconds)" in result.failure.message
     assert result.stdout == "thinking\n"
     assert result.exit_code == -signal.SIGTERM
 
@@ -333,6 +338,66 @@ def test_a_child_that_speaks_for_ever_meets_the_wall_limit(tmp_path: Path) -> No
     assert result.failure is not None
     assert result.failure.phase == "timeout"
     assert "ran longer than 0.4 s" in result.failure.message
+    assert "(see limits.wallSeconds)" in result.failure.message
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param("while time.monotonic() < end: pass", id="computes"),
+        pytest.param(
+            "while time.monotonic() < end: subprocess.run(['sleep', '0.05'])",
+            id="runs others",
+        ),
+    ],
+)
+def test_one_that_works_and_prints_at_its_end_is_not_hung(
+    work: str, tmp_path: Path
+) -> None:
+    code = f"import time, subprocess\nend = time.monotonic() + 1.6\n{work}\nprint('x')"
+
+    result = run_python(code, cwd=tmp_path, idle=0.8)
+
+    assert (result.stdout, result.failure) == ("x\n", None)
+
+
+def test_one_that_spins_without_a_word_is_stopped_in_the_end(tmp_path: Path) -> None:
+    result = run_python("while True: pass", cwd=tmp_path, idle=0.3)
+
+    assert result.failure is not None
+    assert "said nothing for 1.2 s" in result.failure.message
+
+
+def test_one_that_lives_on_after_its_end_is_stopped_and_has_succeeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.3)
+    heard: list[str] = []
+
+    result = run_python(
+        "import time; print('end', flush=True); time.sleep(60)",
+        cwd=tmp_path,
+        on_line=heard.append,
+        is_over=lambda: "end" in heard,
+    )
+
+    assert (result.failure, result.stdout) == (None, "")
+    assert result.warnings == (
+        "'python' still ran 0.3 s after its answer and was stopped",
+    )
+
+
+def test_one_that_ends_by_itself_in_time_is_left_alone(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    result = run_python(
+        "import time; print('end', flush=True); time.sleep(0.2); raise SystemExit(3)",
+        cwd=tmp_path,
+        on_line=heard.append,
+        is_over=lambda: "end" in heard,
+    )
+
+    assert (result.exit_code, result.warnings) == (3, ())
 
 
 def test_last_words_after_the_request_to_end_are_kept(tmp_path: Path) -> None:
@@ -353,7 +418,7 @@ def test_last_words_after_the_request_to_end_are_kept(tmp_path: Path) -> None:
 def test_a_child_that_ignores_the_request_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "STOP_SECONDS", 0.2)
+    monkeypatch.setattr(stopping, "STOP_SECONDS", 0.2)
 
     result = run_python(
         STUBBORN,
@@ -403,7 +468,7 @@ def test_a_stop_ends_a_grandchild_whose_parent_died_first(tmp_path: Path) -> Non
 def test_a_stop_kills_a_grandchild_that_ignores_the_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "STOP_SECONDS", 0.2)
+    monkeypatch.setattr(stopping, "STOP_SECONDS", 0.2)
 
     result = run_python(
         "import subprocess, sys\n"
@@ -513,7 +578,7 @@ def test_ctrl_c_is_heard_while_the_child_is_silent(tmp_path: Path) -> None:
 def test_a_second_ctrl_c_does_not_wait_for_a_stubborn_child(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "STOP_SECONDS", 50)
+    monkeypatch.setattr(stopping, "STOP_SECONDS", 50)
 
     result = run_python(STUBBORN, cwd=tmp_path, on_line=press_ctrl_c)
 

@@ -13,14 +13,14 @@ from uwfgit.agents import tree
 from uwfgit.agents.tree import Process, find_members, parse_ps, read_table
 
 PS = """\
-    1     0     1 Ss   Mon Jan  5 10:00:00 2026
-   50     1    50 S+   Mon Jan  5 10:00:01 2026
-   51    50    50 R    Mon Jan  5 10:00:02 2026
-   52    51    52 S    Mon Jan  5 10:00:03 2026
-   53     1    53 Z    Mon Jan  5 10:00:04 2026
-   54     1    50 S    Mon Jan  5 10:00:05 2026
-   60     1    60 S    Mon Jan  5 10:00:06 2026
-   61    60    60 S    Mon Jan  5 10:00:07 2026
+    1     0     1 Ss   00:00:01 Mon Jan  5 10:00:00 2026
+   50     1    50 S+   00:00:01 Mon Jan  5 10:00:01 2026
+   51    50    50 R    00:00:01 Mon Jan  5 10:00:02 2026
+   52    51    52 S    00:00:01 Mon Jan  5 10:00:03 2026
+   53     1    53 Z    00:00:01 Mon Jan  5 10:00:04 2026
+   54     1    50 S    00:00:01 Mon Jan  5 10:00:05 2026
+   60     1    60 S    00:00:01 Mon Jan  5 10:00:06 2026
+   61    60    60 S    00:00:01 Mon Jan  5 10:00:07 2026
 """
 
 

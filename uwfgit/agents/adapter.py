@@ -32,6 +32,7 @@ class AdapterAgent:
         result = run_command(
             (*self.argv, request.thread, request.role),
             replace(request, environment=named),
+            label=self.label,
             env=self.env,
             timeout_seconds=self.timeout_seconds,
         )

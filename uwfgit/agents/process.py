@@ -1,4 +1,4 @@
-"""Child processes of agents; the only place that starts and stops them.
+"""Child processes of agents; the only place that starts them.
 
 A child has its own session, gets its prompt on stdin, is read as it speaks, and is
 stopped with everything it started when it is silent, slow, too loud or interrupted.
@@ -6,18 +6,15 @@ stopped with everything it started when it is silent, slow, too loud or interrup
 
 from __future__ import annotations
 
-import os
-import selectors
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from uwfgit.agents import tree
 from uwfgit.agents.base import Failure
+from uwfgit.agents.child import Child
 from uwfgit.agents.complaints import (
     check_command,
     explain_end,
@@ -25,21 +22,29 @@ from uwfgit.agents.complaints import (
     one_line,
 )
 from uwfgit.agents.lines import Lines
+from uwfgit.agents.stopping import drain, find_members, kill_members, stop_child
+from uwfgit.agents.vitals import Vitals
 
 MAX_STDOUT_BYTES: Final = 64 * 1024 * 1024
-STDERR_TAIL_BYTES: Final = 1024 * 1024
+MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
+"""What a child may say whose lines are looked at and not kept."""
 STDERR_SHOWN_CHARS: Final = 500
-STOP_SECONDS: Final = 5.0
-"""Between the request to end and the kill."""
 PIPE_SECONDS: Final = 2.0
 """How long a dead child's pipes may be held open by what it started."""
+GRACE_SECONDS: Final = 5.0
+"""How long a child may live on after it said that it is done."""
 MARK: Final = "UWF_STEP"
 """The variable whose value tells one run's processes from all others."""
 
-_KILL_SECONDS: Final = 2.0
-_TICK: Final = 0.05
-_CHUNK: Final = 65_536
-_PS = ("ps", "-A", "-o", tree.PS_COLUMNS)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """How long a child may be silent, and may take; and the settings that say so."""
+
+    idle_seconds: float
+    wall_seconds: float | None = None
+    idle_setting: str = "limits.idleSeconds"
+    wall_setting: str = "limits.wallSeconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,8 @@ class ProcessResult:
     """What a child said and how it ended.
 
     ``exit_code`` is negative for a signal and ``None`` when it never started. With
-    a ``failure`` the text is all that was said until then.
+    a ``failure`` the text is all that was said until then. ``was_over`` says that
+    the child had told its end and was stopped because it lived on.
     """
 
     exit_code: int | None
@@ -55,6 +61,7 @@ class ProcessResult:
     stderr_tail: str
     failure: Failure | None
     warnings: tuple[str, ...]
+    was_over: bool = False
 
 
 def run_process(
@@ -63,51 +70,62 @@ def run_process(
     prompt: str,
     cwd: Path,
     environment: Mapping[str, str],
-    idle_seconds: float,
-    wall_seconds: float | None = None,
+    limits: TimeLimits,
     on_line: Callable[[str], None] | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> ProcessResult:
-    """Run a command to its end and give what came of it; a failure is a value.
+    """Run a command to its end and return what came of it; a failure is a value.
 
     Ctrl-C, or ``SystemExit`` from a signal handler, stops the child's whole tree
     and becomes an ``interrupted`` failure: the caller keeps what was said, then
     ends the program. A second one skips the time to end in peace. No process of the
     run outlives a stop; after an end of its own, what left the session may live on.
 
+    A child is silent only while it and all it started neither print, nor compute,
+    nor start and end processes: one that prints at its end only is not hung.
+
     Args:
         argv: The command and its arguments; ``PATH`` of the environment counts.
         prompt: What the child reads on stdin before its end.
         cwd: Where it runs.
         environment: The child's whole environment.
-        idle_seconds: Longest silence on both outputs.
-        wall_seconds: Longest run; ``None`` for no such limit.
+        limits: Longest silence, longest run.
         on_line: Told each line of stdout as it comes, without its end.
+        is_over: Whether the lines so far say that the child is done: it then has
+            a few seconds to end. With it, what is said is told but not kept.
     """
     process = _spawn(argv, cwd=cwd, environment=environment)
     if isinstance(process, Failure):
         return ProcessResult(
             exit_code=None, stdout="", stderr_tail="", failure=process, warnings=()
         )
-    child = _Child(
-        name=Path(argv[0]).name, process=process, lines=Lines(on_line=on_line)
+    child = Child(
+        name=Path(argv[0]).name,
+        process=process,
+        lines=Lines(on_line=on_line),
+        room=MAX_STDOUT_BYTES if is_over is None else MAX_EVENT_BYTES,
+        keeps_stdout=is_over is None,
     )
     mark = f"{MARK}={environment[MARK]}" if environment.get(MARK) else None
+    watch = _Watch(child=child, limits=limits, is_over=is_over or (lambda: False))
     try:
         child.listen(prompt.encode(errors="replace"))
-        failure = _watch(child, idle=idle_seconds, wall=wall_seconds) or _settle(child)
+        failure = watch.run()
+        if failure is None and not watch.was_over:
+            failure = _settle(child)
     except (KeyboardInterrupt, SystemExit):
         failure = Failure(
             phase="interrupted", message=f"'{child.name}' was interrupted"
         )
     except BaseException:
         child.lines = Lines(on_line=None)
-        _stop(child, mark)
+        stop_child(child, mark)
         child.close()
         raise
-    if failure is not None:
-        _stop(child, mark)
+    if failure is not None or watch.was_over:
+        stop_child(child, mark)
     child.close()
-    return _result(child, failure)
+    return _result(child, failure, was_over=watch.was_over)
 
 
 def _spawn(
@@ -132,212 +150,84 @@ def _spawn(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Child:
-    """A running child and what it has said; ``pump`` is its only reader and writer."""
+class _Watch:
+    """Reads until the child ends or has to be stopped."""
 
-    name: str
-    process: subprocess.Popen[bytes]
-    lines: Lines
-    stdout: bytearray = field(default_factory=bytearray)
-    stderr: bytearray = field(default_factory=bytearray)
-    heard_at: float = field(default_factory=time.monotonic)
-    is_too_loud: bool = False
-    warnings: list[str] = field(default_factory=list)
-    members: set[tree.Process] = field(default_factory=set)
-    _pipes: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
-    _unsent: memoryview = field(default_factory=lambda: memoryview(b""))
+    child: Child
+    limits: TimeLimits
+    is_over: Callable[[], bool]
+    was_over: bool = False
 
-    def listen(self, prompt: bytes) -> None:
-        """Take over the pipes; the prompt goes as fast as the child reads it."""
-        self._unsent = memoryview(prompt)
-        self._register(self.process.stdout, selectors.EVENT_READ, self._hear)
-        self._register(self.process.stderr, selectors.EVENT_READ, self._note)
-        self._register(self.process.stdin, selectors.EVENT_WRITE, self._send)
+    def run(self) -> Failure | None:
+        """Return the reason to stop the child, if there is one."""
+        started, over_at = time.monotonic(), None
+        vitals = Vitals(pid=self.child.process.pid, idle=self.limits.idle_seconds)
+        while self.child.process.poll() is None:
+            self.child.pump()
+            now = time.monotonic()
+            if self.child.is_too_loud:
+                return _too_loud(self.child)
+            if not self.is_over():
+                over_at = None
+            elif over_at is None:
+                over_at = now
+            elif now - over_at >= GRACE_SECONDS:
+                self._note_overstay()
+                return None
+            complaint = self._time(now - started) or self._idle(vitals, now)
+            if complaint is not None:
+                return complaint
+        return None
 
-    def _register(
-        self, pipe: IO[bytes] | None, event: int, move: Callable[[int], bool]
-    ) -> None:
-        if pipe is not None:
-            os.set_blocking(pipe.fileno(), False)
-            self._pipes.register(pipe, event, move)
+    def _note_overstay(self) -> None:
+        self.was_over = True
+        self.child.warnings.append(
+            f"'{self.child.name}' still ran {GRACE_SECONDS:g} s after its answer "
+            "and was stopped"
+        )
 
-    @property
-    def is_speaking(self) -> bool:
-        """Whether somebody still holds one of its outputs open."""
-        pipes = (self.process.stdout, self.process.stderr)
-        return any(pipe is not None and not pipe.closed for pipe in pipes)
+    def _time(self, taken: float) -> Failure | None:
+        wall = self.limits.wall_seconds
+        if wall is None or taken < wall:
+            return None
+        message = f"'{self.child.name}' ran longer than {wall:g} s"
+        return _timeout(message, self.limits.wall_setting)
 
-    def pump(self, seconds: float = _TICK) -> None:
-        """Move what can be moved; wait at most so long for that, or for the end."""
-        if not self._pipes.get_map():
-            self._wait(seconds)
-            return
-        for key, _ in self._pipes.select(seconds):
-            self.heard_at = time.monotonic()
-            if not key.data(key.fd):
-                self._pipes.unregister(key.fileobj)
-                self._close_pipe(key.fd)
-
-    def _wait(self, seconds: float) -> None:
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return
-
-    def _close_pipe(self, descriptor: int | None = None) -> None:
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is None or pipe.closed:
-                continue
-            if descriptor in (None, pipe.fileno()):
-                pipe.close()
-
-    def _send(self, descriptor: int) -> bool:
-        try:
-            self._unsent = self._unsent[os.write(descriptor, self._unsent[:_CHUNK]) :]
-        except BlockingIOError:
-            return True
-        except OSError:
-            # EPIPE: the child does not read its prompt to the end, its own affair.
-            return False
-        return bool(self._unsent)
-
-    def _hear(self, descriptor: int) -> bool:
-        chunk = os.read(descriptor, _CHUNK)
-        room = MAX_STDOUT_BYTES - len(self.stdout)
-        self.is_too_loud = self.is_too_loud or len(chunk) > room
-        self.stdout += chunk[:room]
-        self.lines.feed(chunk[:room])
-        return bool(chunk)
-
-    def _note(self, descriptor: int) -> bool:
-        chunk = os.read(descriptor, _CHUNK)
-        self.stderr += chunk
-        del self.stderr[:-STDERR_TAIL_BYTES]
-        return bool(chunk)
-
-    def close(self) -> None:
-        """Let go of the pipes; the child must have ended or been stopped."""
-        self._pipes.close()
-        self._close_pipe()
-        self.process.poll()
-        self.lines.finish()
+    def _idle(self, vitals: Vitals, now: float) -> Failure | None:
+        if not vitals.is_silent(now, heard_at=self.child.heard_at):
+            return None
+        message = (
+            f"'{self.child.name}' said nothing for {now - self.child.heard_at:.1f} s"
+        )
+        return _timeout(message, self.limits.idle_setting)
 
 
-def _watch(child: _Child, *, idle: float, wall: float | None) -> Failure | None:
-    """Read until the child ends; give the reason to stop it, if there is one."""
-    started = time.monotonic()
-    while child.process.poll() is None:
-        child.pump()
-        if child.is_too_loud:
-            return _too_loud(child)
-        if wall is not None and time.monotonic() - started >= wall:
-            return _timeout(f"'{child.name}' ran longer than {wall:g} s")
-        if time.monotonic() - child.heard_at >= idle:
-            return _timeout(f"'{child.name}' said nothing for {idle:g} s")
-    return None
+def _timeout(message: str, setting: str) -> Failure:
+    return Failure(
+        phase="timeout", message=f"{message} and was stopped (see {setting})"
+    )
 
 
-def _timeout(message: str) -> Failure:
-    return Failure(phase="timeout", message=f"{message} and was stopped")
-
-
-def _too_loud(child: _Child) -> Failure:
-    size = f"{MAX_STDOUT_BYTES // 1024 // 1024} MiB"
+def _too_loud(child: Child) -> Failure:
+    limit = MAX_STDOUT_BYTES if child.keeps_stdout else MAX_EVENT_BYTES
+    size = f"{limit // 1024 // 1024} MiB"
     message = f"'{child.name}' said more than {size} and was stopped"
     return Failure(phase="agent", message=message)
 
 
-def _settle(child: _Child) -> Failure | None:
+def _settle(child: Child) -> Failure | None:
     """Read what an ended child has left in its pipes, not waiting for its heirs."""
-    _drain(child, PIPE_SECONDS)
+    drain(child, PIPE_SECONDS)
     if child.is_too_loud:
         return _too_loud(child)
     if child.is_speaking:
         child.warnings.append("a process the agent left behind held its output open")
-        child.members = _find_members(child, None)
-        _kill(child, None)
+        child.members = find_members(child, None)
+        kill_members(child, None)
     return None
 
 
-def _drain(child: _Child, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while child.is_speaking and time.monotonic() < deadline:
-        child.pump()
-
-
-def _stop(child: _Child, mark: str | None) -> None:
-    """End the child and all it started: ask, wait, kill; keep reading meanwhile."""
-    try:
-        child.members = _find_members(child, mark)
-        _signal(child, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        while _is_alive(child) and time.monotonic() < deadline:
-            child.pump()
-            child.members = _find_members(child, None)
-    except (KeyboardInterrupt, SystemExit):
-        # Asked a second time: no more waiting.
-        pass
-    finally:
-        child.members = _find_members(child, mark)
-        _kill(child, mark)
-
-
-def _kill(child: _Child, mark: str | None) -> None:
-    deadline = time.monotonic() + _KILL_SECONDS
-    while _is_alive(child) and time.monotonic() < deadline:
-        _signal(child, signal.SIGKILL)
-        child.pump()
-        # One that was just being forked is found in the next round.
-        child.members = _find_members(child, mark)
-    _drain(child, _TICK)
-
-
-def _is_alive(child: _Child) -> bool:
-    return bool(child.members) or child.process.poll() is None
-
-
-def _find_members(child: _Child, mark: str | None) -> set[tree.Process]:
-    table = tree.read_table() if tree.has_proc() else tree.parse_ps(_run_ps())
-    return tree.find_members(
-        table,
-        root=child.process.pid,
-        is_root_ours=child.process.poll() is None,
-        also=child.members | tree.find_marked(table, mark),
-    )
-
-
-def _run_ps() -> str:
-    try:
-        done = subprocess.run(_PS, capture_output=True, text=True, check=False)  # noqa: S603 - constant words
-    except OSError:
-        # Without it the child's own group is still reached.
-        return ""
-    return done.stdout
-
-
-def _signal(child: _Child, number: signal.Signals) -> None:
-    """Signal each member once: a second request would mean another thing to it."""
-    root = child.process.pid
-    # Not reaped, so the group is surely its own; reaches what is just being forked.
-    has_group = child.process.poll() is None
-    if has_group:
-        _try_kill(os.killpg, root, number)
-    for member in child.members:
-        if not (has_group and member.group == root):
-            _try_kill(os.kill, member.pid, number)
-
-
-def _try_kill(
-    kill: Callable[[int, int], None], target: int, number: signal.Signals
-) -> None:
-    try:
-        kill(target, number)
-    except OSError:
-        # Gone already, or another user's.
-        return
-
-
-def _result(child: _Child, failure: Failure | None) -> ProcessResult:
+def _result(child: Child, failure: Failure | None, *, was_over: bool) -> ProcessResult:
     stderr = child.stderr.decode(errors="replace")
     stdout, is_broken = _decode(child.stdout)
     warnings = list(child.warnings)
@@ -345,7 +235,8 @@ def _result(child: _Child, failure: Failure | None) -> ProcessResult:
         warnings.append("reply was not valid UTF-8")
     if child.lines.is_cut:
         warnings.append("a very long line of the reply was not followed to its end")
-    ending = None if failure else explain_end(child.name, child.process.returncode)
+    is_ended = failure is None and not was_over
+    ending = explain_end(child.name, child.process.returncode) if is_ended else None
     if ending is not None:
         failure = Failure(phase="agent", message=ending)
     return ProcessResult(
@@ -354,6 +245,7 @@ def _result(child: _Child, failure: Failure | None) -> ProcessResult:
         stderr_tail=stderr,
         failure=failure and _with_stderr(failure, stderr),
         warnings=tuple(warnings),
+        was_over=was_over,
     )
 
 

@@ -10,7 +10,12 @@ from typing import Final
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn
 from uwfgit.agents.complaints import one_line
-from uwfgit.agents.process import STDERR_SHOWN_CHARS, ProcessResult, run_process
+from uwfgit.agents.process import (
+    STDERR_SHOWN_CHARS,
+    ProcessResult,
+    TimeLimits,
+    run_process,
+)
 
 _WORD: Final = re.compile(r"[A-Za-z0-9+/=]{16}")
 _HELD_CHARS: Final = 65_536
@@ -39,6 +44,7 @@ class StdioAgent:
         result = run_command(
             self.argv,
             request,
+            label=self.label,
             env=self.env,
             timeout_seconds=self.timeout_seconds,
             on_line=speech.hear if request.on_turn else None,
@@ -57,6 +63,7 @@ def run_command(
     argv: tuple[str, ...],
     request: AgentRequest,
     *,
+    label: str,
     env: Mapping[str, str],
     timeout_seconds: float | None,
     on_line: Callable[[str], None] | None = None,
@@ -66,15 +73,38 @@ def run_command(
     The agent's own variables win over the request's, but never over ``UWF_*`` ones,
     and its ``PATH`` stands behind the first folder of the request's.
     """
-    limits = (request.wall_seconds, timeout_seconds)
     return run_process(
         argv,
         prompt=request.prompt,
         cwd=request.cwd,
-        environment=_merge(env, request.environment),
-        idle_seconds=timeout_seconds or request.idle_seconds,
-        wall_seconds=min((x for x in limits if x is not None), default=None),
+        environment=merge_environment(env, request.environment),
+        limits=time_limits(request, label=label, timeout_seconds=timeout_seconds),
         on_line=on_line,
+    )
+
+
+def time_limits(
+    request: AgentRequest, *, label: str, timeout_seconds: float | None
+) -> TimeLimits:
+    """Return the nearer of an agent's own limit and the general ones.
+
+    An agent's timeout is how long one run may take, silent or not.
+    """
+    if timeout_seconds is None:
+        return TimeLimits(
+            idle_seconds=request.idle_seconds, wall_seconds=request.wall_seconds
+        )
+    own = f"agents.{label}.timeoutSeconds"
+    wall = request.wall_seconds
+    if wall is not None and wall <= timeout_seconds:
+        return TimeLimits(
+            idle_seconds=timeout_seconds, idle_setting=own, wall_seconds=wall
+        )
+    return TimeLimits(
+        idle_seconds=timeout_seconds,
+        idle_setting=own,
+        wall_seconds=timeout_seconds,
+        wall_setting=own,
     )
 
 
@@ -104,7 +134,10 @@ class _Speech:
             self.tell(turn)
 
 
-def _merge(env: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+def merge_environment(
+    env: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Return a child's environment: the agent's variables, never over ``UWF_*``."""
     own = {name: value for name, value in env.items() if not name.startswith("UWF_")}
     first = given.get("PATH", "").partition(os.pathsep)[0]
     if first and "PATH" in own:

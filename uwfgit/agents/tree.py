@@ -6,25 +6,31 @@ their own, and lose their parent when the agent dies first.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 PROC: Final = Path("/proc")
-PS_COLUMNS: Final = "pid=,ppid=,pgid=,stat=,lstart="
-_PS_FIELDS = 4
+PS_COLUMNS: Final = "pid=,ppid=,pgid=,stat=,time=,lstart="
+_PS_FIELDS: Final = 5
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A live process; two are the same when pid and start time are."""
+    """A live process; two are the same when pid and start time are.
+
+    ``seconds`` is the processor time of it and of its children that ended.
+    """
 
     pid: int
     started: str
     parent: int = field(compare=False)
     group: int = field(compare=False)
     session: int = field(compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
 Table = Mapping[int, Process]
@@ -56,6 +62,7 @@ def _read_process(folder: Path) -> Process | None:
         group=int(group),
         session=int(session),
         started=rest[15],
+        seconds=sum(int(each) for each in rest[7:11]) / _TICKS,
     )
 
 
@@ -68,9 +75,23 @@ def parse_ps(text: str) -> Table:
             continue
         pid, parent, group = (int(field) for field in fields[:3])
         table[pid] = Process(
-            pid=pid, parent=parent, group=group, session=0, started=fields[_PS_FIELDS]
+            pid=pid,
+            parent=parent,
+            group=group,
+            session=0,
+            started=fields[_PS_FIELDS],
+            seconds=_read_time(fields[4]),
         )
     return table
+
+
+def _read_time(text: str) -> float:
+    """Read ``ps``'s processor time: ``[[DD-]HH:]MM:SS[.CC]``."""
+    days, _, clock = text.rpartition("-")
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + float(part)
+    return seconds + 86_400 * int(days or 0)
 
 
 def find_marked(table: Table, mark: str | None) -> set[Process]:
