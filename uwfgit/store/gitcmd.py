@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,24 @@ _OPTIONS: Final = (
     "core.fsmonitor=false",
     "-c",
     "protocol.ext.allow=never",
+)
+# The user's own repository: filters and fsmonitor of its config run, as they do
+# for any git command there; hooks, reflogs and maintenance are left alone.
+_CODE_OPTIONS: Final = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "core.splitIndex=false",
+    "-c",
+    "core.safecrlf=false",
+    "-c",
+    "core.logAllRefUpdates=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
 )
 # What belongs to the user and not to a repository. All other GIT_* variables
 # can point git at another repository, or into it (rev-parse --local-env-vars),
@@ -164,6 +183,86 @@ def run_git(  # noqa: PLR0913 - one argument a fact
         stdout=done.stdout or b"",
         stderr=done.stderr or b"",
     )
+
+
+def run_code_git(  # noqa: PLR0913 - one argument a fact
+    args: Sequence[str],
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    input: bytes = b"",  # noqa: A002 - subprocess's own word
+    index: Path | None = None,
+    objects: tuple[Path, Path] | None = None,
+    literal: bool = True,
+    timeout: float | None = None,
+) -> GitResult:
+    """Run git in the user's own work tree, with the filters of its config.
+
+    Args:
+        args, environment: As in ``run_git``.
+        root: The work tree's top; git checks who owns the repository there.
+        index: Stands in for the work tree's own index.
+        objects: Where new objects go, and the folder of those there are: the
+            repository itself gets none.
+        literal: Whether paths among the arguments are no patterns.
+        timeout: Seconds, after which git and all it started are killed.
+
+    Raises:
+        StoreError: There is no git binary, or it took too long.
+    """
+    cleaned = clean_environment(environment)
+    cleaned["GIT_OPTIONAL_LOCKS"] = "0"
+    if literal:
+        cleaned["GIT_LITERAL_PATHSPECS"] = "1"
+    if index is not None:
+        cleaned["GIT_INDEX_FILE"] = str(index)
+    if objects is not None:
+        cleaned["GIT_OBJECT_DIRECTORY"] = str(objects[0])
+        cleaned["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(objects[1])
+    command = _command(
+        args, git_dir=None, environment=environment, options=_CODE_OPTIONS
+    )
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the one door
+            command,
+            env=cleaned,
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A filter that hangs is to end with git. Without a limit git stays in
+            # our group, where Ctrl-C and the terminal reach it.
+            process_group=None if timeout is None else 0,
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+    with child:
+        try:
+            stdout, stderr = child.communicate(input, timeout)
+        except BaseException as exc:
+            _kill(child, is_group=timeout is not None)
+            if isinstance(exc, subprocess.TimeoutExpired):
+                raise StoreError(f"git {args[0]} took too long") from exc
+            raise
+    return GitResult(code=_exit_code(child.returncode), stdout=stdout, stderr=stderr)
+
+
+def _quoted(path: Path) -> str:
+    """Write a path for a list that colons divide, as git reads it."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _kill(child: subprocess.Popen[bytes], *, is_group: bool) -> None:
+    with suppress(OSError):
+        if is_group:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.kill()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        # What git started may hold them open; nobody waits for it.
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
 
 
 def stream_git(
@@ -333,7 +432,11 @@ def check_operand(text: str) -> str:
 
 
 def _command(
-    args: Sequence[str], *, git_dir: Path | None, environment: Mapping[str, str]
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    options: Sequence[str] = _OPTIONS,
 ) -> list[str]:
     git = find_git(environment)
     if git is None:
@@ -342,7 +445,7 @@ def _command(
             hint="install git 2.25 or later",
         )
     where = [] if git_dir is None else [f"--git-dir={git_dir}"]
-    return [str(git), *_OPTIONS, *where, *args]
+    return [str(git), *options, *where, *args]
 
 
 def _exit_code(returncode: int) -> int:

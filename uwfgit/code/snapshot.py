@@ -1,0 +1,209 @@
+"""The files of a work tree as one git tree, made without touching anything there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uwfgit.code.leave_out import Bounds, IsSecret, LeftOut, leave_out
+from uwfgit.code.status import ARGUMENTS, Status, parse_status
+from uwfgit.code.worktree import Deadline, WorkTree
+from uwfgit.errors import StoreError
+from uwfgit.ids import Oid
+
+_MOST_WORDS: Final = 500
+"""Paths that one call of git is given."""
+_FAILURES: Final = 20
+"""Files that git may refuse one by one before it is not the files' fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A snapshot: its tree, and an index that says the same, for this block only."""
+
+    tree: Oid
+    index: Path
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Camera:
+    """Takes snapshots; ``folder`` is where copies of an index stand meanwhile.
+
+    ``is_secret`` says of an untracked file whether the scan would stop it.
+    """
+
+    folder: Path
+    home: Path
+    is_secret: IsSecret
+    bounds: Bounds = field(default_factory=Bounds)
+
+    @contextmanager
+    def taking(self, tree: WorkTree, last: Oid | None) -> Iterator[Taken]:
+        """Take a snapshot of a work tree; what is new in it is in its repository.
+
+        Args:
+            tree: The work tree.
+            last: The tree of the snapshot before, if there is one.
+
+        Raises:
+            StoreError: It cannot be taken, or would cost too much. Nothing but
+                unreachable objects is left behind.
+        """
+        if tree.root == Path(os.path.realpath(self.home)):
+            raise StoreError("the work tree is the home folder")
+        deadline = Deadline.after(self.bounds.seconds)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            room = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.folder)
+        except OSError as exc:
+            raise StoreError(f"cannot copy the index: {exc.strerror}") from exc
+        try:
+            index = Path(room) / "index"
+            _copy_index(tree, index)
+            left = self._fill(tree, index, last, deadline)
+            written = tree.ask("write-tree", index=index, deadline=deadline)
+            oid = Oid(written.decode().strip())
+            yield Taken(tree=oid, index=index, left_out=left)
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
+
+    def _fill(
+        self, tree: WorkTree, index: Path, last: Oid | None, deadline: Deadline
+    ) -> tuple[LeftOut, ...]:
+        """Bring the copy of the index up to what the files are."""
+        said = tree.ask(*ARGUMENTS, index=index, deadline=deadline)
+        status = parse_status(said)
+        left = leave_out(
+            tree,
+            status,
+            bounds=self.bounds,
+            is_secret=self.is_secret,
+            known=_known_blobs(tree, last, status.untracked, deadline),
+            index=index,
+            deadline=deadline,
+        )
+        return (*left, *_add(tree, index, status, deadline))
+
+
+def sweep(folder: Path) -> None:
+    """Remove the copies of an index that killed processes left."""
+    with suppress(OSError):
+        for each in folder.iterdir():
+            pid = each.name.partition("-")[0]
+            if pid.isdigit() and not _is_alive(int(pid)):
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _copy_index(tree: WorkTree, copy: Path) -> None:
+    """Copy the index with its time: else git misses a change of equal size."""
+    try:
+        shutil.copy2(tree.index, copy)
+    except FileNotFoundError:
+        # A fresh repository has none.
+        return
+    except OSError as exc:
+        raise StoreError(f"cannot copy the index: {exc.strerror}") from exc
+
+
+def _known_blobs(
+    tree: WorkTree, last: Oid | None, paths: Sequence[bytes], deadline: Deadline
+) -> Callable[[], Mapping[bytes, str]]:
+    """Return what reads, once and when asked, some blobs of the last snapshot."""
+    found: dict[bytes, str] | None = None
+
+    def read() -> Mapping[bytes, str]:
+        nonlocal found
+        if found is None:
+            wanted = paths if len(paths) <= _MOST_WORDS else ()
+            found = {} if last is None else list_blobs(tree, last, wanted, deadline)
+        return found
+
+    return read
+
+
+def list_blobs(
+    tree: WorkTree,
+    oid: Oid,
+    paths: Sequence[bytes] = (),
+    deadline: Deadline | None = None,
+) -> dict[bytes, str]:
+    """List the objects of a tree by path; of one that is not here, nothing.
+
+    Args:
+        paths: Only these; without any, all.
+    """
+    words = ["ls-tree", "-r", "-z", "--full-tree", oid, "--", *map(os.fsdecode, paths)]
+    done = tree.run(words, deadline=deadline)
+    if done.code:
+        return {}
+    lines = (line.partition(b"\t") for line in done.stdout.split(b"\0") if line)
+    return {path: head.split(b" ")[2].decode() for head, _, path in lines}
+
+
+def _add(
+    tree: WorkTree, index: Path, status: Status, deadline: Deadline
+) -> tuple[LeftOut, ...]:
+    beyond = [path for path in status.gone if _is_beyond_link(tree.root, path)]
+    if beyond:
+        # git takes no path whose folder has become a link, to remove it neither.
+        lines = b"".join(b"0 %s\t%s\0" % (status.zero, path) for path in beyond)
+        words = ("update-index", "-z", "--index-info")
+        tree.ask(*words, input=lines, index=index, deadline=deadline)
+    gone = [path for path in status.gone if path not in set(beyond)]
+    paths = [*gone, *status.unmerged, *status.changed, *status.untracked]
+    failed: list[bytes] = []
+    if paths:
+        _add_paths(tree, index, paths, failed, deadline)
+    return tuple(LeftOut(path=path, why="git cannot add it") for path in failed)
+
+
+def _is_beyond_link(root: Path, path: bytes) -> bool:
+    folder = os.fsencode(root)
+    for part in path.split(b"/")[:-1]:
+        folder = os.path.join(folder, part)  # noqa: PTH118 - bytes
+        if os.path.islink(folder):  # noqa: PTH114 - bytes
+            return True
+    return False
+
+
+def _add_paths(
+    tree: WorkTree,
+    index: Path,
+    paths: Sequence[bytes],
+    failed: list[bytes],
+    deadline: Deadline,
+) -> None:
+    """Add files to the copy of the index; of those that fail, half by half.
+
+    git adds all or nothing: one filter that fails would cost all the others.
+    """
+    words = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]
+    lines = b"".join(path + b"\0" for path in paths)
+    done = tree.run(words, input=lines, index=index, deadline=deadline)
+    if done.code == 0:
+        return
+    if len(paths) == 1:
+        failed.append(paths[0])
+        if len(failed) > _FAILURES:
+            raise StoreError(f"git cannot add files: {done.complaint}")
+        return
+    half = len(paths) // 2
+    _add_paths(tree, index, paths[:half], failed, deadline)
+    _add_paths(tree, index, paths[half:], failed, deadline)
