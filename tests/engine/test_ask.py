@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,8 @@ from uwfgit.agents.base import (
     Turn,
     Usage,
 )
-from uwfgit.engine.ask import Talk, talk_to
+from uwfgit.engine.ask import Asking, Interrupted, Reply, Talk, talk_to
+from uwfgit.engine.extract import Extraction
 from uwfgit.ids import Hash, ThreadId
 
 ROLE: Final = make_role(variant("done", ["plan"], plan=TEXT))
@@ -57,14 +58,16 @@ def _request() -> AgentRequest:
 
 
 def _talk(agent: Listener, *, corrections: int = 2) -> Talk:
-    return talk_to(
-        agent,
-        _request(),
-        role=ROLE,
-        listed=False,
-        corrections=corrections,
-        is_link=lambda _: False,
+    asking = Asking(
+        role=ROLE, listed=False, corrections=corrections, is_link=lambda _: False
     )
+    return talk_to(agent, _request(), asking)
+
+
+def _output(talk: Talk) -> object:
+    assert isinstance(talk.outcome, Reply)
+    assert isinstance(talk.outcome.found, Extraction)
+    return talk.outcome.found.output
 
 
 def _says(*texts: str) -> list[AgentReply]:
@@ -77,9 +80,8 @@ def test_a_good_answer_is_asked_for_once() -> None:
     talk = _talk(agent)
 
     assert len(agent.asked) == 1
-    assert talk.result is not None
-    assert talk.result.output == {"$status": "done", "plan": "x"}
-    assert (talk.failure, talk.node, talk.said) == (None, None, GOOD)
+    assert _output(talk) == {"$status": "done", "plan": "x"}
+    assert talk.said == GOOD
     assert talk.prompt == "The prompt."
 
 
@@ -90,7 +92,7 @@ def test_a_bad_answer_is_asked_for_again_naming_the_problems() -> None:
 
     first, second = agent.asked
     assert (first.correction, second.correction) == (0, 1)
-    assert talk.result is not None
+    assert isinstance(talk.outcome, Reply)
     assert "The prompt." in second.prompt
     assert "lost" in second.prompt
     assert talk.prompt == "The prompt."
@@ -105,10 +107,9 @@ def test_an_answer_that_never_holds_is_a_failure_after_the_corrections(
     talk = _talk(agent, corrections=corrections)
 
     assert len(agent.asked) == corrections + 1
-    assert talk.result is None
-    assert talk.failure is not None
-    assert talk.failure.phase == "extract"
-    assert "lost" in talk.failure.message
+    assert isinstance(talk.outcome, Failure)
+    assert talk.outcome.phase == "extract"
+    assert "lost" in talk.outcome.message
     assert talk.said == "\n\n".join([BAD] * (corrections + 1))
 
 
@@ -149,8 +150,8 @@ def test_an_agent_that_fails_is_not_corrected() -> None:
     talk = _talk(agent)
 
     assert len(agent.asked) == 1
-    assert talk.failure == failed.failure
-    assert (talk.result, talk.said) == (None, BAD)
+    assert talk.outcome == failed.failure
+    assert talk.said == BAD
 
 
 def test_a_failure_in_a_correction_keeps_what_was_said_before() -> None:
@@ -159,7 +160,7 @@ def test_a_failure_in_a_correction_keeps_what_was_said_before() -> None:
 
     talk = _talk(agent)
 
-    assert talk.failure == broken.failure
+    assert talk.outcome == broken.failure
     assert talk.said == BAD
 
 
@@ -170,7 +171,7 @@ def test_a_printed_node_ends_the_talk() -> None:
     talk = _talk(agent)
 
     assert len(agent.asked) == 1
-    assert (talk.node, talk.result, talk.failure) == (node, None, None)
+    assert talk.outcome == Reply(found=node)
 
 
 def test_usage_adds_up_and_turns_are_numbered_through() -> None:
@@ -213,7 +214,7 @@ def test_a_reply_without_turns_is_one_turn() -> None:
 def test_silence_is_no_turn() -> None:
     silent = AgentReply(text="", failure=Failure(phase="agent", message="silent"))
 
-    assert _talk(Listener([silent])).turns == []
+    assert _talk(Listener([silent])).turns == ()
 
 
 def test_warnings_are_given_once() -> None:
@@ -224,3 +225,65 @@ def test_warnings_are_given_once() -> None:
 
     assert talk.warnings[:2] == ("cut", "slow")
     assert len(talk.warnings) == 3
+
+
+def _refused() -> AgentReply:
+    failure = Failure(phase="agent", message="no such session")
+    return AgentReply(text="", is_session_refused=True, failure=failure)
+
+
+def test_an_agent_that_lost_its_session_is_told_everything_in_a_fresh_one() -> None:
+    agent = Listener([_refused(), AgentReply(text=GOOD)], has_sessions=True)
+    asking = Asking(
+        role=ROLE,
+        listed=False,
+        corrections=0,
+        is_link=lambda _: False,
+        retell=lambda: "All of it.",
+    )
+
+    talk = talk_to(agent, replace(_request(), session_id="s-1"), asking)
+
+    assert [(each.session_id, each.prompt) for each in agent.asked] == [
+        ("s-1", "The prompt."),
+        (None, "All of it."),
+    ]
+    assert (talk.prompt, talk.said) == ("All of it.", GOOD)
+    (warning,) = talk.warnings
+    assert warning.endswith("was told all again: no such session")
+
+
+def test_a_refusal_without_a_session_is_a_failure() -> None:
+    agent = Listener([_refused()], has_sessions=True)
+
+    talk = _talk(agent)
+
+    assert len(agent.asked) == 1
+    assert talk.outcome == Failure(phase="agent", message="no such session")
+
+
+def test_a_correction_that_lost_its_session_holds_prompt_and_reply() -> None:
+    bad = AgentReply(text=BAD, session_id="s-1")
+    agent = Listener([bad, _refused(), AgentReply(text=GOOD)], has_sessions=True)
+
+    talk = _talk(agent)
+
+    third = agent.asked[2]
+    assert (third.session_id, third.correction) == (None, 1)
+    assert "The prompt." in third.prompt
+    assert "lost" in third.prompt
+    assert isinstance(talk.outcome, Reply)
+
+
+def test_ctrl_c_keeps_what_was_said_before() -> None:
+    @dataclass(slots=True)
+    class Stopped(Listener):
+        def run(self, request: AgentRequest) -> AgentReply:
+            if self.asked:
+                raise KeyboardInterrupt
+            return super(Stopped, self).run(request)
+
+    talk = _talk(Stopped(_says(BAD)))
+
+    assert isinstance(talk.outcome, Interrupted)
+    assert talk.said == BAD

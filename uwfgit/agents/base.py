@@ -24,7 +24,7 @@ __all__ = [
     "add_usage",
 ]
 
-Phase = Literal["agent", "timeout", "interrupted", "extract", "script"]
+Phase = Literal["agent", "timeout", "interrupted", "extract", "script", "limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,8 @@ class AgentRequest:
 
     ``environment`` is the child's whole environment. ``correction`` is 0 for the
     first call of a step and counts up with each correction of its reply.
+    ``session_id`` is the session to go on with, and ``session_total`` what that had
+    cost before, as the agent counts it.
     ``count_replies`` is asked only by kinds that need it, since it reads the thread.
     ``on_turn`` is told each turn as it comes, by kinds that know them before they
     end: turns of one index are parts of one, each cut where no secret goes on.
@@ -76,6 +78,7 @@ class AgentRequest:
     environment: Mapping[str, str]
     correction: int = 0
     session_id: str | None = None
+    session_total: Usage | None = None
     count_replies: Callable[[], ReplyCount]
     idle_seconds: float
     wall_seconds: float | None = None
@@ -85,10 +88,14 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a run gave no usable reply, in one line."""
+    """Why a run gave no usable reply, in one line.
+
+    ``retry_at_ms`` is when a vendor's limit ends, if it said so.
+    """
 
     phase: Phase
     message: str
+    retry_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,10 @@ class AgentReply:
     """What an agent said, and how it ended.
 
     With a ``failure`` the text is all that was said until then. ``node`` is the
-    hash an adapter printed; other kinds leave it ``None``.
+    hash an adapter printed; other kinds leave it ``None``. ``usage`` is this run's
+    alone; ``session_total`` is the whole session's, where the agent counts that.
+    ``is_session_refused`` says that the session asked for was not gone on with and
+    nothing was done: a fresh one can be asked instead.
     """
 
     text: str
@@ -104,6 +114,8 @@ class AgentReply:
     usage: Usage | None = None
     agent_version: str | None = None
     session_id: str | None = None
+    session_total: Usage | None = None
+    is_session_refused: bool = False
     model: str | None = None
     exit_code: int | None = None
     warnings: tuple[str, ...] = ()

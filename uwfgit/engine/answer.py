@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from uwfgit.agents.base import Failure
 from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
-from uwfgit.engine.ask import Talk
+from uwfgit.engine.ask import Interrupted, Talk
+from uwfgit.engine.extract import Extraction
 from uwfgit.engine.recorded import Recorder, mask_output
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash
@@ -67,18 +68,20 @@ def find_answer(
         role: The role asked.
         is_link: Whether a string may link.
     """
-    if talk.failure is not None:
-        return talk.failure
-    if talk.result is not None:
+    if isinstance(talk.outcome, Failure):
+        return talk.outcome
+    if isinstance(talk.outcome, Interrupted):
+        return Failure(phase="interrupted", message=talk.outcome.message)
+    found = talk.outcome.found
+    if isinstance(found, Extraction):
         return Answer(
-            output=talk.result.output,
-            output_type=SUSPEND_TYPE if talk.result.suspended else output_type,
-            body=talk.result.body,
+            output=found.output,
+            output_type=SUSPEND_TYPE if found.suspended else output_type,
+            body=found.body,
             extracted_by="correction" if len(talk.replies) > 1 else "frontmatter",
         )
-    assert talk.node is not None  # noqa: S101 - a talk ends in one of the three
     try:
-        answer = _from_node(ledger, record, talk.node, asked)
+        answer = _from_node(ledger, record, found, asked)
     except UwfError as exc:
         return Failure(phase="agent", message=f"adapter's node: {exc.message}")
     if isinstance(answer, Failure):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from uwfgit.agents.base import (
     Agent,
@@ -26,29 +27,43 @@ from uwfgit.ids import Hash
 from uwfgit.model.workflow import Role
 
 
-@dataclass(slots=True, kw_only=True)
-class Talk:
-    """All that was said in one step, however it ended.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A good end: what extract understood, or the node an adapter printed."""
 
-    ``result`` is what extract understood, ``failure`` why there is none;
-    ``node`` is the hash an adapter printed, with which both are ``None``.
-    ``prompt`` is the assembled one, without corrections; ``recorder`` makes of what
-    is said what may be recorded of it.
+    found: Extraction | Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """A talk that a person ended; what was said until then counts."""
+
+    message: str = "the agent was interrupted"
+
+
+Outcome: TypeAlias = Reply | Failure | Interrupted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """All that was said in one step, and how it ended.
+
+    ``prompt`` is what the agent was told first, without corrections; ``recorder``
+    makes of what is said what may be recorded of it.
     """
 
     prompt: str
-    recorder: Recorder = field(default_factory=Recorder)
-    replies: list[AgentReply] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
+    outcome: Outcome
+    recorder: Recorder
+    replies: tuple[AgentReply, ...] = ()
+    turns: tuple[Turn, ...] = ()
     usage: Usage | None = None
-    result: Extraction | None = None
-    failure: Failure | None = None
-    node: Hash | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def last(self) -> AgentReply:
-        """The newest reply."""
-        return self.replies[-1]
+        """The newest reply; an empty one where there is none."""
+        return self.replies[-1] if self.replies else AgentReply(text="")
 
     @property
     def said(self) -> str:
@@ -58,89 +73,131 @@ class Talk:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the runs and extract remarked, each once."""
-        found = [text for reply in self.replies for text in reply.warnings]
-        if self.result is not None:
-            found += self.result.warnings
+        found = [*self.remarks]
+        found += [text for reply in self.replies for text in reply.warnings]
+        if isinstance(self.outcome, Reply) and isinstance(
+            self.outcome.found, Extraction
+        ):
+            found += self.outcome.found.warnings
         return tuple(dict.fromkeys((*found, *self.recorder.warnings)))
 
 
-def talk_to(
-    agent: Agent,
-    request: AgentRequest,
-    *,
-    role: Role,
-    listed: bool,
-    corrections: int,
-    is_link: Callable[[str], bool],
-    recorder: Recorder | None = None,
-) -> Talk:
-    """Ask an agent until its answer holds, at most ``corrections`` times more.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What an agent's answers are held against, and how often.
 
-    Ctrl-C, at any moment, is a failure like another.
+    ``retell`` makes the prompt for an agent that does not know its session any
+    more; it is asked only then.
     """
-    talk = Talk(prompt=request.prompt, recorder=recorder or Recorder())
+
+    role: Role
+    listed: bool
+    corrections: int
+    is_link: Callable[[str], bool]
+    retell: Callable[[], str] | None = None
+    recorder: Recorder = field(default_factory=Recorder)
+
+
+def talk_to(agent: Agent, request: AgentRequest, asking: Asking) -> Talk:
+    """Ask an agent until its answer holds, with at most so many corrections.
+
+    Ctrl-C, at any moment, is an outcome like another.
+    """
+    talk = Talk(prompt=request.prompt, outcome=Interrupted(), recorder=asking.recorder)
     try:
-        _talk(talk, agent, request, role, listed, corrections, is_link)
+        for heard in _listen(talk, agent, request, asking):
+            talk = heard
     except KeyboardInterrupt:
-        _interrupt(talk)
+        return replace(talk, outcome=Interrupted())
     return talk
 
 
-def _talk(
-    talk: Talk,
-    agent: Agent,
-    request: AgentRequest,
-    role: Role,
-    listed: bool,  # noqa: FBT001 - handed on by the one caller
-    corrections: int,
-    is_link: Callable[[str], bool],
-) -> None:
+def _listen(
+    talk: Talk, agent: Agent, request: AgentRequest, asking: Asking
+) -> Iterator[Talk]:
+    """Yield the talk after each reply; the last one has the outcome."""
+    problems: tuple[Problem, ...] = ()
     while True:
-        _hear(talk, agent.run(request), request)
-        if talk.failure is not None or talk.node is not None:
+        reply = asking.recorder.reply(agent.run(request))
+        if reply.is_session_refused and request.session_id is not None:
+            talk = _begin_again(talk, reply, asking)
+            prompt = _tell_all(talk, problems, asking) if problems else talk.prompt
+            request = replace(
+                request, session_id=None, session_total=None, prompt=prompt
+            )
+            continue
+        talk = _hear(talk, reply, request)
+        if reply.failure is not None or reply.node is not None:
+            yield replace(talk, outcome=_end(reply))
             return
         found = extract_reply(
-            talk.last.text, schema=role.schema, listed=listed, is_link=is_link
+            reply.text,
+            schema=asking.role.schema,
+            listed=asking.listed,
+            is_link=asking.is_link,
         )
         if isinstance(found, Extraction):
-            talk.result = found
+            yield replace(talk, outcome=Reply(found=found))
             return
-        if request.correction >= corrections:
-            talk.failure = Failure(phase="extract", message=_summary(found))
+        if request.correction >= asking.corrections:
+            yield replace(talk, outcome=_unusable(found))
             return
-        request = _correction(agent, request, talk, found, role=role, listed=listed)
+        yield talk
+        problems = found
+        request = _correction(agent, request, talk, problems, asking)
 
 
-def _interrupt(talk: Talk) -> None:
-    talk.failure = Failure(phase="interrupted", message="the agent was interrupted")
-    talk.result = talk.node = None
-    if not talk.replies:
-        talk.replies.append(AgentReply(text="", failure=talk.failure))
+def _end(reply: AgentReply) -> Outcome:
+    if reply.failure is None:
+        assert reply.node is not None  # noqa: S101 - asked by the caller
+        return Reply(found=reply.node)
+    if reply.failure.phase == "interrupted":
+        return Interrupted(message=reply.failure.message)
+    return reply.failure
 
 
-def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> None:
+def _unusable(problems: tuple[Problem, ...]) -> Failure:
+    summary = "; ".join(str(problem) for problem in problems)
+    return Failure(phase="extract", message=summary)
+
+
+def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> Talk:
     at_ms = request.now_ms()
-    reply = talk.recorder.reply(reply)
+    turns = list(reply.turns)
+    if not turns and reply.text:
+        turns = [Turn(index=0, role="assistant", content=reply.text, at_ms=at_ms)]
     if request.correction:
         prompt = talk.recorder.text(request.prompt)
-        _add_turn(talk, Turn(index=0, role="user", content=prompt, at_ms=at_ms))
-    turns = reply.turns
-    if not turns and reply.text:
-        turns = (Turn(index=0, role="assistant", content=reply.text, at_ms=at_ms),)
-    for turn in turns:
-        _add_turn(talk, turn)
-    talk.replies.append(reply)
-    talk.usage = add_usage(talk.usage, reply.usage)
-    talk.failure = reply.failure
-    talk.node = reply.node
+        turns.insert(0, Turn(index=0, role="user", content=prompt, at_ms=at_ms))
+    first = len(talk.turns)
+    numbered = (replace(turn, index=first + n) for n, turn in enumerate(turns))
+    return replace(
+        talk,
+        replies=(*talk.replies, reply),
+        turns=(*talk.turns, *numbered),
+        usage=add_usage(talk.usage, reply.usage),
+    )
 
 
-def _add_turn(talk: Talk, turn: Turn) -> None:
-    talk.turns.append(replace(turn, index=len(talk.turns)))
+def _begin_again(talk: Talk, refused: AgentReply, asking: Asking) -> Talk:
+    why = f": {refused.failure.message}" if refused.failure else ""
+    remark = f"the agent could not go on in its session and was told all again{why}"
+    return replace(
+        talk,
+        prompt=asking.retell() if asking.retell else talk.prompt,
+        usage=add_usage(talk.usage, refused.usage),
+        remarks=(*talk.remarks, remark),
+    )
 
 
-def _summary(problems: tuple[Problem, ...]) -> str:
-    return "; ".join(str(problem) for problem in problems)
+def _tell_all(talk: Talk, problems: tuple[Problem, ...], asking: Asking) -> str:
+    return correction_without_session(
+        talk.prompt,
+        talk.last.text,
+        problems,
+        schema=asking.role.schema,
+        listed=asking.listed,
+    )
 
 
 def _correction(
@@ -148,19 +205,19 @@ def _correction(
     request: AgentRequest,
     talk: Talk,
     problems: tuple[Problem, ...],
-    *,
-    role: Role,
-    listed: bool,
+    asking: Asking,
 ) -> AgentRequest:
-    if agent.has_sessions and talk.last.session_id is not None:
-        prompt = correction_prompt(problems, schema=role.schema, listed=listed)
-    else:
-        prompt = correction_without_session(
-            talk.prompt, talk.last.text, problems, schema=role.schema, listed=listed
+    last = talk.last
+    if agent.has_sessions and last.session_id is not None:
+        prompt = correction_prompt(
+            problems, schema=asking.role.schema, listed=asking.listed
         )
+    else:
+        prompt = _tell_all(talk, problems, asking)
     return replace(
         request,
         prompt=prompt,
         correction=request.correction + 1,
-        session_id=talk.last.session_id,
+        session_id=last.session_id,
+        session_total=last.session_total,
     )

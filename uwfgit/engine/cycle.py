@@ -10,7 +10,7 @@ from typing import Final
 
 from uwfgit.constants import ERROR_STATUS, SUSPEND
 from uwfgit.engine.answer import Answer, find_answer
-from uwfgit.engine.ask import Talk, talk_to
+from uwfgit.engine.ask import Asking, Talk, talk_to
 from uwfgit.engine.following import outcome_with
 from uwfgit.engine.live import (
     clear_live,
@@ -97,11 +97,13 @@ def _run(run: Run) -> CycleEnd:
         talk = talk_to(
             agent,
             run.request(),
-            role=run.role,
-            listed=run.listed,
-            corrections=run.engine.settings.limits.corrections,
-            is_link=run.is_link,
-            recorder=run.recorder,
+            Asking(
+                role=run.role,
+                listed=run.listed,
+                corrections=run.engine.settings.limits.corrections,
+                is_link=run.is_link,
+                recorder=run.recorder,
+            ),
         )
         tampered = changed_files(guard, fingerprint(store))
         end = _keep_surely(run, talk)
@@ -245,9 +247,10 @@ def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:
     if len(body.encode()) > _SAID_BYTES:
         message += f" (the whole reply is in {_keep_words(run, talk)})"
         body = body[:_CUT_CHARS]
-        talk.turns = [
+        turns = tuple(
             replace(turn, content=turn.content[:_CUT_CHARS]) for turn in turns
-        ]
+        )
+        talk = replace(talk, turns=turns)
     output = {"$status": ERROR_STATUS, "error": message, "phase": phase}
     answer = Answer(output=output, output_type=ERROR_TYPE, body=body)
     node = append_attempt(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from uwfgit.agents.base import AgentReply, Failure, ToolCall, Turn
+from uwfgit.agents.base import AgentReply, ToolCall, Turn
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.model.mask import NO_MASK, Masker, mask_warnings
 from uwfgit.model.variants import find_variants
@@ -63,8 +63,7 @@ class Recorder:
             text=self._reply_text(reply.text),
             turns=tuple(self.turn(turn) for turn in reply.turns),
             warnings=tuple(self._short(text) for text in reply.warnings),
-            failure=failure
-            and Failure(phase=failure.phase, message=self._short(failure.message)),
+            failure=failure and replace(failure, message=self._short(failure.message)),
         )
 
     def turn(self, turn: Turn) -> Turn:
