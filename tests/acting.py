@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tests.builders import make_engine, record_of, reply
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Phase
-from uwfgit.engine.executor import (
+from uwfgit.engine.run.executor import (
     Engine,
     RunReport,
     exec_thread,
@@ -17,11 +17,11 @@ from uwfgit.engine.executor import (
     resume_thread,
 )
 from uwfgit.ids import ThreadId
-from uwfgit.model.keep import put_nodes
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import Node
-from uwfgit.model.record import Step
-from uwfgit.model.state import ThreadState
+from uwfgit.model.ledger.keep import put_nodes
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import Node
+from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.state import ThreadState
 
 DONE: Final = reply(plan="x")
 GOOD: Final = reply("good", "Fine.")

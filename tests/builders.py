@@ -13,18 +13,18 @@ from typing import Any
 
 from uwfgit.agents.registry import choose_agent
 from uwfgit.config import Settings
-from uwfgit.engine.executor import Engine, RunReport, exec_thread
-from uwfgit.engine.thread import start_thread
+from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
+from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import STEP_TYPE
-from uwfgit.model.record import Record, Tip, load_tip, open_record
-from uwfgit.model.workflow import Role, Target, Workflow
-from uwfgit.model.yamlcore import dump_yaml
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.workflow.workflow import Role, Target, Workflow
+from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.store.git.worktree import Identity
+from uwfgit.store.handle import Store
 from uwfgit.store.local import open_local
-from uwfgit.store.lookup import open_lookup
-from uwfgit.store.repository import Store
-from uwfgit.store.worktree import Identity
+from uwfgit.store.lookup.table import open_lookup
 
 
 @dataclass(slots=True)

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import settings
 
 from tests.builders import Clock, make_ledger
-from uwfgit.model.ledger import Ledger
-from uwfgit.store.repository import Store, init_store, open_store
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.handle import Store
+from uwfgit.store.repository import init_store, open_store
 
 # A job in the background, or under nohup, ignores these, and so would every program
 # under test.

@@ -7,22 +7,17 @@ from collections.abc import Iterator
 from tests.builders import git
 from tests.proof import assert_verified
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.derive import output_file, prompt_file, task_file
-from uwfgit.model.events import Event, iter_events, read_event
-from uwfgit.model.record import load_tip, open_record, read_tip
-from uwfgit.model.schema import find_refs, validate_node
-from uwfgit.model.state import ThreadState, encode_state
+from uwfgit.model.schema.check import find_refs, validate_node
+from uwfgit.model.thread.derive import output_file, prompt_file, task_file
+from uwfgit.model.thread.events import Event, iter_events, read_event
+from uwfgit.model.thread.record import load_tip, open_record, read_tip
+from uwfgit.model.thread.state import ThreadState, encode_state
 from uwfgit.store.canonical import META_TYPE
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import step_folder, thread_ref
-from uwfgit.store.objects import (
-    find_entry,
-    read_blob,
-    read_commit,
-    walk_files,
-)
+from uwfgit.store.objects import find_entry, read_blob, read_commit, walk_files
 from uwfgit.store.refs import find_ref
-from uwfgit.store.repository import Store
 
 STATE = "thread.json"
 

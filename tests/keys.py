@@ -10,7 +10,7 @@ from shutil import which
 
 import pytest
 
-from uwfgit.store.signing import Mode, Signer, Signing
+from uwfgit.store.git.signing import Mode, Signer, Signing
 
 needs_ssh = pytest.mark.skipif(which("ssh-keygen") is None, reason="no ssh-keygen")
 

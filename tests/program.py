@@ -24,8 +24,8 @@ from tests.builders import (
     workflow_data,
     write_script,
 )
-from uwfgit.cli.world import now_ms
-from uwfgit.model.workflow import Workflow
+from uwfgit.cli.frame.world import now_ms
+from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 from uwfgit.store.repository import init_store, open_store
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from uwfgit.store.repository import Store
-from uwfgit.sync.verify import verify_threads
+from uwfgit.store.handle import Store
+from uwfgit.sync.verify.verify import verify_threads
 
 
 def assert_verified(store: Store) -> None:

@@ -8,7 +8,8 @@ from typing import get_args
 
 import pytest
 
-from uwfgit.model.message import EventName
+from uwfgit.model.thread.message import EventName
+from uwfgit.store.care.tracking import REMOTES_PREFIX
 from uwfgit.store.layout import (
     HEAD_REF,
     KEEP_REF,
@@ -16,8 +17,7 @@ from uwfgit.store.layout import (
     TRASH_PREFIX,
     WORKFLOW_PREFIX,
 )
-from uwfgit.store.tracking import REMOTES_PREFIX
-from uwfgit.sync.remotes import APPROVED_PREFIX
+from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
 
 TEXT = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text("utf-8")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from uwfgit.cli.reference import iter_commands, reference_text, root_context
-from uwfgit.cli.values import Click
+from uwfgit.cli.frame.commands import Click
+from uwfgit.cli.words.reference import iter_commands, reference_text, root_context
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = list(iter_commands(root_context(), hidden=True))

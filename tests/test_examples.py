@@ -19,10 +19,10 @@ import pytest
 
 from uwfgit.agents.scripted import Entry, read_script
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
-from uwfgit.engine.extract import Extraction, extract_reply
-from uwfgit.engine.moderator import Routed, route
-from uwfgit.model.source import check_workflow_file, read_workflow
-from uwfgit.model.workflow import Workflow
+from uwfgit.engine.ask.extract import Extraction, extract_reply
+from uwfgit.engine.decide.moderator import Routed, route
+from uwfgit.model.workflow.source import check_workflow_file, read_workflow
+from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 
 EXAMPLES: Final = Path(__file__).parent.parent / "examples"

@@ -25,7 +25,7 @@ _BARE: Final = Path(__file__).with_name("bare.py")
 _HEAVY: Final = ("pygit2", "jsonschema", "httpx", "yaml")
 _SEE_IMPORTS: Final = f"""
 import contextlib, io, sys
-from uwfgit.cli.app import main
+from uwfgit.cli.frame.app import main
 with contextlib.redirect_stdout(io.StringIO()):
     main([sys.argv[1]])
 print(*[name for name in {_HEAVY!r} if name in sys.modules])

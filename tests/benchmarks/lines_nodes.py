@@ -10,10 +10,10 @@ import pygit2
 from tests.benchmarks.measuring import CPU, Measure, Sample, alternate, time_call
 from tests.benchmarks.stores import Long, World, prose
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.keep import put_nodes
-from uwfgit.model.ledger import Ledger, load_node, load_nodes
-from uwfgit.model.node import BUILTIN_NAMES, DETAIL_TYPE, Node, make_node
-from uwfgit.model.record import load_tip, open_record
+from uwfgit.model.ledger.keep import put_nodes
+from uwfgit.model.ledger.ledger import Ledger, load_node, load_nodes
+from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE, Node, make_node
+from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.store.layout import NODES, thread_folder, thread_ref
 
 _OBJECT = BUILTIN_NAMES["object"]

@@ -15,7 +15,7 @@ from tests.benchmarks.measuring import (
     time_call,
 )
 from tests.benchmarks.stores import World, make_talker, run_steps
-from uwfgit.cli.catalog import find_entry
+from uwfgit.cli.frame.catalog import find_entry
 from uwfgit.store.layout import thread_ref
 
 

@@ -14,10 +14,10 @@ from tests.benchmarks.many import make_many
 from tests.benchmarks.measuring import Measure, Sample, time_call
 from tests.benchmarks.stores import World, make_talker, run_steps
 from tests.builders import reply, write_script
-from uwfgit.engine.executor import Engine
+from uwfgit.engine.run.executor import Engine
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.store import refscan
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.lookup import refscan
 from uwfgit.store.refs import find_ref
 
 _ROUND: Final = 10

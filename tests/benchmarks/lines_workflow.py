@@ -11,8 +11,8 @@ from typing import Final
 from tests.benchmarks.measuring import CPU, Measure, Sample, run_process, time_call
 from tests.benchmarks.stores import World
 from uwfgit.ids import ThreadId
-from uwfgit.store.repository import Store
-from uwfgit.sync.verify import verify_threads
+from uwfgit.store.handle import Store
+from uwfgit.sync.verify.verify import verify_threads
 
 _ROOT: Final = Path(__file__).parents[2]
 _WARM: Final = "debate.yaml"
@@ -21,7 +21,7 @@ _FIVE_ROLES: Final = "solve-issue.yaml"
 _VALIDATE: Final = """
 import sys, time
 from pathlib import Path
-from uwfgit.model.source import check_workflow_file, read_workflow
+from uwfgit.model.workflow.source import check_workflow_file, read_workflow
 folder, warm, wanted = sys.argv[1:]
 read_workflow(Path(folder, warm))
 began = time.process_time()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tests.benchmarks.stores import World
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
-from uwfgit.model.record import Tip
-from uwfgit.model.state import encode_state
-from uwfgit.store.batch import Batch, encode_tree
+from uwfgit.model.thread.record import Tip
+from uwfgit.model.thread.state import encode_state
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
-from uwfgit.store.pack import Kind, name_object
+from uwfgit.store.pack.batch import Batch, encode_tree
+from uwfgit.store.pack.pack import Kind, name_object
 
 Object = tuple[Kind, bytes]
 

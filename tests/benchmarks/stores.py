@@ -20,13 +20,13 @@ import pygit2
 from tests.benchmarks.measuring import run_process
 from tests.builders import make_workflow, reply, workflow_data
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ToolCall, Turn, Usage
-from uwfgit.cli.context import CommandContext
-from uwfgit.cli.options import GlobalOptions
-from uwfgit.engine.executor import Engine, exec_thread
-from uwfgit.engine.thread import start_thread
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.engine.run.executor import Engine, exec_thread
+from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.record import Tip
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import Tip
 from uwfgit.store.repository import init_store
 
 _AT_MS: Final = 1_800_000_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import ASKING, REPLIES, WORKFLOW, Result, Uwf
-from uwfgit.cli.app import main
+from uwfgit.cli.frame.app import main
 
 
 @pytest.fixture

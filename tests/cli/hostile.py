@@ -20,13 +20,13 @@ from tests.builders import (
 from tests.sync.forge import Draft, forge
 from tests.sync.people import Person, make_bare, make_person, plain_git
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ToolCall, Turn
-from uwfgit.engine.executor import exec_thread, poke_thread, resume_thread
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node import make_text
-from uwfgit.model.registry import add_workflow
-from uwfgit.model.workflow import Role, Target, Workflow
-from uwfgit.model.yamldump import dump_yaml
+from uwfgit.model.ledger.registry import add_workflow
+from uwfgit.model.node.node import make_text
+from uwfgit.model.workflow.workflow import Role, Target, Workflow
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.layout import thread_ref, workflow_ref
 
 TRICKS: Final = (

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from uwfgit.cli.app import main
+from uwfgit.cli.frame.app import main
 
 SECONDS: Final = 60.0
 """After which a run is ended and has failed; what none comes near to."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import ASKING, REPLIES, WORKFLOW, Result
-from uwfgit.cli.app import main
+from uwfgit.cli.frame.app import main
 
 
 @dataclass(slots=True)

@@ -13,10 +13,10 @@ import pytest
 
 from tests.cli.calls import Uwf
 from uwfgit import errors
-from uwfgit.cli.app import EXIT_CODES, make_program
-from uwfgit.cli.catalog import CATALOG
-from uwfgit.cli.options import visible_options
-from uwfgit.cli.reference import iter_commands, root_context
+from uwfgit.cli.frame.app import EXIT_CODES, make_program
+from uwfgit.cli.frame.catalog import CATALOG
+from uwfgit.cli.frame.options import visible_options
+from uwfgit.cli.words.reference import iter_commands, root_context
 from uwfgit.errors import UwfError
 from uwfgit.store.canonical import Json
 
@@ -47,7 +47,7 @@ def test_every_error_class_has_an_exit_code() -> None:
 @pytest.mark.parametrize("words", [("--help",), ("--version",), (), ("-h",)])
 def test_the_top_imports_nothing_heavy(words: tuple[str, ...]) -> None:
     script = (
-        "import sys\nfrom uwfgit.cli.app import main\n"
+        "import sys\nfrom uwfgit.cli.frame.app import main\n"
         f"code = main({list(words)!r})\n"
         f"print(code, [m for m in {HEAVY!r} if m in sys.modules])"
     )
@@ -69,7 +69,7 @@ def test_no_command_imports_pydantic_or_rich(
     work: Path, words: tuple[str, ...]
 ) -> None:
     script = (
-        "import sys\nfrom uwfgit.cli.app import main\n"
+        "import sys\nfrom uwfgit.cli.frame.app import main\n"
         f"main({list(words)!r})\n"
         "print([m for m in ('pydantic', 'rich', 'httpx') if m in sys.modules])"
     )
@@ -270,7 +270,7 @@ def test_a_bug_exits_70_and_names_its_log(
     def broken(*_: object) -> None:
         raise RuntimeError("secret \x1b[31mred")
 
-    monkeypatch.setattr("uwfgit.cli.commands.import_module", broken)
+    monkeypatch.setattr("uwfgit.cli.frame.commands.import_module", broken)
 
     shown = uwf("store", "path", "--json")
 

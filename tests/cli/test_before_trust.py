@@ -16,8 +16,8 @@ from tests.cli.screens import on_terminal
 from tests.program import Program, make_program, wait_until
 from tests.sync.people import DONE, make_person
 from uwfgit.ids import ThreadId
-from uwfgit.model.workflow import Target
-from uwfgit.store.worktree import root_commit
+from uwfgit.model.workflow.workflow import Target
+from uwfgit.store.git.worktree import root_commit
 
 STRACE = shutil.which("strace")
 _RUN = re.compile(r'execve\("([^"]*)".*\) += 0$')

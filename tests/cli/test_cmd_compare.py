@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.model.columns import display_width
+from uwfgit.model.picture.columns import display_width
 
 OTHER = """\
 replies:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import WORKFLOW, Uwf
-from uwfgit.cli.precommit import COMMAND
+from uwfgit.cli.hooks.precommit import COMMAND
 
 SOURCE = Path(__file__).parents[2]
 BAD = WORKFLOW.replace("role: checker", "role: chekcer")

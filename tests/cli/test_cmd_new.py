@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.model.editor_schema import MODELINE, editor_schema
-from uwfgit.model.source import check_workflow_file
+from uwfgit.model.workflow.editor_schema import MODELINE, editor_schema
+from uwfgit.model.workflow.source import check_workflow_file
 
 
 def test_a_new_workflow_is_valid_without_warnings(uwf: Uwf, work: Path) -> None:

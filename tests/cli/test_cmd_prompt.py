@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.cli.cmd_prompt import list_guides, read_guide
-from uwfgit.cli.reference import iter_commands, root_context
-from uwfgit.model.source import check_workflow_file
-from uwfgit.model.yamlcore import parse_value
+from uwfgit.cli.store.cmd_prompt import list_guides, read_guide
+from uwfgit.cli.words.reference import iter_commands, root_context
+from uwfgit.model.workflow.source import check_workflow_file
+from uwfgit.model.yaml.core import parse_value
 
 
 def test_there_are_three_guides(uwf: Uwf) -> None:

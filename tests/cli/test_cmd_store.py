@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.cli.context import CommandContext
-from uwfgit.cli.options import GlobalOptions
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.options import GlobalOptions
 
 
 def git(folder: Path, *words: str) -> None:
@@ -204,7 +204,7 @@ def test_git_on_a_terminal_shows_no_escape(
     uwf: Uwf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uwf("thread", "start", "ping.yaml", "-p", "x")
-    monkeypatch.setattr("uwfgit.cli.output.Output.width", property(lambda _: 80))
+    monkeypatch.setattr("uwfgit.cli.frame.output.Output.width", property(lambda _: 80))
     monkeypatch.setenv("GIT_COMMITTER_NAME", "\x1b[31mred")
 
     shown = uwf("git", "log", "-1", "--format=%x1b[2J%cn", "main")

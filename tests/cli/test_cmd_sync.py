@@ -18,18 +18,18 @@ from tests.builders import git
 from tests.cli.calls import Uwf
 from tests.planted import AWS, GITHUB
 from tests.sync.people import make_bare, refs_of
-from uwfgit.cli.exchanges import pull_text, push_text
-from uwfgit.cli.options import GlobalOptions
-from uwfgit.cli.output import Output
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.frame.output import Output
+from uwfgit.cli.share.remote_session import pull_text, push_text
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.locks import lock
-from uwfgit.store.stores import list_stores, register_store
-from uwfgit.sync.exchange import Outcome, Result
-from uwfgit.sync.pull import PullReport
-from uwfgit.sync.push import PushReport
-from uwfgit.sync.remotes import Remote
-from uwfgit.sync.scan_text import scan_text
+from uwfgit.store.locks.flock import lock
+from uwfgit.store.safety.stores import list_stores, register_store
+from uwfgit.sync.exchange.exchange import Outcome, Result
+from uwfgit.sync.exchange.pull import PullReport
+from uwfgit.sync.exchange.push import PushReport
+from uwfgit.sync.exchange.remotes import Remote
+from uwfgit.sync.secrets.text import scan_text
 
 OUTPUT = Output(options=GlobalOptions(), environment={})
 REMOTE = Remote(name="origin", url="/x", push_url="/x", kind="dedicated")

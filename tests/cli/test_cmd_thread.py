@@ -12,8 +12,8 @@ import pytest
 
 from tests.builders import git
 from tests.cli.calls import Uwf
-from uwfgit.cli.reading import SEPARATOR
-from uwfgit.model.yamlcore import parse_value
+from uwfgit.cli.thread.reading import SEPARATOR
+from uwfgit.model.yaml.core import parse_value
 
 SHOW_KEYS = [
     "threadId",

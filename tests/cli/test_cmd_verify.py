@@ -10,7 +10,7 @@ from tests.cli.calls import Uwf
 from tests.sync.forge import amend_step, forge
 from tests.sync.tour import set_tip
 from uwfgit.ids import Oid
-from uwfgit.store.reading import open_reading
+from uwfgit.store.git.reading import open_reading
 
 
 def test_a_thread_that_was_run_is_consistent(uwf: Uwf, ended: str) -> None:

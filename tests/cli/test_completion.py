@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.cli.complete import STATUSES, find_candidates
-from uwfgit.cli.listing import STATUSES as LISTED
-from uwfgit.cli.words import FILE, words_table
+from uwfgit.cli.thread.listing import STATUSES as LISTED
+from uwfgit.cli.words.complete import STATUSES, find_candidates
+from uwfgit.cli.words.words import FILE, words_table
 from uwfgit.ids import ThreadId, thread_time_ms
 
 THREADS = [
@@ -248,7 +248,7 @@ def test_thousand_threads_complete_without_the_rest_of_the_program(
     assert {name for name in loaded if name.startswith("uwfgit")} == {
         "uwfgit",
         "uwfgit.cli",
-        "uwfgit.cli.complete",
+        "uwfgit.cli.words.complete",
         "uwfgit.cli.start",
     }
 

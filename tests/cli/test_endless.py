@@ -75,7 +75,7 @@ def test_a_simulated_answer_that_cannot_be_checked_in_time_is_refused(
 def test_a_node_that_cannot_be_checked_in_time_is_not_put(
     uwf: Uwf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uwfgit.model.schema._NODE_SECONDS", 0.5)
+    monkeypatch.setattr("uwfgit.model.schema.check._NODE_SECONDS", 0.5)
     kind = uwf("cas", "schema", "put", SCHEMA, "--json").json["hash"]
 
     put = uwf("cas", "put", kind, VALUE)

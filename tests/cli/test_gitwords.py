@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.builders import git
-from uwfgit.cli.gitwords import GitWords, read_words
+from uwfgit.cli.store.git_output import GitWords, read_words
 from uwfgit.errors import UsageError
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import Store
 
 NEWER = '[alias "zz"]\n\tcommand = send-pack\n'
 

@@ -15,8 +15,8 @@ import yaml
 from tests.builders import git
 from tests.cli.hostile import NUL, TRICKS, World, fill_folder, make_world
 from tests.cli.screens import Seen, in_pipes, list_unsafe, on_terminal
-from uwfgit.cli.reference import iter_commands, root_context
-from uwfgit.store.locks import lock
+from uwfgit.cli.words.reference import iter_commands, root_context
+from uwfgit.store.locks.flock import lock
 
 SHORT: Final = 60_000
 """What a short form may put out of a thread whose task alone is 2 MB."""

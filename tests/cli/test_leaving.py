@@ -20,13 +20,13 @@ from tests.history import names
 from tests.planted import GITHUB, PEM, URL
 from tests.sync.people import DONE, Person, make_bare, make_person, refs_of
 from uwfgit.agents.base import AgentReply, Turn
-from uwfgit.engine.executor import exec_thread
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.executor import exec_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
-from uwfgit.store.hooks import HOOKS
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.repository import open_store
-from uwfgit.sync.scan_text import scan_text
+from uwfgit.store.safety.hooks import HOOKS
+from uwfgit.sync.secrets.text import scan_text
 
 pytestmark = pytest.mark.compat
 BIN: Final = Path(sys.executable).parent

@@ -20,12 +20,12 @@ from tests.builders import (
 from tests.sync.changes import OTHER
 from tests.sync.forge import amend_step, codes, forge
 from tests.sync.tour import make_tour, set_tip, tip_of
-from uwfgit.cli.limited import Limits, Place, verify_limited, verify_refs_limited
+from uwfgit.cli.check.limited import Limits, Place, verify_limited, verify_refs_limited
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.verify import verify_threads
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.sync.verify.report import ThreadReport
+from uwfgit.sync.verify.verify import verify_threads
 
 
 def make_endless(ledger: Ledger, folder: Path) -> ThreadId:

@@ -14,7 +14,7 @@ import pytest
 from tests.builders import reply
 from tests.cli.calls import Uwf
 from tests.program import Program, is_alive, make_program, wait, wait_until
-from uwfgit.store.locks import lock
+from uwfgit.store.locks.flock import lock
 
 LINES = "".join(
     json.dumps(

@@ -17,7 +17,7 @@ import pytest
 from tests.builders import git
 from tests.cli.calls import Result, Uwf
 from uwfgit.store.canonical import Json
-from uwfgit.store.hooks import PRE_PUSH
+from uwfgit.store.safety.hooks import PRE_PUSH
 
 GC_KEYS = {
     "threads",
@@ -478,7 +478,7 @@ def test_doctor_names_a_lock_file_that_was_left(uwf: Uwf, path: Path) -> None:
 
 
 def test_doctor_tells_who_holds_what(uwf: Uwf, path: Path, thread: str) -> None:
-    from uwfgit.store.locks import lock  # noqa: PLC0415 - the one test that needs it
+    from uwfgit.store.locks.flock import lock  # noqa: PLC0415 - the one test that needs it
 
     with lock(path / "uwf" / "locks" / thread, command="uwf thread exec"):
         done = uwf("doctor", "--json")

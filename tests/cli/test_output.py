@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from uwfgit.cli.options import GlobalOptions
-from uwfgit.cli.output import (
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.frame.output import (
     Column,
     Output,
     format_duration,

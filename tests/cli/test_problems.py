@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import WORKFLOW, Uwf
-from uwfgit.cli.context import CommandContext
-from uwfgit.cli.options import GlobalOptions
-from uwfgit.cli.problems import github_lines, problem_lines
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.workflow.problems import github_lines, problem_lines
 from uwfgit.errors import Problem
-from uwfgit.model.columns import display_width
+from uwfgit.model.picture.columns import display_width
 
 WRONG = WORKFLOW.replace("role: checker", "role: chekcer")
 

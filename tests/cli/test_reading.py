@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.cli.reading import check_quota, step_markdown, turn_markdown
+from uwfgit.cli.thread.reading import check_quota, step_markdown, turn_markdown
 from uwfgit.errors import UsageError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.record import Step
+from uwfgit.model.thread.record import Step
 
 THREAD = ThreadId("01J00000000000000000000000")
 NODE = Hash("22Q90W9A5THH6")

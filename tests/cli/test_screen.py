@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.screens import is_unsafe, list_unsafe
-from uwfgit.cli.output import format_yaml
-from uwfgit.cli.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
+from uwfgit.cli.frame.output import format_yaml
+from uwfgit.cli.frame.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
 
 # As text comes, and with what is never seen there at every turn.
 NASTY = st.sampled_from(

@@ -15,7 +15,7 @@ from tests.builders import git
 from tests.cli.calls import Uwf
 from tests.planted import GITHUB, noise
 from tests.sync.people import make_bare
-from uwfgit.sync.scan_text import scan_text
+from uwfgit.sync.secrets.text import scan_text
 
 VALUE = noise("known", 30)
 SHOWN = "[redacted:SOME_TOKEN]"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from uwfgit.cli.world import utc_offset
+from uwfgit.cli.frame.world import utc_offset
 
 
 @pytest.fixture

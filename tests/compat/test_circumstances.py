@@ -335,7 +335,7 @@ _SHIFTED: Final = """
 import sys, time
 real, by = time.time_ns, int(sys.argv.pop(1)) * 10**9
 time.time_ns = lambda: real() + by
-from uwfgit.cli.app import run
+from uwfgit.cli.frame.app import run
 run()
 """
 _YEAR: Final = 365 * 24 * 3600

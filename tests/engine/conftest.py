@@ -10,7 +10,7 @@ import pytest
 from tests.builders import begin
 from tests.history import check_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref

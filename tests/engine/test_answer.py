@@ -18,11 +18,11 @@ from tests.collision import COLLIDING
 from tests.history import check_store, check_thread, files, names, state_of
 from uwfgit.agents.base import AgentReply, AgentRequest, Usage
 from uwfgit.constants import MAX_TIME
-from uwfgit.engine.executor import RunReport, exec_thread, poke_thread
+from uwfgit.engine.run.executor import RunReport, exec_thread, poke_thread
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.keep import drop_node, put_nodes
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import (
+from uwfgit.model.ledger.keep import drop_node, put_nodes
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     JSON_TYPES,
@@ -35,9 +35,9 @@ from uwfgit.model.node import (
     make_schema,
     make_text,
 )
-from uwfgit.model.record import Step
+from uwfgit.model.thread.record import Step
 from uwfgit.store.canonical import Json
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import Store
 
 USAGE: Final = {
     "turns": 3,
@@ -412,7 +412,7 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
     import os, sys, time
     from pathlib import Path
     from uwfgit.ids import Hash
-    from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, make_node, make_text
+    from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, make_node, make_text
     from uwfgit.store.layout import KEEP_REF
     from uwfgit.store.objects import (
         Entry, Person, edit_tree, read_commit, write_blob, write_commit,

@@ -17,8 +17,8 @@ from uwfgit.agents.base import (
     Turn,
     Usage,
 )
-from uwfgit.engine.ask import Asking, Interrupted, Reply, Talk, talk_to
-from uwfgit.engine.extract import Extraction
+from uwfgit.engine.ask.ask import Asking, Interrupted, Reply, Talk, talk_to
+from uwfgit.engine.ask.extract import Extraction
 from uwfgit.ids import Hash, ThreadId
 
 ROLE: Final = make_role(variant("done", ["plan"], plan=TEXT))

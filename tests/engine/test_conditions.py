@@ -13,8 +13,8 @@ import pytest
 from tests.acting import acting, go, saying
 from tests.builders import make_workflow
 from tests.proof import assert_verified
-from uwfgit.cli.workflows import workflow_document
-from uwfgit.engine.conditions import (
+from uwfgit.cli.workflow.workflows import workflow_document
+from uwfgit.engine.decide.conditions import (
     MAX_DEPTH,
     evaluate,
     find_syntax_error,
@@ -22,18 +22,18 @@ from uwfgit.engine.conditions import (
     make_evaluator,
     require_conditions,
 )
-from uwfgit.engine.executor import poke_thread, resume_thread
-from uwfgit.engine.moderator import Fault, Routed, RoutingError, route
-from uwfgit.engine.plan import base_prompt, outcome_of
-from uwfgit.engine.thread import fork_thread, start_thread
+from uwfgit.engine.decide.moderator import Fault, Routed, RoutingError, route
+from uwfgit.engine.decide.plan import base_prompt, outcome_of
+from uwfgit.engine.run.executor import poke_thread, resume_thread
+from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.record import Start, Step, load_tip, open_record
-from uwfgit.model.workflow import Edges, Target, Workflow
-from uwfgit.model.yamlcore import dump_yaml
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import Start, Step, load_tip, open_record
+from uwfgit.model.workflow.workflow import Edges, Target, Workflow
+from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import Store
 
 HASH: Final = Hash("0123456789ABC")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.builders import TEXT, make_role, make_workflow, variant
-from uwfgit.engine.coverage import Coverage, cover_edges
-from uwfgit.model.source import read_workflow
-from uwfgit.model.workflow import Target
+from uwfgit.engine.simulate.coverage import Coverage, cover_edges
+from uwfgit.model.workflow.source import read_workflow
+from uwfgit.model.workflow.workflow import Target
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WORKFLOWS = [

@@ -48,22 +48,16 @@ from tests.history import (
     tip_oid,
 )
 from uwfgit.agents.base import AgentReply, AgentRequest, Usage
-from uwfgit.engine.executor import (
-    RunReport,
-    StepReport,
-    exec_thread,
-)
-from uwfgit.engine.thread import cancel_thread, fork_thread
-from uwfgit.errors import (
-    RefConflictError,
-)
+from uwfgit.engine.run.executor import RunReport, StepReport, exec_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
+from uwfgit.errors import RefConflictError
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.workflow import Target
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.workflow.workflow import Target
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref, move_ref
-from uwfgit.store.repository import Store
 
 BEGIN_MS: Final = 1_800_000_000_000
 

@@ -44,7 +44,7 @@ from tests.history import (
 )
 from uwfgit.agents.base import AgentReply, AgentRequest
 from uwfgit.config import Settings
-from uwfgit.engine.executor import (
+from uwfgit.engine.run.executor import (
     RunReport,
     StepReport,
     exec_thread,
@@ -52,17 +52,13 @@ from uwfgit.engine.executor import (
     poke_thread,
     resume_thread,
 )
-from uwfgit.engine.thread import cancel_thread, fork_thread
-from uwfgit.errors import (
-    LockedError,
-    NotFoundError,
-    StateError,
-)
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
+from uwfgit.errors import LockedError, NotFoundError, StateError
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import make_text
-from uwfgit.model.workflow import Target
-from uwfgit.store.repository import Store
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import make_text
+from uwfgit.model.workflow.workflow import Target
+from uwfgit.store.handle import Store
 
 BEGIN_MS: Final = 1_800_000_000_000
 

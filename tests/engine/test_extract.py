@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwfgit.engine.extract import (
+from uwfgit.engine.ask.extract import (
     Extraction,
     correction_prompt,
     correction_without_session,
     extract_reply,
 )
-from uwfgit.model.yamlcore import dump_yaml
+from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
 
 LINK: Final = "0123456789ABC"

@@ -8,14 +8,14 @@ import pytest
 
 from tests.engine.test_conditions import _step
 from tests.model.older_text import normalise
-from uwfgit.engine.conditions import make_evaluator
-from uwfgit.engine.moderator import Routed, route
-from uwfgit.model.migrate import migrate_text
-from uwfgit.model.pinned import workflow_from_document
-from uwfgit.model.record import Step
-from uwfgit.model.rules import check_normalised
-from uwfgit.model.workflow import Workflow
-from uwfgit.model.yamlcore import read_yaml
+from uwfgit.engine.decide.conditions import make_evaluator
+from uwfgit.engine.decide.moderator import Routed, route
+from uwfgit.model.rules.check import check_normalised
+from uwfgit.model.thread.record import Step
+from uwfgit.model.workflow.migrate import migrate_text
+from uwfgit.model.workflow.pinned import workflow_from_document
+from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.model.yaml.core import read_yaml
 
 _ROLE: Final = (
     "    description: d\n    goal: g\n    procedure: p\n    output: o\n"

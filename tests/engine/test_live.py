@@ -11,10 +11,10 @@ import pytest
 from tests.acting import DONE, NO_BLOCK, acting, steps_of
 from tests.builders import git
 from uwfgit.agents.base import AgentReply, AgentRequest, ToolCall, Turn
-from uwfgit.engine.executor import Engine, RunReport, exec_thread
-from uwfgit.engine.live import live_path, read_live
+from uwfgit.engine.ask.live import live_path, read_live
+from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker, Secret
 from uwfgit.store.canonical import Json
 from uwfgit.store.genesis import GENESIS_OID

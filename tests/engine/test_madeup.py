@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import TEXT, variant
-from uwfgit.engine.madeup import list_statuses, make_up_output, make_up_value
+from uwfgit.engine.simulate.coverage import list_statuses, make_up_output, make_up_value
 from uwfgit.store.canonical import Json
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwfgit.engine.moderator import RESUME_PROMPT, Routed, RoutingError, route
+from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError, route
 from uwfgit.errors import ConfigError
-from uwfgit.model.workflow import Edges, Target
+from uwfgit.model.workflow.workflow import Edges, Target
 from uwfgit.store.canonical import Json
 
 

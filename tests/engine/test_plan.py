@@ -6,12 +6,12 @@ from typing import Any, Final
 import pytest
 
 from tests.builders import make_workflow
-from uwfgit.engine.moderator import RESUME_PROMPT, Routed, RoutingError
-from uwfgit.engine.plan import base_prompt, is_routing_error, outcome_of
+from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError
+from uwfgit.engine.decide.plan import base_prompt, is_routing_error, outcome_of
 from uwfgit.ids import Hash
-from uwfgit.model.outcome import Outcome
-from uwfgit.model.record import Step
-from uwfgit.model.workflow import Target, Workflow
+from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.state import Outcome
+from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
 FLOW: Final = make_workflow(

@@ -7,10 +7,15 @@ from typing import Final
 
 import pytest
 
-from uwfgit.engine.fence import fence
-from uwfgit.engine.prompt import PastStep, PromptParts, assemble_prompt, output_format
-from uwfgit.model.workflow import Role
-from uwfgit.model.yamlcore import parse_value
+from uwfgit.engine.ask.output_format import fence
+from uwfgit.engine.ask.prompt import (
+    PastStep,
+    PromptParts,
+    assemble_prompt,
+    output_format,
+)
+from uwfgit.model.workflow.workflow import Role
+from uwfgit.model.yaml.core import parse_value
 from uwfgit.store.canonical import Json, normalise
 
 SCHEMA: Final[Json] = {

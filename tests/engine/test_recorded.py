@@ -16,12 +16,12 @@ from tests.history import check_thread
 from tests.planted import PASSWORD
 from uwfgit.agents.base import AgentReply, AgentRequest, ToolCall, Turn
 from uwfgit.config import Settings
-from uwfgit.engine.executor import exec_thread, poke_thread, resume_thread
-from uwfgit.engine.recorded import HEAD_CHARS
+from uwfgit.engine.ask.masking import HEAD_CHARS
+from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker, Secret
-from uwfgit.model.record import Step
+from uwfgit.model.thread.record import Step
 
 MASKER = Masker([Secret(name="BUILD_PASSWORD", value=PASSWORD)])
 SHOWN = "[redacted:BUILD_PASSWORD]"

@@ -34,17 +34,12 @@ from tests.history import (
     tip_oid,
 )
 from uwfgit.agents.base import AgentRequest
-from uwfgit.engine.executor import (
-    exec_thread,
-    resume_thread,
-)
-from uwfgit.engine.thread import fork_thread
-from uwfgit.errors import (
-    StateError,
-)
+from uwfgit.engine.run.executor import exec_thread, resume_thread
+from uwfgit.engine.run.thread import fork_thread
+from uwfgit.errors import StateError
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.workflow import Target, Workflow
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.workflow.workflow import Target, Workflow
 
 # --- where it runs ---
 

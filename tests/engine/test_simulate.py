@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.builders import make_workflow
-from uwfgit.engine.conditions import is_installed
-from uwfgit.engine.simulate import (
+from uwfgit.engine.decide.conditions import is_installed
+from uwfgit.engine.simulate.simulate import (
     THREAD,
     Answer,
     Asked,
@@ -18,7 +18,7 @@ from uwfgit.engine.simulate import (
     simulate,
 )
 from uwfgit.errors import Problem
-from uwfgit.model.workflow import Target, Workflow
+from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
 Answers = Callable[[Asked], Answer]

@@ -22,8 +22,13 @@ from tests.history import (
     state_of,
     tip_oid,
 )
-from uwfgit.engine.executor import exec_thread, hold_thread, poke_thread, resume_thread
-from uwfgit.engine.thread import (
+from uwfgit.engine.run.executor import (
+    exec_thread,
+    hold_thread,
+    poke_thread,
+    resume_thread,
+)
+from uwfgit.engine.run.thread import (
     cancel_thread,
     fork_thread,
     remove_thread,
@@ -38,17 +43,17 @@ from uwfgit.errors import (
     UsageError,
 )
 from uwfgit.ids import Hash, ThreadId, thread_time_ms
-from uwfgit.model.builtin import format_nodes
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import START_TYPE
-from uwfgit.model.record import load_tip
-from uwfgit.model.state import ForkedFrom
-from uwfgit.model.workflow import Edges, Target, workflow_nodes
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.builtin import format_nodes
+from uwfgit.model.node.node import START_TYPE
+from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.workflow.workflow import Edges, Target, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import blob_oid
 from uwfgit.store.refs import find_ref, move_ref
-from uwfgit.store.repository import Store
 
 DONE: Final = reply(plan="x")
 GOOD: Final = reply("good", "Fine.")

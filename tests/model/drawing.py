@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uwfgit.model.chart import Chart, chart_of_document
+from uwfgit.model.picture.chart import Chart, chart_of_document
 
 ODD = {
     'say "hi" <b>&amp; [x]{y}|z|': "b",

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from tests.model.workflow_text import GOOD
-from uwfgit.model.yamlcore import dump_yaml, parse_value
+from uwfgit.model.yaml.core import dump_yaml, parse_value
 from uwfgit.store.canonical import Json
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

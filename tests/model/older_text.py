@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from uwfgit.model.legacy import Normalised, normalise_document
-from uwfgit.model.yamlcore import read_yaml
+from uwfgit.model.legacy.read import Normalised, normalise_document
+from uwfgit.model.yaml.core import read_yaml
 from uwfgit.store.canonical import Json
 
 STATUSES = """\

@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import make_workflow
 from tests.model.drawing import chart, document
-from uwfgit.model.chart import chart_of, chart_of_document
-from uwfgit.model.source import read_workflow
-from uwfgit.model.workflow import Target
+from uwfgit.model.picture.chart import chart_of, chart_of_document
+from uwfgit.model.workflow.source import read_workflow
+from uwfgit.model.workflow.workflow import Target
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LINE = {"$START": {"new": "a"}, "a": {"done": "b"}, "b": {"done": "$END"}}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.model.columns import cut, display_width, fill, one_line
+from uwfgit.model.picture.columns import cut, display_width, fill, one_line
 
 
 @pytest.mark.parametrize(

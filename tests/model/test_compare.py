@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tests.acting import BAD, DONE, GOOD, go
 from tests.builders import begin, record_of, reply
-from uwfgit.engine.thread import fork_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.compare import Comparison, compare_chains
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.compare import Comparison, compare_chains
 
 
 def compare(ledger: Ledger, a: ThreadId, b: ThreadId) -> Comparison:

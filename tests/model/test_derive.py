@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwfgit.model.derive import (
+from uwfgit.model.thread.derive import (
     find_hash_strings,
     find_hash_words,
     link_field,

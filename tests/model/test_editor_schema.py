@@ -11,9 +11,9 @@ from _pytest.mark import ParameterSet
 from tests.model.test_rules_broken import BROKEN
 from tests.model.test_rules_good import GOOD_EDITS
 from tests.model.workflow_text import CARET, GOOD, WORKER_NODE, change
-from uwfgit.model.editor_schema import editor_schema
-from uwfgit.model.include import open_includes
-from uwfgit.model.yamlcore import read_yaml
+from uwfgit.model.workflow.editor_schema import editor_schema
+from uwfgit.model.workflow.include import open_includes
+from uwfgit.model.yaml.core import read_yaml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VALIDATOR = jsonschema.Draft7Validator(editor_schema())

@@ -10,11 +10,11 @@ from tests.builders import begin, reply
 from tests.history import tip_oid
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
-from uwfgit.model.events import iter_events, read_event
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.events import iter_events, read_event
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit, Person, read_commit, write_commit
-from uwfgit.store.repository import Store
 
 THREAD: Final = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
 ADA: Final = Person(name="Ada", email="ada@example.com", time=1)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.model.mutations import TEXTS, mutate
 from uwfgit.errors import WorkflowError
-from uwfgit.model.migrate import Migration, migrate_file
-from uwfgit.model.pinned import workflow_from_data
-from uwfgit.model.rules import RULES
-from uwfgit.model.source import check_workflow_file, read_workflow
+from uwfgit.model.rules.check import RULES
+from uwfgit.model.workflow.migrate import Migration, migrate_file
+from uwfgit.model.workflow.pinned import workflow_from_data
+from uwfgit.model.workflow.source import check_workflow_file, read_workflow
 
 few = settings(
     max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from uwfgit.model.schema import validate_value
+from uwfgit.model.schema.check import validate_value
 
 _PROBE = """
 import sys
-from uwfgit.model.schema import validate_value
+from uwfgit.model.schema.check import validate_value
 assert not validate_value({"type": "string", "format": "uri"}, "https://x.example/a")
 assert "lark" not in sys.modules, "the IRI grammar was built"
 """

@@ -8,9 +8,15 @@ from tests.builders import git
 from tests.history import check_store
 from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import Hash
-from uwfgit.model.keep import check_node, drop_node, list_kept, load_type, put_nodes
-from uwfgit.model.ledger import Ledger, find_kept, load_node
-from uwfgit.model.node import (
+from uwfgit.model.ledger.keep import (
+    check_node,
+    drop_node,
+    list_kept,
+    load_type,
+    put_nodes,
+)
+from uwfgit.model.ledger.ledger import Ledger, find_kept, load_node
+from uwfgit.model.node.node import (
     BUILTIN_NAMES,
     JSON_TYPES,
     META_TYPE,

@@ -8,11 +8,11 @@ import pytest
 from tests.acting import BAD, DONE, GOOD, NO_BLOCK, go, poke, steps_of
 from tests.builders import begin, git
 from tests.history import tip_oid
-from uwfgit.engine.thread import fork_thread, remove_thread
+from uwfgit.engine.run.thread import fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, CorruptError, NotFoundError, UsageError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.keep import drop_node, put_nodes
-from uwfgit.model.ledger import (
+from uwfgit.model.ledger.keep import drop_node, put_nodes
+from uwfgit.model.ledger.ledger import (
     Ledger,
     find_step_commit,
     list_threads,
@@ -21,8 +21,8 @@ from uwfgit.model.ledger import (
     resolve_step,
     resolve_thread,
 )
-from uwfgit.model.node import TEXT_TYPE, make_text
-from uwfgit.model.record import load_tip
+from uwfgit.model.node.node import TEXT_TYPE, make_text
+from uwfgit.model.thread.record import load_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import move_ref

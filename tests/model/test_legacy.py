@@ -18,9 +18,9 @@ from tests.model.older_text import (
     value_of,
 )
 from tests.model.workflow_text import GOOD, WORKER_NODE, change, check, places_of
-from uwfgit.model.legacy import normalise_document
-from uwfgit.model.pinned import workflow_from_document
-from uwfgit.model.workflow import Target
+from uwfgit.model.legacy.read import normalise_document
+from uwfgit.model.workflow.pinned import workflow_from_document
+from uwfgit.model.workflow.workflow import Target
 
 _CLASHES = ({"conditions", "rules"}, {"prompts", "rules"})
 

@@ -20,14 +20,14 @@ from tests.collision import COLLIDING, COLLIDING_HASH
 from tests.history import check_store, check_thread, files, paths, state_of
 from uwfgit.agents.base import AgentRequest
 from uwfgit.constants import MAX_LINKED_NODES
-from uwfgit.engine.executor import exec_thread, resume_thread
+from uwfgit.engine.run.executor import exec_thread, resume_thread
 from uwfgit.errors import AmbiguousError, CorruptError
 from uwfgit.ids import ThreadId
-from uwfgit.model.keep import drop_node, list_kept, put_nodes
-from uwfgit.model.ledger import Ledger, find_linkable, load_node
-from uwfgit.model.links import LinkRule, Links, collect_links
-from uwfgit.model.node import Node, make_node, make_schema, make_text
-from uwfgit.model.record import Record, Step
+from uwfgit.model.ledger.keep import drop_node, list_kept, put_nodes
+from uwfgit.model.ledger.ledger import Ledger, find_linkable, load_node
+from uwfgit.model.node.node import Node, make_node, make_schema, make_text
+from uwfgit.model.thread.links import LinkRule, Links, collect_links
+from uwfgit.model.thread.record import Record, Step
 from uwfgit.store.objects import blob_oid
 
 PLAN: Final = make_text("1. Look.\n2. Mend.\n")

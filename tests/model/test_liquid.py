@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from uwfgit.model.liquid import Known, write_as_mustache
-from uwfgit.model.template import render
+from uwfgit.model.template.liquid import Known, write_as_mustache
+from uwfgit.model.template.render import render
 
 _KNOWN = {
     ("list",): Known("list"),

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planted import PASSWORD, PEM, noise
-from uwfgit.model.mask import (
-    NO_MASK,
-    Masker,
-    Secret,
-    collect_secrets,
-    mask_warnings,
-)
+from uwfgit.model.mask import NO_MASK, Masker, Secret, collect_secrets, mask_warnings
 
 VALUE = noise("value", 24) + "/+=&'\"é\\"
 SHOWN = "[redacted:SOME_KEY]"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_MESSAGE_BYTES, QUOTE_CHARS, QUOTE_LINES, SUBJECT_CHARS
-from uwfgit.model.events import read_event
-from uwfgit.model.message import (
+from uwfgit.model.thread.events import read_event
+from uwfgit.model.thread.message import (
     event_trailers,
     format_message,
     format_status,

@@ -25,19 +25,19 @@ from tests.model.older_text import (
 from tests.model.test_legacy import CASES, SUSPENDING
 from tests.model.test_rules_good import mutate
 from tests.model.workflow_text import check
-from uwfgit.engine.conditions import evaluate
-from uwfgit.engine.moderator import Routed, RoutingError, route
+from uwfgit.engine.decide.conditions import evaluate
+from uwfgit.engine.decide.moderator import Routed, RoutingError, route
 from uwfgit.errors import InvalidError, WorkflowError
-from uwfgit.model.legacy import normalise_document
-from uwfgit.model.migrate import (
+from uwfgit.model.legacy.read import normalise_document
+from uwfgit.model.workflow.migrate import (
     Migration,
     migrate_file,
     migrate_text,
     write_migrated,
 )
-from uwfgit.model.source import check_workflow_file, read_workflow
-from uwfgit.model.workflow import Edges, Workflow
-from uwfgit.model.yamlcore import dump_yaml, read_yaml
+from uwfgit.model.workflow.source import check_workflow_file, read_workflow
+from uwfgit.model.workflow.workflow import Edges, Workflow
+from uwfgit.model.yaml.core import dump_yaml, read_yaml
 from uwfgit.store.canonical import Json
 
 ALL_STATUSES: Final = make_older(STATUSES, *OF_STATUSES)

@@ -9,12 +9,12 @@ import pytest
 from tests.collision import COLLIDING, COLLIDING_HASH
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Hash
-from uwfgit.model.builtin import (
+from uwfgit.model.node.builtin import (
     find_builtin_node,
     find_builtin_schema,
     format_nodes,
 )
-from uwfgit.model.node import (
+from uwfgit.model.node.node import (
     BUILTIN_NAMES,
     FORMAT_TYPES,
     JSON_TYPES,

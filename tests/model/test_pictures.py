@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.model.drawing import ODD, chart
-from uwfgit.model.chart import chart_of
-from uwfgit.model.columns import display_width
-from uwfgit.model.picture_dot import dot_picture
-from uwfgit.model.picture_mermaid import mermaid_picture
-from uwfgit.model.picture_text import text_picture
-from uwfgit.model.source import read_workflow
+from uwfgit.model.picture.chart import chart_of
+from uwfgit.model.picture.columns import display_width
+from uwfgit.model.picture.dot import dot_picture
+from uwfgit.model.picture.mermaid import mermaid_picture
+from uwfgit.model.picture.text import text_picture
+from uwfgit.model.workflow.source import read_workflow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOST = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from uwfgit.model.plainschema import _KEYWORDS, is_plainly_valid
+from uwfgit.model.schema.plain import _KEYWORDS, is_plainly_valid
 from uwfgit.store.canonical import Json
 
 VALUES = st.one_of(

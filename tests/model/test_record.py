@@ -9,14 +9,14 @@ import pytest
 from tests.acting import acting, go, put, saying
 from tests.builders import begin, record_of, reply
 from tests.collision import COLLIDING, COLLIDING_HASH
-from uwfgit.engine.executor import exec_thread, poke_thread
-from uwfgit.engine.thread import fork_thread
+from uwfgit.engine.run.executor import exec_thread, poke_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
-from uwfgit.model.places import NodePlaces, add_place, read_node
-from uwfgit.model.record import Tip, load_tip, open_record
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
+from uwfgit.model.node.places import NodePlaces, add_place, read_node
+from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     Entry,

@@ -9,11 +9,8 @@ from tests.builders import git, make_workflow, workflow_data
 from tests.history import check_store
 from uwfgit.errors import CorruptError, NotFoundError, StateError
 from uwfgit.ids import Hash
-from uwfgit.model.builtin import format_nodes
-from uwfgit.model.events import iter_events
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import WORKFLOW_TYPE, make_node
-from uwfgit.model.registry import (
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.registry import (
     Registered,
     add_workflow,
     list_workflows,
@@ -22,7 +19,10 @@ from uwfgit.model.registry import (
     rollback_workflow,
     workflow_history,
 )
-from uwfgit.model.workflow import Workflow, workflow_nodes
+from uwfgit.model.node.builtin import format_nodes
+from uwfgit.model.node.node import WORKFLOW_TYPE, make_node
+from uwfgit.model.thread.events import iter_events
+from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import (
     Entry,

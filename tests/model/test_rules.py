@@ -14,7 +14,7 @@ from tests.model.workflow_text import (
     places_of,
     take_carets,
 )
-from uwfgit.model.rules import RULES
+from uwfgit.model.rules.check import RULES
 
 ROLE = """\
   NAME:

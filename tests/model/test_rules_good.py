@@ -9,8 +9,8 @@ import pytest
 
 from tests.model.workflow_text import GOOD, WORKER_SCHEMA, change, check
 from uwfgit.errors import InvalidError
-from uwfgit.model.rules import RULES
-from uwfgit.model.yamlcore import parse_yaml
+from uwfgit.model.rules.check import RULES
+from uwfgit.model.yaml.core import parse_yaml
 
 GOOD_EDITS = [
     ("version: 1", "version: 0x1", "hex-version"),

@@ -4,16 +4,22 @@ import pytest
 
 from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash
-from uwfgit.model.builtin import find_builtin_schema
-from uwfgit.model.complaint import MESSAGE_CHARS
-from uwfgit.model.node import META_TYPE, START_TYPE, make_node, make_schema, make_text
-from uwfgit.model.schema import (
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import (
+    META_TYPE,
+    START_TYPE,
+    make_node,
+    make_schema,
+    make_text,
+)
+from uwfgit.model.schema.check import (
     Violation,
     check_schema,
     find_refs,
     validate_node,
     validate_value,
 )
+from uwfgit.model.schema.messages import MESSAGE_CHARS
 from uwfgit.store.canonical import Json
 
 ONE = Hash("0000000000001")

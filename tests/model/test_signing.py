@@ -14,18 +14,19 @@ from tests.acting import acting, failure, saying
 from tests.builders import Clock, begin, git, make_ledger, reply
 from tests.keys import Keys, make_keys, needs_ssh, signing
 from uwfgit.agents.base import AgentReply, AgentRequest
-from uwfgit.engine.executor import exec_thread, poke_thread, resume_thread
-from uwfgit.engine.hold import ask_to_pause
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
+from uwfgit.engine.run.hold import ask_to_pause
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import ConfigError, StoreError
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.store.holding import lock_path
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.git.signing import Mode, Signer, Signing, read_signing
+from uwfgit.store.git.worktree import find_enclosing
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.locks import read_holder
-from uwfgit.store.repository import Store, init_store, open_store
-from uwfgit.store.signing import Mode, Signer, Signing, read_signing
-from uwfgit.store.worktree import find_enclosing
+from uwfgit.store.locks.flock import read_holder
+from uwfgit.store.locks.holding import lock_path
+from uwfgit.store.repository import init_store, open_store
 
 pytestmark = needs_ssh
 

@@ -10,8 +10,8 @@ import pytest
 from tests.model.workflow_text import GOOD, Found, places_of, take_carets
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, WorkflowError
-from uwfgit.model.pinned import workflow_from_data
-from uwfgit.model.source import (
+from uwfgit.model.workflow.pinned import workflow_from_data
+from uwfgit.model.workflow.source import (
     check_workflow_file,
     list_workflow_files,
     read_workflow,

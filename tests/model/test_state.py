@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from uwfgit.constants import MAX_STATE_BYTES, SUSPEND_CHARS
 from uwfgit.errors import CorruptError, FormatVersionError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.state import (
+from uwfgit.model.thread.state import (
     ForkedFrom,
     ThreadState,
     decode_state,
     encode_state,
     state_payload,
 )
-from uwfgit.model.usage import Usage
+from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
 
 THREAD: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZZ")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwfgit.model.template import (
+from uwfgit.model.template.render import (
     Rendered,
     Section,
     TemplateError,

@@ -6,12 +6,12 @@ import pytest
 
 from tests.acting import BAD, DONE, GOOD, acting, go, saying
 from tests.builders import begin, make_workflow, record_of, reply
-from uwfgit.engine.executor import resume_thread
+from uwfgit.engine.run.executor import resume_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.chart import chart_of
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.trips import Trips, trips_of
-from uwfgit.model.workflow import Target, Workflow
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.picture.chart import chart_of
+from uwfgit.model.picture.edge_counts import Trips, trips_of
+from uwfgit.model.workflow.workflow import Target, Workflow
 
 WAIT = "---\n$status: $SUSPEND\nreason: which one\n---\n"
 

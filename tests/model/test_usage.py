@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.model.usage import Usage, add_usage, usage_from_payload, usage_payload
+from uwfgit.model.thread.usage import (
+    Usage,
+    add_usage,
+    usage_from_payload,
+    usage_payload,
+)
 
 ONE = Usage(turns=1, input_tokens=2, output_tokens=3, duration_ms=4, cost_usd=0.5)
 FREE = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0)

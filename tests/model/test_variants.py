@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.model.schema import validate_value
-from uwfgit.model.variants import (
+from uwfgit.model.schema.check import validate_value
+from uwfgit.model.schema.variants import (
     MAX_FORMS,
     Variant,
     find_forms,

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_SAFE_INTEGER, YAML_MAX_BYTES
 from uwfgit.errors import InvalidError
-from uwfgit.model import yamlevents
-from uwfgit.model.yamlcore import (
-    Place,
-    dump_yaml,
-    parse_value,
-    parse_yaml,
-    read_yaml,
-)
+from uwfgit.model.yaml import events
+from uwfgit.model.yaml.core import Place, dump_yaml, parse_value, parse_yaml, read_yaml
 from uwfgit.store.canonical import Json
 
 CARET = "‸"
@@ -33,7 +27,7 @@ LOADERS = [
 @pytest.fixture(params=LOADERS)
 def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with both of PyYAML's parsers."""
-    monkeypatch.setattr(yamlevents, "_LOADER", request.param)
+    monkeypatch.setattr(events, "_LOADER", request.param)
 
 
 def problems_of(text: str | bytes) -> list[tuple[str, int | None, int | None]]:
@@ -365,7 +359,7 @@ def test_what_is_written_reads_back(value: Json) -> None:
 @given(json_values())
 def test_what_is_written_reads_back_with_the_python_parser(value: Json) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yamlevents, "_LOADER", yaml.BaseLoader)
+        patch.setattr(events, "_LOADER", yaml.BaseLoader)
 
         assert same(parse_value(dump_yaml(value)), value)
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import git
 from uwfgit.errors import InvalidError, LockedError
-from uwfgit.store.configedit import append_section
-from uwfgit.store.configfile import read_config
-from uwfgit.store.repository import Store
+from uwfgit.store.care.config_edit import append_section
+from uwfgit.store.handle import Store
+from uwfgit.store.safety.configfile import read_config
 
 ODD = 'a "b" \\ #c;  d'
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import StoreError, UsageError
-from uwfgit.store.gitcmd import (
+from uwfgit.store.git.gitcmd import (
     check_operand,
     clean_environment,
     find_git,
@@ -217,7 +217,7 @@ def test_passing_through_uses_the_callers_streams_and_exit_code(
 ) -> None:
     code = (
         "import sys, pathlib, json\n"
-        "from uwfgit.store.gitcmd import pass_to_git\n"
+        "from uwfgit.store.git.gitcmd import pass_to_git\n"
         "env = json.loads(sys.argv[2])\n"
         "args = ['rev-parse', '--is-bare-repository', 'x']\n"
         "sys.exit(pass_to_git(args, git_dir=pathlib.Path(sys.argv[1]),"

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from uwfgit.errors import StoreError
-from uwfgit.store.gitcmd import pass_to_git, stream_git
-from uwfgit.store.repository import Store
+from uwfgit.store.git.gitcmd import pass_to_git, stream_git
+from uwfgit.store.handle import Store
 
 
 def test_lines_of_standard_error_come_one_by_one(store: Store) -> None:

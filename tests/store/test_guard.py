@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.store.guard import changed_files, fingerprint
-from uwfgit.store.repository import Store
+from uwfgit.store.care.guard import changed_files, fingerprint
+from uwfgit.store.handle import Store
 
 
 def test_an_untouched_store_shows_no_change(store: Store) -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from tests.builders import git
 from uwfgit.ids import ThreadId
+from uwfgit.store.care.health import find_unshared
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.health import find_unshared
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import Store
 
 ONE = ThreadId("01M8FV0G61K8RNY396JMTGNRK5")
 TWO = ThreadId("01M8FV0G61K8RNY396JMTGNRK6")

@@ -18,9 +18,9 @@ from tests.builders import git
 from tests.program import wait_until, write_dead_record
 from uwfgit.errors import LockedError
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.holding import announce, hold_refs, lock_path, tidy_up
+from uwfgit.store.handle import Store
+from uwfgit.store.locks.holding import announce, hold_refs, lock_path, tidy_up
 from uwfgit.store.refs import find_ref, move_ref
-from uwfgit.store.repository import Store
 
 NAME: Final = "refs/heads/x"
 
@@ -128,7 +128,7 @@ def test_moves_of_refs_are_announced_while_they_last(store: Store) -> None:
 _MOVER: Final = """
 import sys, time
 from pathlib import Path
-from uwfgit.store.holding import announce
+from uwfgit.store.locks.holding import announce
 from uwfgit.store.repository import open_store
 store = open_store(Path(sys.argv[1]), home=Path(sys.argv[2]))
 with announce(store, ["refs/heads/x"], command="test"):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.store.handle import Store
 from uwfgit.store.local import Local, open_local
-from uwfgit.store.repository import Store
 
 THREAD = ThreadId("01J00000000000000000000001")
 OTHER = ThreadId("01J00000000000000000000002")

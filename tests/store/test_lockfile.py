@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import LockedError
-from uwfgit.store import lockfile
-from uwfgit.store.lockfile import append, replacing
+from uwfgit.store.locks import git_lock
+from uwfgit.store.locks.git_lock import append, replacing
 
 
 def test_a_block_that_fails_leaves_the_file_and_no_lock(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_block_that_fails_leaves_the_file_and_no_lock(tmp_path: Path) -> None:
 def test_one_who_comes_late_leaves_the_lock_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lockfile, "_WAIT", 0)
+    monkeypatch.setattr(git_lock, "_WAIT", 0)
     file = tmp_path / "config"
     file.write_bytes(b"old")
 

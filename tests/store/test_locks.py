@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import LockedError, StoreError
-from uwfgit.store.locks import lock, read_holder
+from uwfgit.store.locks.flock import lock, read_holder
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from uwfgit.store.locks import lock
+from uwfgit.store.locks.flock import lock
 with lock(Path(sys.argv[1]), command="uwf thread exec", shared=sys.argv[2] == "shared"):
     print("held", flush=True)
     sys.stdin.read()
@@ -229,7 +229,7 @@ def test_a_symbolic_link_is_no_lock_file(tmp_path: Path) -> None:
 def test_many_processes_never_hold_at_once(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\n"
-        "from uwfgit.store.locks import lock\n"
+        "from uwfgit.store.locks.flock import lock\n"
         "root = pathlib.Path(sys.argv[1])\n"
         "for _ in range(20):\n"
         "    with lock(root / 'T', command='x', wait=60):\n"

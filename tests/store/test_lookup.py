@@ -16,8 +16,12 @@ import pytest
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, thread_ref
-from uwfgit.store.lookup import (
+from uwfgit.store.lookup.fill import Reader
+from uwfgit.store.lookup.refresh import Source, fill, sync
+from uwfgit.store.lookup.schema import open_memory
+from uwfgit.store.lookup.table import (
     Lookup,
     NodeRow,
     RebuildReport,
@@ -25,10 +29,6 @@ from uwfgit.store.lookup import (
     ThreadTipRow,
     open_lookup,
 )
-from uwfgit.store.lookup_db import open_memory
-from uwfgit.store.lookup_fill import Reader
-from uwfgit.store.lookup_sync import Source, sync
-from uwfgit.store.lookup_whole import fill
 from uwfgit.store.objects import (
     Entry,
     Person,
@@ -38,7 +38,7 @@ from uwfgit.store.objects import (
     write_commit,
 )
 from uwfgit.store.refs import find_ref, move_ref
-from uwfgit.store.repository import Store, init_store, open_store
+from uwfgit.store.repository import init_store, open_store
 
 STEP = Hash("EMJAFM1R0P47T")
 OUTPUT = Hash("AAAAAAAAAAAAA")
@@ -1011,7 +1011,7 @@ def test_a_rebuild_forgets_what_git_does_not_have(
 _ASK = """
 import sys, pygit2
 from pathlib import Path
-from uwfgit.store.lookup import open_lookup
+from uwfgit.store.lookup.table import open_lookup
 from uwfgit.store.repository import Store
 path = Path(sys.argv[1])
 store = Store(path=path, repo=pygit2.Repository(str(path)))

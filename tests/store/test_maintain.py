@@ -12,20 +12,26 @@ from pathlib import Path
 import pytest
 
 from tests.builders import begin, git, record_of, reply, run, write_script
-from uwfgit.engine.thread import remove_thread
+from uwfgit.engine.run.thread import remove_thread
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.model.keep import put_nodes
-from uwfgit.model.ledger import Ledger, load_node
-from uwfgit.model.node import make_text
-from uwfgit.store import maintain
-from uwfgit.store.count import count_objects, estimate_loose
-from uwfgit.store.holding import lock_path
+from uwfgit.model.ledger.keep import put_nodes
+from uwfgit.model.ledger.ledger import Ledger, load_node
+from uwfgit.model.node.node import make_text
+from uwfgit.store.care import maintain
+from uwfgit.store.care.maintain import (
+    GcReport,
+    Prune,
+    collect_garbage,
+    count_objects,
+    estimate_loose,
+)
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
-from uwfgit.store.maintain import GcReport, Prune, collect_garbage
+from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.objects import write_blob
 from uwfgit.store.refs import find_ref
-from uwfgit.store.repository import Store, open_store
+from uwfgit.store.repository import open_store
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 HOST = socket.gethostname()
@@ -183,7 +189,7 @@ def test_prune_now_waits_for_a_writer_and_gives_up_naming_the_store(
     oid = write_blob(ledger.store, b"in the middle of a step")
     path = lock_path(ledger.store, "store")
     code = (
-        "import sys\nfrom pathlib import Path\nfrom uwfgit.store.locks import lock\n"
+        "import sys\nfrom pathlib import Path\nfrom uwfgit.store.locks.flock import lock\n"
         "with lock(Path(sys.argv[1]), command='write', shared=True):\n"
         "    print('held', flush=True)\n    sys.stdin.read()\n"
     )

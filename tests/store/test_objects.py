@@ -15,6 +15,7 @@ from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
     TREE_MODE,
     Commit,
@@ -29,7 +30,6 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.repository import Store
 
 ABSENT: Final = Oid("12" * 20)
 ADA: Final = Person(name="Ada", email="ada@example.com", time=1_800_000_000, offset=60)

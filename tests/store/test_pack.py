@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
-from uwfgit.store import pack as packs
-from uwfgit.store.batch import Batch
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_blob, write_blob
-from uwfgit.store.pack import Kind, WrittenPack, name_object
-from uwfgit.store.packed import find_known
-from uwfgit.store.repository import Store
+from uwfgit.store.pack import pack as packs
+from uwfgit.store.pack.batch import Batch
+from uwfgit.store.pack.pack import Kind, WrittenPack, find_known, name_object
 
 BLOBS: list[tuple[Kind, bytes]] = [("blob", b"node %d\n" % n) for n in range(300)]
 

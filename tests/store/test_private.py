@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from uwfgit.store.handle import Store
+from uwfgit.store.locks.writing import writing
 from uwfgit.store.private import only_mine, write_private
-from uwfgit.store.repository import Store
-from uwfgit.store.writing import writing
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from pygit2.enums import ObjectType
 from tests.builders import git
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.reading import copy_history, open_reading
-from uwfgit.store.repository import Store
+from uwfgit.store.git.reading import copy_history, open_reading
+from uwfgit.store.handle import Store
 
 PERSON = ("-c", "user.name=x", "-c", "user.email=x@y")
 

@@ -11,9 +11,9 @@ from tests.builders import git
 from uwfgit.errors import LockedError, RefConflictError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import Person, read_commit, write_commit
 from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs
-from uwfgit.store.repository import Store
 
 NAME: Final = "refs/heads/x"
 OTHER: Final = "refs/uwf/y"

@@ -23,10 +23,12 @@ from uwfgit.errors import (
     UntrustedError,
     UwfError,
 )
-from uwfgit.store import create, lockfile
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.repository import git_errors, init_store, open_store, trust_store
-from uwfgit.store.stores import list_stores, register_store
+from uwfgit.store.handle import git_errors
+from uwfgit.store.locks import git_lock
+from uwfgit.store.repository import init_store, open_store, trust_store
+from uwfgit.store.safety import init
+from uwfgit.store.safety.stores import list_stores, register_store
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -233,7 +235,7 @@ def test_init_fills_an_empty_folder_without_replacing_it(
 
     assert path.stat().st_ino == before
     assert read_settings(path) == _SETTINGS
-    assert not list(path.glob(f"{create.SCRATCH}*"))
+    assert not list(path.glob(f"{init.SCRATCH}*"))
 
 
 def _fill_with_text(path: Path) -> None:
@@ -307,7 +309,7 @@ def test_init_names_the_lock_of_a_config_that_stays_locked(
 ) -> None:
     git("init", "-q", "--bare", str(path))
     (path / "config.lock").touch()
-    monkeypatch.setattr(lockfile, "_WAIT", 0.05)
+    monkeypatch.setattr(git_lock, "_WAIT", 0.05)
 
     with pytest.raises(LockedError) as caught:
         make(path, home)
@@ -346,16 +348,16 @@ def test_processes_that_init_at_once_make_one_whole_store(
     assert said == ["False"] * 5 + ["True"]
     assert read_settings(path) == _SETTINGS
     assert list_stores(home) == (path,)
-    assert not list(path.parent.glob(f"{create.SCRATCH}*"))
-    assert not list(path.glob(f"{create.SCRATCH}*"))
+    assert not list(path.parent.glob(f"{init.SCRATCH}*"))
+    assert not list(path.glob(f"{init.SCRATCH}*"))
 
 
 def test_what_a_killed_init_leaves_does_not_hinder_the_next(
     path: Path, home: Path
 ) -> None:
     path.mkdir()
-    (path / f"{create.SCRATCH}1-dead").mkdir()
-    (path.parent / f"{create.SCRATCH}2-dead").mkdir()
+    (path / f"{init.SCRATCH}1-dead").mkdir()
+    (path.parent / f"{init.SCRATCH}2-dead").mkdir()
 
     assert make(path, home) is True
     open_store(path, home=home)
@@ -366,7 +368,7 @@ def test_a_store_that_another_process_just_fills_is_waited_for(
 ) -> None:
     make(path, home)
     (path / "HEAD").rename(tmp_path / "HEAD")
-    (path / f"{create.SCRATCH}1-busy").mkdir()
+    (path / f"{init.SCRATCH}1-busy").mkdir()
     mover = threading.Timer(0.1, (tmp_path / "HEAD").rename, [path / "HEAD"])
     mover.start()
 

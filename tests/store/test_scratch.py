@@ -8,9 +8,9 @@ from tests.builders import git
 from uwfgit.ids import Oid
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.git.scratch import adopt_objects, open_scratch
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import Entry, Person, edit_tree, write_blob, write_commit
-from uwfgit.store.repository import Store
-from uwfgit.store.scratch import adopt_objects, open_scratch
 
 
 def commit(store: Store, text: str, parent: Oid = GENESIS_OID) -> Oid:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uwfgit.store.stores import list_stores, register_store, unregister_store
+from uwfgit.store.safety.stores import list_stores, register_store, unregister_store
 
 
 def test_a_store_is_taken_off_the_list_and_the_others_stay(

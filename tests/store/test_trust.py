@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import Problem
-from uwfgit.store import trust
-from uwfgit.store.inner import INNER
 from uwfgit.store.repository import init_store
-from uwfgit.store.trust import inspect_store
+from uwfgit.store.safety import trust
+from uwfgit.store.safety.trust import INNER, inspect_store
 
 _NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import ConfigError
-from uwfgit.store.worktree import (
+from uwfgit.store.git.worktree import (
     Enclosing,
     Identity,
     enclosing_setting,

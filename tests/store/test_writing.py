@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import ConflictError, LockedError, RefConflictError, StoreError
-from uwfgit.store.holding import lock_path
-from uwfgit.store.locks import lock
+from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.locks.flock import lock
+from uwfgit.store.locks.holding import lock_path
+from uwfgit.store.locks.writing import alone, write_whole, writing
 from uwfgit.store.objects import read_blob, write_blob
-from uwfgit.store.repository import Store, git_errors
-from uwfgit.store.writing import alone, write_whole, writing
 
 
 def _failing(times: int, error: Exception) -> tuple[Callable[[], str], list[int]]:
@@ -154,11 +154,11 @@ _BOUNDED = """
 import sys
 from pathlib import Path
 from uwfgit.errors import UwfError
-from uwfgit.store.holding import lock_path
-from uwfgit.store.locks import lock
+from uwfgit.store.locks.holding import lock_path
+from uwfgit.store.locks.flock import lock
 from uwfgit.store.objects import write_blob
 from uwfgit.store.repository import open_store
-from uwfgit.store.writing import write_whole
+from uwfgit.store.locks.writing import write_whole
 store = open_store(Path(sys.argv[1]), home=Path(sys.argv[2]), write=True)
 try:
     write_whole(store, lambda: write_blob(store, bytes(range(256)) * 4000))
@@ -222,9 +222,9 @@ def test_a_git_that_outlives_its_caller_keeps_writers_away(
 _CALLER = """
 import sys
 from pathlib import Path
-from uwfgit.store.gitcmd import run_git
+from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.repository import open_store
-from uwfgit.store.writing import alone
+from uwfgit.store.locks.writing import alone
 path = Path(sys.argv[1])
 store = open_store(path, home=Path(sys.argv[2]))
 with alone(store, command="uwf gc", wait=1) as held:

@@ -31,8 +31,8 @@ from tests.stress.forked import (
     start,
 )
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.ledger import find_node
-from uwfgit.model.record import load_tip, open_record
+from uwfgit.model.ledger.ledger import find_node
+from uwfgit.model.thread.record import load_tip, open_record
 
 _HASH = re.compile(r"^[0-9A-F][0-9A-HJKMNP-TV-Z]{12}$", re.MULTILINE)
 _STEP = re.compile(r"^step ", re.MULTILINE)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from tests.builders import Clock, git, make_ledger, make_workflow, reply, workflow_data
-from uwfgit.cli import background, cmd_cas, cmd_maintain, cmd_thread, cmd_workflow
-from uwfgit.cli.app import main
-from uwfgit.cli.world import now_ms
+from uwfgit.cli.frame.app import main
+from uwfgit.cli.frame.world import now_ms
+from uwfgit.cli.store import cmd_cas, cmd_maintain
+from uwfgit.cli.thread import background, cmd_thread
+from uwfgit.cli.workflow import cmd_workflow
 from uwfgit.ids import ThreadId, is_thread_id
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.repository import init_store, open_store
 
 IMPORTED: Final = (background, cmd_cas, cmd_maintain, cmd_thread, cmd_workflow)

@@ -36,10 +36,10 @@ from tests.stress.forked import (
     start,
 )
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.ledger import Ledger, find_node
-from uwfgit.model.record import load_tip, open_record
-from uwfgit.model.registry import load_registered
-from uwfgit.store.locks import read_holder
+from uwfgit.model.ledger.ledger import Ledger, find_node
+from uwfgit.model.ledger.registry import load_registered
+from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.store.locks.flock import read_holder
 
 _GOOD: Final = (0, 3)
 _PRUNES: Final[tuple[list[str], ...]] = ([], ["--prune"], ["--prune=now", "--yes"])

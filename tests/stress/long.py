@@ -25,7 +25,8 @@ if __name__ == "__main__":
 
 from tests.builders import git, reply
 from tests.stress.forked import IMPORTED, call, list_threads, prepare_user
-from uwfgit.cli import cmd_compare, cmd_remote, cmd_step, cmd_sync, cmd_verify
+from uwfgit.cli.share import cmd_remote, cmd_sync, cmd_verify
+from uwfgit.cli.thread import cmd_compare, cmd_step
 from uwfgit.ids import ThreadId
 from uwfgit.store.canonical import Json
 

@@ -12,8 +12,7 @@ from tests.collision import COLLIDING, COLLIDING_HASH
 from tests.sync.forge import Change, Draft, amend_step, draft_of, raw_entry, write
 from tests.sync.tour import PLAN
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.message import format_message
-from uwfgit.model.node import (
+from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     META_TYPE,
@@ -22,6 +21,7 @@ from uwfgit.model.node import (
     make_node,
     make_text,
 )
+from uwfgit.model.thread.message import format_message
 from uwfgit.store.canonical import encode_json
 
 OTHER = ThreadId("01ARZ3NDEKTSV4RRFFQ69G5FAV")

@@ -13,21 +13,22 @@ from typing import Any
 
 from tests.acting import acting, go, saying
 from tests.builders import Clock, begin, git, make_ledger, reply
-from uwfgit.engine.executor import poke_thread, resume_thread
+from uwfgit.engine.run.executor import poke_thread, resume_thread
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.git.worktree import Identity
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
-from uwfgit.store.repository import Store, init_store, open_store
-from uwfgit.store.worktree import Identity
-from uwfgit.sync.diverge import Resolved, Way, resolve_thread
-from uwfgit.sync.exchange import Outcome
-from uwfgit.sync.incoming import bring_in
-from uwfgit.sync.pull import PullReport, finish, look
-from uwfgit.sync.push import PushReport, Scan, push
-from uwfgit.sync.remotes import Kind, add_remote, get_remote
-from uwfgit.sync.transport import Wire
-from uwfgit.sync.verify import verify_threads
+from uwfgit.store.repository import init_store, open_store
+from uwfgit.sync.diverged.diverge import Resolved, Way, resolve_thread
+from uwfgit.sync.exchange.exchange import Outcome
+from uwfgit.sync.exchange.incoming import bring_in
+from uwfgit.sync.exchange.pull import PullReport, finish, look
+from uwfgit.sync.exchange.push import PushReport, Scan, push
+from uwfgit.sync.exchange.remotes import Kind, add_remote, get_remote
+from uwfgit.sync.exchange.transport import Wire
+from uwfgit.sync.verify.verify import verify_threads
 
 DONE = reply("done", plan="a plan")
 GOOD = reply("good")

@@ -13,12 +13,12 @@ from tests.builders import git
 from tests.keys import Keys, make_keys, needs_ssh, signing
 from tests.sync.forge import write
 from tests.sync.people import BAD, DONE, GOOD, Person, results, smuggle
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.refs import find_ref
-from uwfgit.sync.approvals import check_approval
-from uwfgit.sync.review import approve
-from uwfgit.sync.verify import verify_threads
+from uwfgit.sync.exchange.signatures import check_approval
+from uwfgit.sync.review.review import approve
+from uwfgit.sync.verify.verify import verify_threads
 
 TAGGER = "Ada <ada@example.com> 1800000099 +0000"
 SIGNATURE = "-----BEGIN SSH SIGNATURE-----\nU1NI\n-----END SSH SIGNATURE-----\n"

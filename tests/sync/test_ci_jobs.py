@@ -23,14 +23,14 @@ from tests.builders import git
 from tests.sync.changes import OUTPUT, edit
 from tests.sync.forge import commit, draft_of, forge
 from tests.sync.people import BAD, DONE, WIRE, Person, let_pass, smuggle
-from uwfgit.engine.thread import fork_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.yamlcore import parse_value
-from uwfgit.sync.forges import Ci
-from uwfgit.sync.jobs import set_up
-from uwfgit.sync.remotes import Kind, get_remote
-from uwfgit.sync.review import Review, open_review, update_review
-from uwfgit.sync.verify import verify_threads
+from uwfgit.model.yaml.core import parse_value
+from uwfgit.sync.exchange.remotes import Kind, get_remote
+from uwfgit.sync.review.forges import Ci
+from uwfgit.sync.review.jobs import set_up
+from uwfgit.sync.review.review import Review, open_review, update_review
+from uwfgit.sync.verify.verify import verify_threads
 
 ROOT = Path(__file__).parents[2]
 FILES = {

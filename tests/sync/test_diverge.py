@@ -10,17 +10,13 @@ from tests.builders import git, make_engine, reply
 from tests.history import check_store, events, names, state_of
 from tests.proof import assert_verified
 from tests.sync.people import ASK, BAD, DONE, GOOD, Person, results
-from uwfgit.engine.executor import exec_thread
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.executor import exec_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import InvalidError, StateError, UsageError
 from uwfgit.ids import ThreadId
-from uwfgit.model.sharing import find_sharing
+from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.ancestry import is_ancestor
-from uwfgit.sync.diverge import (
-    Way,
-    find_divergence,
-    list_sides,
-)
+from uwfgit.sync.diverged.diverge import Way, find_divergence, list_sides
 
 
 def diverge(ada: Person, bob: Person, *, common: tuple[str, ...] = (DONE,)) -> ThreadId:

@@ -26,19 +26,19 @@ from tests.sync.people import (
     smuggle,
 )
 from uwfgit.agents.base import AgentRequest
-from uwfgit.engine.executor import exec_thread
-from uwfgit.engine.hold import hold_thread
-from uwfgit.engine.thread import cancel_thread, fork_thread, remove_thread
+from uwfgit.engine.run.executor import exec_thread
+from uwfgit.engine.run.hold import hold_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, NotFoundError, RemoteError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node import Node, make_text
-from uwfgit.model.registry import (
+from uwfgit.model.ledger.registry import (
     add_workflow,
     remove_workflow,
     rollback_workflow,
     workflow_history,
 )
-from uwfgit.model.sharing import find_sharing
+from uwfgit.model.node.node import Node, make_text
+from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.store.refs import find_ref, move_ref

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.sync.forges import Forge, compare_link
+from uwfgit.sync.review.forges import Forge, compare_link
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.sync.people import (
     refs_of,
 )
 from uwfgit.store.layout import thread_ref
-from uwfgit.sync.remotes import Kind
+from uwfgit.sync.exchange.remotes import Kind
 
 
 def make_two(folder: Path, url: Path, kind: Kind) -> tuple[Person, Person]:

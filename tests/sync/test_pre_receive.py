@@ -29,12 +29,12 @@ from tests.sync.people import (
 )
 from tests.sync.tour import make_tour, set_tip, tip_of
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.registry import add_workflow
+from uwfgit.model.ledger.registry import add_workflow
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.hooks import HOOKS, PRE_RECEIVE, install_hook
 from uwfgit.store.repository import init_store, open_store, trust_store
-from uwfgit.sync.jobs import add_jobs, set_up
-from uwfgit.sync.remotes import get_remote
+from uwfgit.store.safety.hooks import HOOKS, PRE_RECEIVE, install_hook
+from uwfgit.sync.exchange.remotes import get_remote
+from uwfgit.sync.review.jobs import add_jobs, set_up
 
 ROOT = Path(__file__).parents[2]
 
@@ -246,7 +246,7 @@ def test_a_check_that_does_not_come_to_its_end_refuses(
     broken.mkdir()
     lines = "".join(f"    {line}\n" for line in code.splitlines())
     (broken / "sitecustomize.py").write_text(
-        f"import sys\nif 'uwfgit.cli.limited_child' in sys.orig_argv:\n{lines}"
+        f"import sys\nif 'uwfgit.cli.check.limited_child' in sys.orig_argv:\n{lines}"
     )
 
     done = push(ada, server, spec(thread), PYTHONPATH=str(broken))

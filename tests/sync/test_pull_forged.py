@@ -26,15 +26,15 @@ from tests.sync.people import (
     smuggle,
 )
 from tests.sync.tour import make_tour, tip_of
-from uwfgit.cli.limited import Limits, verify_limited
+from uwfgit.cli.check.limited import Limits, verify_limited
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.repository import Store
-from uwfgit.sync.exchange import Outcome, Source, Verify
-from uwfgit.sync.incoming import bring_in
-from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.verify import verify_threads
+from uwfgit.sync.exchange.exchange import Outcome, Source, Verify
+from uwfgit.sync.exchange.incoming import bring_in
+from uwfgit.sync.verify.report import ThreadReport
+from uwfgit.sync.verify.verify import verify_threads
 
 
 def take(

@@ -10,11 +10,11 @@ import pytest
 
 from tests.builders import git, make_workflow, reply, workflow_data
 from tests.sync.people import DONE, Person, approve, make_bare, refs_of, results
-from uwfgit.engine.thread import fork_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import Oid
-from uwfgit.model.registry import add_workflow
+from uwfgit.model.ledger.registry import add_workflow
 from uwfgit.store.layout import thread_ref, workflow_ref
-from uwfgit.sync.scan import find_blocked
+from uwfgit.sync.secrets.scan import find_blocked
 
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN0pQ2rS4tU6vW8xY1zAc"
 LEAK = reply("done", plan=f"use {TOKEN}")

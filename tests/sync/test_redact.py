@@ -24,8 +24,8 @@ from tests.history import check_store, check_thread, events, names, state_of
 from tests.planted import ANTHROPIC, GITHUB, PEM
 from tests.sync.people import BAD, DONE, Person
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn, Usage
-from uwfgit.engine.executor import exec_thread, poke_thread, resume_thread
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import (
     ConflictError,
     LockedError,
@@ -34,20 +34,20 @@ from uwfgit.errors import (
     UwfError,
 )
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.keep import list_kept, put_nodes
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import make_text
-from uwfgit.model.registry import add_workflow
-from uwfgit.model.workflow import Target, Workflow
-from uwfgit.store.holding import lock_path
+from uwfgit.model.ledger.keep import list_kept, put_nodes
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.registry import add_workflow
+from uwfgit.model.node.node import make_text
+from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
-from uwfgit.store.locks import lock
+from uwfgit.store.locks.flock import lock
+from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs, move_ref
-from uwfgit.store.repository import Store
-from uwfgit.sync.diverge import Way
-from uwfgit.sync.redact import Redacted, redact_thread
-from uwfgit.sync.scan import allow_findings
-from uwfgit.sync.scan_text import scan_text
+from uwfgit.sync.diverged.diverge import Way
+from uwfgit.sync.secrets.redact import Redacted, redact_thread
+from uwfgit.sync.secrets.scan import allow_findings
+from uwfgit.sync.secrets.text import scan_text
 
 (TOKEN,) = scan_text(GITHUB)
 SHOWN = "[redacted:github-token]"

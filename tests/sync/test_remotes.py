@@ -8,8 +8,9 @@ import pytest
 from tests.builders import git
 from tests.sync.people import refs_of
 from uwfgit.errors import NotFoundError, RemoteError, UsageError
-from uwfgit.store.repository import Store, open_store
-from uwfgit.sync.remotes import (
+from uwfgit.store.handle import Store
+from uwfgit.store.repository import open_store
+from uwfgit.sync.exchange.remotes import (
     Kind,
     absolute_url,
     add_remote,

@@ -22,14 +22,14 @@ from tests.sync.people import (
     refs_of,
     results,
 )
-from uwfgit.engine.thread import cancel_thread, fork_thread, remove_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread, remove_thread
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.sharing import find_sharing
+from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, thread_ref
-from uwfgit.store.repository import Store
-from uwfgit.sync.diverge import Way
+from uwfgit.sync.diverged.diverge import Way
 
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
 Act = Callable[[Person, ThreadId], object]

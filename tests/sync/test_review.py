@@ -24,17 +24,18 @@ from tests.sync.people import (
     refs_of,
 )
 from tests.sync.tour import make_tour
-from uwfgit.engine.thread import fork_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import InvalidError, NotFoundError, StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.hooks import install_hook
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
-from uwfgit.sync.forges import Ci
-from uwfgit.sync.jobs import set_up
-from uwfgit.sync.remotes import get_remote
-from uwfgit.sync.review import (
+from uwfgit.store.safety.hooks import install_hook
+from uwfgit.sync.exchange.remotes import get_remote
+from uwfgit.sync.exchange.signatures import check_approvals, find_approvals
+from uwfgit.sync.review.forges import Ci
+from uwfgit.sync.review.jobs import set_up
+from uwfgit.sync.review.review import (
     Approved,
     Review,
     approve,
@@ -42,8 +43,7 @@ from uwfgit.sync.review import (
     open_review,
     update_review,
 )
-from uwfgit.sync.signatures import check_approvals, find_approvals
-from uwfgit.sync.verify import verify_threads
+from uwfgit.sync.verify.verify import verify_threads
 
 
 def review(person: Person, thread: ThreadId, **options: Any) -> Review:  # noqa: ANN401 - as open takes them

@@ -13,12 +13,13 @@ from tests.acting import acting, failure, go, saying
 from tests.builders import begin, git, reply
 from tests.planted import ANTHROPIC, AWS, GITHUB, PASSWORD, PEM, URL
 from uwfgit.agents.base import AgentReply, ToolCall, Turn
-from uwfgit.engine.executor import exec_thread, resume_thread
-from uwfgit.engine.thread import cancel_thread
+from uwfgit.engine.run.executor import exec_thread, resume_thread
+from uwfgit.engine.run.thread import cancel_thread
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     Entry,
@@ -29,8 +30,7 @@ from uwfgit.store.objects import (
     write_commit,
 )
 from uwfgit.store.refs import find_ref
-from uwfgit.store.repository import Store
-from uwfgit.sync.scan import (
+from uwfgit.sync.secrets.scan import (
     Finding,
     allow_findings,
     find_blocked,
@@ -39,7 +39,7 @@ from uwfgit.sync.scan import (
     read_allowed,
     way_out,
 )
-from uwfgit.sync.scan_text import scan_text
+from uwfgit.sync.secrets.text import scan_text
 
 ADA = Person(name="Ada", email="ada@example.com", time=1_800_000_000)
 

@@ -13,6 +13,7 @@ from types import FrameType
 import pytest
 
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
     Entry,
     Person,
@@ -21,10 +22,9 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.repository import Store
-from uwfgit.sync.scan import find_secrets
-from uwfgit.sync.scan_rules import RULES
-from uwfgit.sync.scan_text import _flatten, scan_json, scan_text
+from uwfgit.sync.secrets.rules import RULES
+from uwfgit.sync.secrets.scan import find_secrets
+from uwfgit.sync.secrets.text import _flatten, scan_json, scan_text
 
 MANY = 300
 LONG = 300_000

@@ -11,8 +11,7 @@ from ulid import ULID
 
 from tests.planted import ANTHROPIC, AWS, GITHUB, PASSWORD, PEM, noise
 from uwfgit.ids import format_hash
-from uwfgit.sync.scan_escapes import unescape
-from uwfgit.sync.scan_text import scan_json, scan_text
+from uwfgit.sync.secrets.text import scan_json, scan_text, unescape
 
 JWT = ".".join(
     [

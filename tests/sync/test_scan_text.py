@@ -14,8 +14,8 @@ from ulid import ULID
 
 from tests.planted import ANTHROPIC, AWS, GITHUB, PASSWORD, PEM, URL, noise
 from uwfgit.ids import format_hash
-from uwfgit.sync.scan_rules import RULES
-from uwfgit.sync.scan_text import Match, scan_json, scan_text
+from uwfgit.sync.secrets.rules import RULES
+from uwfgit.sync.secrets.text import Match, scan_json, scan_text
 
 
 def rules(text: str) -> list[str]:

@@ -12,21 +12,25 @@ from tests.builders import git
 from tests.keys import Keys, make_keys, needs_ssh, signing
 from tests.planted import GITHUB
 from tests.sync.people import BAD, DONE, GOOD, Person
-from uwfgit.engine.thread import fork_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.record import load_tip
+from uwfgit.model.thread.record import load_tip
+from uwfgit.store.git.reading import copy_history
+from uwfgit.store.git.signing import Mode
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.reading import copy_history
-from uwfgit.store.repository import Store
-from uwfgit.store.signing import Mode
-from uwfgit.sync.diverge import Way
-from uwfgit.sync.foreign import find_voucher
-from uwfgit.sync.redact import redact_thread
-from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.review import approve
-from uwfgit.sync.signatures import check_approvals, check_signatures, find_approvals
-from uwfgit.sync.verify import verify_threads
+from uwfgit.sync.diverged.diverge import Way
+from uwfgit.sync.exchange.foreign import find_voucher
+from uwfgit.sync.exchange.signatures import (
+    check_approvals,
+    check_signatures,
+    find_approvals,
+)
+from uwfgit.sync.review.review import approve
+from uwfgit.sync.secrets.redact import redact_thread
+from uwfgit.sync.verify.report import ThreadReport
+from uwfgit.sync.verify.verify import verify_threads
 
 pytestmark = needs_ssh
 

@@ -10,9 +10,15 @@ from tests.sync.people import DONE, WIRE, Person
 from tests.sync.serving import serve_http
 from uwfgit.errors import AuthError, RejectedError, RemoteError, UsageError
 from uwfgit.ids import Oid
-from uwfgit.store.gitcmd import GitResult
+from uwfgit.store.git.gitcmd import GitResult
 from uwfgit.store.layout import thread_ref
-from uwfgit.sync.transport import Update, Wire, list_refs_there, push_refs, reason_of
+from uwfgit.sync.exchange.transport import (
+    Update,
+    Wire,
+    list_refs_there,
+    push_refs,
+    reason_of,
+)
 
 
 def test_progress_of_a_push_is_heard(ada: Person, bare: Path) -> None:

@@ -48,14 +48,14 @@ from tests.sync.forge import (
 from tests.sync.forged_histories import FORK, HISTORIES, HONEST, Forge, forked
 from tests.sync.forgeries import FORGERIES
 from tests.sync.tour import JUDGE, RESUME, START, TRY, WORK, Tour, make_tour, tip_of
-from uwfgit.engine.executor import poke_thread, resume_thread
-from uwfgit.engine.thread import fork_thread
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import make_node, make_schema
-from uwfgit.model.workflow import Target, Workflow
+from uwfgit.engine.run.executor import poke_thread, resume_thread
+from uwfgit.engine.run.thread import fork_thread
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import make_node, make_schema
+from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.sync.replay import replay_tail
-from uwfgit.sync.verify import _open, _report, verify_thread, verify_threads
+from uwfgit.sync.diverged.replayed_events import replay_tail
+from uwfgit.sync.verify.verify import _open, _report, verify_thread, verify_threads
 
 
 def test_a_thread_with_every_event_verifies_and_is_counted(tour: Tour) -> None:

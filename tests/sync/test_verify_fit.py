@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwfgit.ids import Hash
-from uwfgit.model.builtin import find_builtin_schema
-from uwfgit.model.node import (
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     FORMAT_TYPES,
@@ -21,8 +21,8 @@ from uwfgit.model.node import (
     WORKFLOW_TYPE,
     make_node,
 )
-from uwfgit.model.schema import find_refs, validate_node, validate_value
-from uwfgit.sync.verify_fit import compile_fit, compile_refs
+from uwfgit.model.schema.check import find_refs, validate_node, validate_value
+from uwfgit.sync.verify.fit import compile_fit, compile_refs
 
 A, B, C = (Hash("0" * 12 + letter) for letter in "ABC")
 

@@ -24,14 +24,14 @@ from tests.proof import assert_verified
 from tests.sync.changes import OTHER
 from tests.sync.forge import history
 from tests.sync.tour import tip_of
-from uwfgit.engine.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.message import event_trailers, format_message, read_quote
-from uwfgit.model.workflow import Target, Workflow
-from uwfgit.sync.replay import replay_tail
-from uwfgit.sync.verify import verify_thread
-from uwfgit.sync.verify_state import may_give_reason
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.message import event_trailers, format_message, read_quote
+from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.sync.diverged.replayed_events import replay_tail
+from uwfgit.sync.verify.state import may_give_reason
+from uwfgit.sync.verify.verify import verify_thread
 
 ODD = [
     pytest.param("x" * 300, id="long"),

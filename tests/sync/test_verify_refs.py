@@ -8,10 +8,10 @@ from tests.builders import begin
 from tests.sync.changes import OTHER
 from tests.sync.forge import codes
 from uwfgit.errors import NotFoundError
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.repository import Store
-from uwfgit.sync.verify import verify_threads
+from uwfgit.store.handle import Store
+from uwfgit.sync.verify.verify import verify_threads
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from tests.sync.forge import Change, codes, forge, resolve
 from tests.sync.forged_histories import swap, take_the_other_tree
 from tests.sync.tour import set_tip, tip_of
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.repository import Store
-from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.verify import verify_thread, verify_threads
+from uwfgit.store.handle import Store
+from uwfgit.sync.verify.report import ThreadReport
+from uwfgit.sync.verify.verify import verify_thread, verify_threads
 
 
 def agent_of(folder: Path, **replies: object) -> str:

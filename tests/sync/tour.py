@@ -7,16 +7,16 @@ from pathlib import Path
 
 from tests.builders import begin, make_engine, reply, run, write_script
 from tests.sync.forge import history
-from uwfgit.engine.executor import poke_thread, resume_thread
-from uwfgit.engine.thread import cancel_thread
+from uwfgit.engine.run.executor import poke_thread, resume_thread
+from uwfgit.engine.run.thread import cancel_thread
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.keep import put_nodes
-from uwfgit.model.ledger import Ledger
-from uwfgit.model.node import make_text
-from uwfgit.model.record import load_tip
-from uwfgit.store.repository import Store
-from uwfgit.sync.report import ThreadReport
-from uwfgit.sync.verify import verify_thread
+from uwfgit.model.ledger.keep import put_nodes
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import make_text
+from uwfgit.model.thread.record import load_tip
+from uwfgit.store.handle import Store
+from uwfgit.sync.verify.report import ThreadReport
+from uwfgit.sync.verify.verify import verify_thread
 
 PLAN = "A plan that stands in a node of its own.\n"
 

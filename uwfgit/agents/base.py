@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.usage import Usage, add_usage
+from uwfgit.model.thread.usage import Usage, add_usage
 from uwfgit.store.canonical import Json
 
 __all__ = [

@@ -15,12 +15,7 @@ from typing import Final
 
 from uwfgit.agents.base import Failure
 from uwfgit.agents.child import Child
-from uwfgit.agents.complaints import (
-    check_command,
-    explain_end,
-    explain_start,
-    one_line,
-)
+from uwfgit.agents.complaints import check_command, explain_end, explain_start, one_line
 from uwfgit.agents.lines import Lines
 from uwfgit.agents.stopping import drain, find_members, kill_members, stop_child
 from uwfgit.agents.vitals import Vitals

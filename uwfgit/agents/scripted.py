@@ -10,9 +10,9 @@ from pathlib import Path
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn, Usage
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError
-from uwfgit.model.yamlcore import parse_yaml
+from uwfgit.model.yaml.core import parse_yaml
 from uwfgit.store.canonical import Json
-from uwfgit.store.plainfile import read_plain
+from uwfgit.store.safety.plainfile import read_plain
 
 Entry = tuple[str, ...]
 """A reply, then the answers to its corrections; the last one repeats."""

@@ -19,10 +19,10 @@ def run() -> None:
 
 def _run() -> None:
     if sys.argv[1:2] == [COMPLETE]:
-        from uwfgit.cli.complete import complete
+        from uwfgit.cli.words.complete import complete
 
         complete(sys.argv[2:])
         return
-    from uwfgit.cli.app import run as run_program
+    from uwfgit.cli.frame.app import run as run_program
 
     run_program()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from uwfgit.config.dotenv import masked
 from uwfgit.config.keys import KEYS, Key, get_key, set_key
-from uwfgit.config.mask import masked
 from uwfgit.config.settings import (
     AgentChoice,
     AgentSettings,

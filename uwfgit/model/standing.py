@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 
 from uwfgit.ids import ThreadId, is_thread_id
-from uwfgit.model.ledger import ThreadRow
-from uwfgit.model.sharing import Sharing, compare_sharing
-from uwfgit.model.state import ThreadState
-from uwfgit.store.holding import lock_path
-from uwfgit.store.locks import read_holder
-from uwfgit.store.repository import Store
-from uwfgit.store.tracking import list_tracked
+from uwfgit.model.ledger.ledger import ThreadRow
+from uwfgit.model.thread.sharing import Sharing, compare_sharing
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.store.care.tracking import list_tracked
+from uwfgit.store.handle import Store
+from uwfgit.store.locks.flock import read_holder
+from uwfgit.store.locks.holding import lock_path
 
 
 def status_of(state: ThreadState, *, running: bool, sharing: Sharing) -> str:

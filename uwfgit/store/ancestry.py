@@ -9,8 +9,8 @@ import pygit2
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit, read_commit
-from uwfgit.store.repository import Store
 
 
 def has_object(store: Store, oid: Oid) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref
-from uwfgit.store.repository import Store
 
 Content = tuple[Hash, Oid]
 """A node's type, and its blob."""

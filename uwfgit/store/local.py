@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self
 
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.database import connect, is_refusal, open_private, write
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import Store
 
 _FILE: Final = "local.sqlite3"
 _VERSION: Final = 1

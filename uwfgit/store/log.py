@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import Store
 
 LOGS: Final = "logs"
 

@@ -8,11 +8,29 @@ from dataclasses import dataclass
 from typing import Final
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
-from uwfgit.store.repository import Store, git_errors
+from uwfgit.store.handle import Store, git_errors
+
+MAX_TAG_BYTES: Final = 64 * 1024
+
+
+def read_tag(store: Store, oid: Oid) -> bytes:
+    """Read a tag object.
+
+    Raises:
+        CorruptError: It is missing, too large, or no tag object.
+    """
+    with git_errors("read a tag"):
+        kind, size = store.repo.odb.read_header(oid)
+    if kind != ObjectType.TAG or size > MAX_TAG_BYTES:
+        raise CorruptError(f"object {oid} is no tag of at most {MAX_TAG_BYTES} bytes")
+    with git_errors("read a tag"):
+        return bytes(store.repo.odb.read(oid)[1])
+
 
 FILE_MODE: Final = 0o100644
 TREE_MODE: Final = 0o040000

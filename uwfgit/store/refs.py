@@ -10,9 +10,9 @@ import pygit2
 
 from uwfgit.errors import CorruptError, LockedError, RefConflictError
 from uwfgit.ids import Oid
-from uwfgit.store.holding import announce
-from uwfgit.store.locks import pause
-from uwfgit.store.repository import Store, git_errors
+from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.locks.flock import pause
+from uwfgit.store.locks.holding import announce
 
 _LOCK_WAIT: Final = 2.0
 _FAILURE_WAIT: Final = 0.1

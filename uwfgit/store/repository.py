@@ -1,16 +1,10 @@
-"""Open, make and trust a store; the only place that owns a pygit2 handle on one.
-
-It is also the seam where pygit2's errors become uwf's.
-"""
+"""Open, make and trust a store; the only place that owns a pygit2 handle on one."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
@@ -18,7 +12,6 @@ from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import (
-    CorruptError,
     FormatVersionError,
     InvalidError,
     NotFoundError,
@@ -26,52 +19,13 @@ from uwfgit.errors import (
     StoreError,
     UntrustedError,
 )
-from uwfgit.store import create, trust
-from uwfgit.store.configfile import ConfigEntry, find_value
-from uwfgit.store.hooks import mend_hook
-from uwfgit.store.stores import list_stores, register_store
+from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.safety import init, trust
+from uwfgit.store.safety.configfile import ConfigEntry, find_value
+from uwfgit.store.safety.hooks import mend_hook
+from uwfgit.store.safety.stores import list_stores, register_store
 
-STATE_DIR = "uwf"
 _STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """A store that passed every check, and the open handle on it.
-
-    ``fsync`` says whether what is written here is to be on disk at once.
-    """
-
-    path: Path
-    repo: pygit2.Repository
-    fsync: bool = True
-
-    @property
-    def state_dir(self) -> Path:
-        """The folder of local state: never in git, never pushed."""
-        return self.path / STATE_DIR
-
-
-@contextmanager
-def git_errors(what: str) -> Iterator[None]:
-    """Turn what pygit2 and the file system raise into errors of uwf's tree.
-
-    A missing object or ref is a ``CorruptError``, everything else a
-    ``StoreError``. libgit2 reports a lost race as a plain ``GitError``: who
-    moves a ref tells that apart himself, under the ref's lock.
-
-    Args:
-        what: What was being done, as the start of the message.
-    """
-    try:
-        yield
-    except KeyError as exc:
-        missing = exc.args[0] if exc.args else "object"
-        raise CorruptError(f"{what}: {missing} is missing") from exc
-    except OSError as exc:
-        raise StoreError(f"{what}: {exc.strerror or exc}") from exc
-    except (pygit2.GitError, pygit2.Passthrough, ValueError) as exc:
-        raise StoreError(f"{what}: {exc}") from exc
 
 
 def open_store(
@@ -111,7 +65,7 @@ def open_store(
     _require_format(path, config, missing=False)
     if write:
         with git_errors(f"mending the settings of store '{path}'"):
-            create.mend_settings(path, config)
+            init.mend_settings(path, config)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
     return Store(path=path, repo=_open_repository(path), fsync=fsync)
@@ -141,7 +95,7 @@ def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
         return False
     # Listed first: who finds the store finds it trusted.
     register_store(path, home=home)
-    if create.make_store(path, fsync=fsync):
+    if init.make_store(path, fsync=fsync):
         return True
     _complete(path, home=home)
     return False
@@ -174,18 +128,18 @@ def _is_vacant(path: Path) -> bool:
         return True
     except OSError as exc:
         raise StoreError(f"cannot use '{path}' as a store: {exc.strerror}") from exc
-    return all(name.startswith(create.SCRATCH) for name in names)
+    return all(name.startswith(init.SCRATCH) for name in names)
 
 
 def _complete(path: Path, *, home: Path) -> None:
-    create.await_maker(path)
+    init.await_maker(path)
     problems = _inspect(path).problems
     if problems and all(problem.code == trust.MODE for problem in problems):
-        create.make_private(path)
+        init.make_private(path)
     config = _require_safe(path)
     _require_format(path, config, missing=True)
     with git_errors(f"completing store '{path}'"):
-        create.complete_store(path, config)
+        init.complete_store(path, config)
     register_store(path, home=home)
 
 

@@ -12,15 +12,15 @@ from typing import Final
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, is_workflow_name
 from uwfgit.store.refs import find_ref
-from uwfgit.store.repository import Store
-from uwfgit.sync.approvals import check_approval
-from uwfgit.sync.entries import check_entries
-from uwfgit.sync.exchange import describe_report
-from uwfgit.sync.jobs import skip_jobs
-from uwfgit.sync.remotes import APPROVED_PREFIX, find_approved
-from uwfgit.sync.verify import verify_refs
+from uwfgit.sync.exchange.exchange import describe_report
+from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved
+from uwfgit.sync.exchange.signatures import check_approval
+from uwfgit.sync.review.jobs import skip_jobs
+from uwfgit.sync.verify.registry import check_entries
+from uwfgit.sync.verify.verify import verify_refs
 
 ZERO: Final = "0" * 40
 REVIEW_PREFIX: Final = "refs/heads/uwf/"

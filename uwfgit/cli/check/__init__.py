@@ -1,0 +1,1 @@
+"""Checks of what others made, in a child of their own."""

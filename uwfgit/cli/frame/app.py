@@ -1,0 +1,379 @@
+"""The one entry: runs a command, and turns what it raises into an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, Final, TextIO
+
+import typer
+
+from uwfgit import errors
+from uwfgit.cli.frame.commands import Group, Root, make_root, value_options
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.frame.output import format_json, format_yaml, talk, write
+from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.errors import UsageError, UwfError
+
+EXIT_CODES: Final[dict[type[UwfError], int]] = {
+    errors.UwfError: 1,
+    errors.NotFoundError: 1,
+    errors.AmbiguousError: 1,
+    errors.InvalidError: 1,
+    errors.WorkflowError: 1,
+    errors.CorruptError: 1,
+    errors.FormatVersionError: 1,
+    errors.OverrunError: 1,
+    errors.StateError: 1,
+    errors.RoutingFailedError: 1,
+    errors.UntrustedError: 1,
+    errors.StoreError: 1,
+    errors.ConfigError: 1,
+    errors.RemoteError: 1,
+    errors.RejectedError: 1,
+    errors.AuthError: 1,
+    errors.UsageError: 2,
+    errors.ConflictError: 4,
+    errors.RefConflictError: 4,
+    errors.LockedError: 4,
+    errors.AgentError: 5,
+    errors.AgentTimeoutError: 5,
+    errors.OutputError: 5,
+}
+"""Error class → exit code; every class of ``errors.py`` has a row."""
+
+EXIT_MEANINGS: Final = {
+    "0": "done; the thread is idle or at its end",
+    "1": "expected failure, invalid input, a check that found problems",
+    "2": "usage",
+    "3": "the thread is waiting for a person",
+    "4": "someone else holds it, or won a race; safe to try again",
+    "5": "an agent or model failed; what it said was kept",
+    "70": "a bug; the path of its log is printed",
+    "130, 141, 143": "interrupted, closed pipe, terminated",
+}
+
+EXIT_BUG: Final = 70
+EXIT_INTERRUPTED: Final = 130
+EXIT_PIPE: Final = 141
+EXIT_TERMINATED: Final = 143
+
+# Typer carries click inside and exports of its exceptions only this one's child.
+_USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
+
+
+_SYSTEMS_OWN: Final = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ESTALE,
+        errno.EACCES,
+        errno.ENAMETOOLONG,
+    }
+)
+"""What any file may meet, whoever opened or named it: no bug."""
+
+_signals: list[int] = []
+"""Signals that came, in case their exception is turned into a result below."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP came; handled like Ctrl-C, so that children are stopped."""
+
+
+def run() -> None:
+    """Run the program and leave the process with its exit code."""
+    if sys.getfilesystemencoding() != "utf-8":
+        # Under a locale such as C, a path or an argument that is not ASCII would
+        # become text that no node can hold.
+        words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
+        os.execv(sys.executable, words)  # noqa: S606 - this very program
+    code = EXIT_INTERRUPTED
+    with suppress(KeyboardInterrupt):
+        # Of two, the second may come while the first is told of.
+        code = main()
+    # What is over stays so: no late Ctrl-C, no terminal that went away and
+    # cannot be flushed to, gives Python a reason for an exit code of its own.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            _silence(stream)
+    sys.exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; never raises.
+
+    Args:
+        argv: The words after ``uwf``; those of the process by default.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    _signals.clear()
+    _prepare_streams()
+    context = CommandContext(
+        options=GlobalOptions(),
+        environment=dict(os.environ),
+        command=" ".join(["uwf", *words[:2]]),
+    )
+    try:
+        with _signals_raise():
+            code = _leave(run_command(words, context), context)
+    except Terminated:
+        talk("terminated")
+        code = EXIT_TERMINATED
+    except KeyboardInterrupt:
+        talk("interrupted")
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        code = _close_pipe()
+    # An interrupted agent is recorded, and the run ends as a result; or as an
+    # error, when it cannot be told to a terminal that was closed.
+    return EXIT_TERMINATED if code and _signals else code
+
+
+def run_command(words: list[str], context: CommandContext) -> int:
+    """Run one command in a given context and give its exit code.
+
+    Raises:
+        KeyboardInterrupt, BrokenPipeError: As they come.
+    """
+    try:
+        with context.closing:
+            return _invoke(words, context)
+    except BrokenPipeError:
+        raise
+    except typer.Exit as exc:
+        return exc.exit_code
+    except Exception as exc:  # noqa: BLE001 - the edge: whatever is unknown is a bug
+        error = _as_error(exc)
+        if not context.has_begun and _asks_for_json(words, exc):
+            context.options.format = "json"
+        if error is None:
+            return _report_bug(exc, context)
+        return _report(error, context)
+
+
+def _as_error(exc: Exception) -> UwfError | None:
+    if isinstance(exc, UwfError):
+        return exc
+    if isinstance(exc, _USAGE_ERROR):
+        return _usage_error(exc)
+    if isinstance(exc, OSError) and exc.strerror and exc.filename is None:
+        # No file of ours: a stream of the user's, such as a full disk. What is
+        # left of it would fail again at exit, with an exit code of Python's.
+        _silence(sys.stdout)
+        return errors.StoreError(f"the system refused: {exc.strerror}")
+    if isinstance(exc, OSError) and exc.errno in _SYSTEMS_OWN:
+        return errors.StoreError(f"the system refused '{exc.filename}': {exc.strerror}")
+    return None
+
+
+def _invoke(words: list[str], context: CommandContext) -> int:
+    root = make_program()
+    # Not root.main(): it would turn Ctrl-C into an exit code of its own.
+    with root.make_context("uwf", words or ["--help"], obj=context) as ctx:
+        code = root.invoke(ctx)
+    return code if isinstance(code, int) else 0
+
+
+def make_program() -> Root:
+    """Make the command tree."""
+    return make_root(_version_option())
+
+
+def _version_option() -> list[Any]:
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command()(_declare_version)
+    return list(typer.main.get_command(app).params)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from uwfgit import __version__
+
+        write(f"uwf {__version__}\n")
+        raise typer.Exit
+
+
+def _declare_version(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            help="Print the version.",
+            is_eager=True,
+            callback=_print_version,
+            expose_value=False,
+        ),
+    ] = False,
+) -> None:
+    """Carry the declaration; never run."""
+
+
+def _leave(code: int, context: CommandContext) -> int:
+    if code == 0 or context.output.is_text:
+        context.output.flush_notes()
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code
+
+
+def _usage_error(exc: BaseException) -> UsageError:
+    message = str(getattr(exc, "format_message", exc.__str__)())
+    message = message.strip().removesuffix(".")
+    ctx = getattr(exc, "ctx", None)
+    hint = None
+    if (
+        ctx is not None
+        and isinstance(ctx.command, Group)
+        and message == "Missing command"
+    ):
+        hint = f"commands: {', '.join(ctx.command.list_visible(ctx))}"
+    path = ctx.command_path if ctx is not None else "uwf"
+    return UsageError(
+        message[:1].lower() + message[1:] if message else "no command given",
+        hint=hint or f"'{path} --help' shows how it is called",
+    )
+
+
+def _report(error: UwfError, context: CommandContext) -> int:
+    if context.options.debug:
+        talk(shown_lines("".join(traceback.format_exception(error))))
+    hint = _find_elsewhere(error, context) or error.hint
+    _print_error(error.code, error.message, hint, context)
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+def _find_elsewhere(error: UwfError, context: CommandContext) -> str | None:
+    if not isinstance(error, errors.NotFoundError):
+        return None
+    from uwfgit.cli.frame.other_stores import find_elsewhere
+
+    return find_elsewhere(error, context)
+
+
+def _print_error(
+    code: str, message: str, hint: str | None, context: CommandContext
+) -> None:
+    message = context.mask_message(message)
+    hint = hint and context.mask_message(hint)
+    error = {"error": {"code": code, "message": message, "hint": hint}}
+    context.ready.tell_failure(error["error"])
+    if context.is_told:
+        return
+    if context.options.format == "json":
+        talk(format_json(error))
+    elif context.options.format == "yaml":
+        talk(format_yaml(error).rstrip())
+    else:
+        talk(f"error: {shown(message)}")
+        if hint:
+            talk(f"hint: {shown(hint)}")
+
+
+def _asks_for_json(words: Sequence[str], exc: BaseException) -> bool:
+    """Tell whether ``--json`` stands in words that the parser gave up on."""
+    ctx = getattr(exc, "ctx", None)
+    taking = value_options(ctx) if ctx is not None else frozenset()
+    before = words[: words.index("--")] if "--" in words else words
+    pairs = zip(("", *before), before, strict=False)
+    return any(
+        (word in {"--json", "--format=json"} and last not in taking)
+        or (last, word) == ("--format", "json")
+        for last, word in pairs
+    )
+
+
+def _report_bug(exc: BaseException, context: CommandContext) -> int:
+    text = context.mask_message("".join(traceback.format_exception(exc)))
+    if context.options.debug:
+        talk(shown_lines(text))
+    path = _write_crash(text, context)
+    last = str(exc).partition("\n")[0]
+    message = f"this is a bug in uwf: {type(exc).__name__}: {last}".rstrip(": ")
+    hint = f"the traceback is in {path}" if path else "--debug shows the traceback"
+    _print_error("bug", message, hint, context)
+    return EXIT_BUG
+
+
+def _write_crash(text: str, context: CommandContext) -> Path | None:
+    for folder in _log_folders(context):
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / f"crash-{os.getpid()}-{os.urandom(4).hex()}.log"
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+            return path
+    return None
+
+
+def _log_folders(context: CommandContext) -> Iterator[Path]:
+    with suppress(UwfError, OSError):
+        store = context.store_choice.path
+        if (store / "uwf").is_dir():
+            yield store / "uwf" / "logs"
+    with suppress(UwfError, OSError):
+        yield context.home / "logs"
+
+
+def _prepare_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            with suppress(ValueError, OSError):
+                reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _close_pipe() -> int:
+    # The reader went away; nothing may be flushed into the pipe at exit.
+    _silence(sys.stdout)
+    return EXIT_PIPE
+
+
+def _silence(stream: TextIO) -> None:
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        _signals.append(number)
+        raise Terminated
+
+    # A hang-up that is ignored, as under nohup, stays so.
+    wanted = [
+        number
+        for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
+        if signal.getsignal(number) != signal.SIG_IGN
+    ]
+    try:
+        before = {number: signal.signal(number, stop) for number in wanted}
+    except ValueError:
+        # Not the main thread: somebody embeds us and keeps the signals.
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

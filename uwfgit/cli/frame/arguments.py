@@ -1,0 +1,107 @@
+"""Arguments as they are typed: hashes, and what may stand in a file or on stdin."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Final
+
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.constants import MAX_BLOB_BYTES
+from uwfgit.errors import InvalidError, NotFoundError, UsageError
+from uwfgit.ids import Hash, find_hash
+from uwfgit.store.safety.plainfile import read_plain
+
+_MOST_BYTES: Final = 4 * MAX_BLOB_BYTES
+"""Of an argument: no node can hold as much, however widely its JSON is written."""
+
+
+def read_hash(argument: str) -> Hash:
+    """Read a hash argument, in upper or lower case.
+
+    Raises:
+        UsageError: It is none.
+    """
+    found = find_hash(argument)
+    if found is None:
+        raise UsageError(f"'{argument}' is no hash", hint="a hash has 13 characters")
+    return found
+
+
+def read_text(context: CommandContext, argument: str, *, what: str) -> str:
+    """Read a text argument: itself, all of stdin for ``-``, a file for ``@FILE``.
+
+    Args:
+        what: Name of the argument, for messages.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidError: What was read is not UTF-8, or the file cannot be read.
+    """
+    if argument == "-":
+        return _decode(_read_stdin(what), f"{what} on stdin")
+    if argument.startswith("@"):
+        return _decode(_read_file(context, argument[1:], what), argument[1:])
+    return argument
+
+
+def _read_stdin(what: str) -> bytes:
+    if sys.stdin is None:
+        raise UsageError(f"{what} is '-', but there is no stdin")
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise InvalidError(f"{what} on stdin is larger than {_MOST_BYTES // 2**20} MiB")
+    return data
+
+
+def _read_file(context: CommandContext, name: str, what: str) -> bytes:
+    if not name:
+        raise UsageError(f"{what} is '@', but names no file", hint="write @FILE")
+    try:
+        # A pipe too, as a shell's <(…) makes: whoever runs the command named it.
+        return read_plain(context.resolve(name), most=_MOST_BYTES, any_kind=True)
+    except FileNotFoundError as exc:
+        raise NotFoundError("file", name) from exc
+    except OSError as exc:
+        raise InvalidError(f"cannot read '{name}': {exc.strerror}") from exc
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise InvalidError(f"{name} is not UTF-8 (byte {exc.start})") from exc
+
+
+def read_json(context: CommandContext, argument: str, *, what: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Read a JSON argument: itself, stdin for ``-``, a file for ``@FILE``.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidError: It is no JSON; says where.
+    """
+    text = read_text(context, argument, what=what)
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except json.JSONDecodeError as exc:
+        raise InvalidError(
+            f"{what} does not parse: {exc.msg}: line {exc.lineno} column {exc.colno}",
+            hint="text goes in quotes: '\"like this\"'",
+        ) from exc
+    except RecursionError as exc:
+        raise InvalidError(f"{what} is nested too deep") from exc
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InvalidError(f"key '{key}' stands twice in one object")
+            seen.add(key)
+    return value
+
+
+def _refuse(constant: str) -> Any:  # noqa: ANN401 - never returns
+    raise InvalidError(f"{constant} is no JSON value")

@@ -1,0 +1,180 @@
+"""The top-level commands by name: all that ``uwf --help`` needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A top-level command: where it is, and its line in the help."""
+
+    name: str
+    module: str
+    help: str
+    section: str
+    attribute: str = "app"
+    hidden: bool = False
+
+
+_BEGIN = "Begin"
+_WORK = "Work"
+_SHARE = "Share"
+_STORE = "Store and configuration"
+
+CATALOG: Final = (
+    Entry(
+        name="init",
+        module="store.cmd_store",
+        attribute="init_app",
+        section=_BEGIN,
+        help="Create the store this folder would use",
+    ),
+    Entry(
+        name="demo",
+        module="store.cmd_demo",
+        section=_BEGIN,
+        help="Run a workflow to its end in a scratch repository, without a model",
+    ),
+    Entry(
+        name="prompt",
+        module="store.cmd_prompt",
+        section=_BEGIN,
+        help="Show a short guide for agents (and people)",
+    ),
+    Entry(
+        name="skill",
+        module="store.cmd_prompt",
+        section=_BEGIN,
+        help="Show a short guide for agents (and people)",
+        hidden=True,
+    ),
+    Entry(
+        name="workflow",
+        module="workflow.cmd_workflow",
+        section=_WORK,
+        help="Check, register and show workflows",
+    ),
+    Entry(
+        name="thread",
+        module="thread.cmd_thread",
+        section=_WORK,
+        help="Start, run, read and fork threads",
+    ),
+    Entry(
+        name="step",
+        module="thread.cmd_step",
+        section=_WORK,
+        help="Look at single steps of a thread",
+    ),
+    Entry(
+        name="verify",
+        module="share.cmd_verify",
+        section=_WORK,
+        help="Prove threads from git alone",
+    ),
+    Entry(
+        name="remote",
+        module="share.cmd_remote",
+        section=_SHARE,
+        help="Name the repositories that threads are shared with",
+    ),
+    Entry(
+        name="push",
+        module="share.cmd_sync",
+        attribute="push_app",
+        section=_SHARE,
+        help="Send threads to a remote",
+    ),
+    Entry(
+        name="pull",
+        module="share.cmd_sync",
+        attribute="pull_app",
+        section=_SHARE,
+        help="Bring a remote's threads, each verified",
+    ),
+    Entry(
+        name="clone",
+        module="share.cmd_sync",
+        attribute="clone_app",
+        section=_SHARE,
+        help="Make a store of a remote's threads",
+    ),
+    Entry(
+        name="bundle",
+        module="share.cmd_sync",
+        attribute="bundle_app",
+        section=_SHARE,
+        help="Share threads in a file",
+    ),
+    Entry(
+        name="review",
+        module="share.cmd_review",
+        section=_SHARE,
+        help="Have threads reviewed where people review",
+    ),
+    Entry(
+        name="cas",
+        module="store.cmd_cas",
+        section=_STORE,
+        help="Read and write nodes by their hash",
+    ),
+    Entry(
+        name="store",
+        module="store.cmd_store",
+        attribute="store_app",
+        section=_STORE,
+        help="Say where the store is, or trust one",
+    ),
+    Entry(
+        name="git",
+        module="store.cmd_store",
+        attribute="git_app",
+        section=_STORE,
+        help="Run git inside the store",
+    ),
+    Entry(
+        name="hooks",
+        module="hooks.cmd_hooks",
+        section=_STORE,
+        help="Install hooks that check workflows and threads",
+    ),
+    Entry(
+        name="gc",
+        module="store.cmd_maintain",
+        attribute="gc_app",
+        section=_STORE,
+        help="Pack the store, so that it is small and fast",
+    ),
+    Entry(
+        name="reindex",
+        module="store.cmd_maintain",
+        attribute="reindex_app",
+        section=_STORE,
+        help="Make the lookup of nodes, steps and threads anew from git",
+    ),
+    Entry(
+        name="doctor",
+        module="store.cmd_doctor",
+        section=_STORE,
+        help="Look for what is wrong with the store and the set-up",
+    ),
+    Entry(
+        name="config",
+        module="store.cmd_config",
+        section=_STORE,
+        help="Show and change settings",
+    ),
+    Entry(
+        name="completion",
+        module="words.cmd_completion",
+        section=_STORE,
+        help="Print the completion script of a shell",
+    ),
+)
+
+
+def find_entry(name: str) -> Entry | None:
+    """Look a command up by its name."""
+    return next((entry for entry in CATALOG if entry.name == name), None)

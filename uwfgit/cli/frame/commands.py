@@ -1,0 +1,261 @@
+"""Commands and groups as Typer classes: global options, aliases, did-you-mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import getdoc
+from typing import Any, Final, TypeAlias, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from uwfgit.cli.frame.catalog import CATALOG, find_entry
+from uwfgit.cli.frame.options import hidden_options, visible_options
+from uwfgit.errors import UsageError
+
+Click: TypeAlias = Any
+"""A context, parameter or command of the click inside Typer: no public names."""
+Value: TypeAlias = Any
+"""What the parser gives for a parameter, or what its function gets."""
+
+
+class PlainValue:
+    """Stands in for a parameter's coercion: text as it is, integers parsed."""
+
+    def __init__(self, annotation: object) -> None:
+        self._is_integer = annotation is int
+
+    def coerce(self, value: Value, param: Click, ctx: Click) -> Value:
+        """Give the value as its parameter's type.
+
+        Raises:
+            typer.BadParameter: It is no integer where one is asked for.
+        """
+        many = param.multiple or param.nargs == -1
+        if value is None:
+            return [] if many else None
+        if many:
+            return [self._one(item, param, ctx) for item in value]
+        return self._one(value, param, ctx)
+
+    def _one(self, value: Value, param: Click, ctx: Click) -> Value:
+        if not self._is_integer or isinstance(value, int):
+            return value
+        digits = str(value).strip()
+        if not (digits.isascii() and digits.removeprefix("-").isdigit()):
+            raise typer.BadParameter(
+                f"'{value}' is not a whole number", ctx=ctx, param=param
+            )
+        return int(digits)
+
+
+def use_plain_values(params: Iterable[Click]) -> None:
+    """Make parameters of plain types coerce their values without pydantic."""
+    for param in params:
+        descriptor = getattr(param, "type_descriptor", None)
+        if descriptor is None or getattr(param, "_runtime_param", None) is not None:
+            continue
+        annotation = descriptor.annotation
+        if annotation in (str, int, bool) or annotation == list[str]:
+            param._runtime_param = PlainValue(annotation)  # noqa: SLF001 - Typer has no public hook; without it the parameter works as before
+
+
+F = TypeVar("F", bound=Callable[..., None])
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 88}
+EPILOG: Final = "The global options of 'uwf --help' work here too."
+
+
+class Command(TyperCommand):
+    """A command that also takes the global options, unseen in its help."""
+
+    def get_params(self, ctx: Click) -> list[Any]:
+        """Give the command's own parameters and the hidden global ones."""
+        params = [*super().get_params(ctx), *hidden_options()]
+        use_plain_values(params)
+        return params
+
+    def collect_usage_pieces(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
+        """Name the arguments as their metavars say, without Typer's braces."""
+        options = [self.options_metavar] if self.options_metavar else []
+        arguments = [
+            param.metavar or param.name.upper()
+            for param in self.params
+            if param.param_type_name == "argument"
+        ]
+        return [*options, *arguments]
+
+    def format_options(self, ctx: Click, formatter: Click) -> None:
+        """Write arguments and options; an argument's type says nothing here."""
+        arguments, options = [], []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            if param.param_type_name == "argument":
+                name = param.metavar or param.name.upper()
+                arguments.append((name.strip("[]"), param.help or ""))
+            else:
+                options.append(record)
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class Passthrough(TyperCommand):
+    """A command whose words are another program's: no options of ours at all."""
+
+    def get_params(self, ctx: Click) -> list[Any]:
+        """Give the command's own parameters."""
+        params = super().get_params(ctx)
+        use_plain_values(params)
+        return params
+
+
+class Group(TyperGroup):
+    """A group of commands; an unknown one is one line with a suggestion."""
+
+    def get_params(self, ctx: Click) -> list[Any]:
+        """Give the group's own parameters and the hidden global ones."""
+        params = [*super().get_params(ctx), *hidden_options()]
+        use_plain_values(params)
+        return params
+
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
+        """Find the command that the next word names.
+
+        Raises:
+            UsageError: There is none.
+        """
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise self._unknown(ctx, name)
+        return super().resolve_command(ctx, args)
+
+    def list_visible(self, ctx: Click) -> list[str]:
+        """Name the commands that help shows."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        return [name for name, each in found.items() if each and not each.hidden]
+
+    def _unknown(self, ctx: Click, name: str) -> UsageError:
+        near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
+        tail = f"; did you mean '{near[0]}'?" if near else ""
+        return UsageError(
+            f"'{name}' is no command of '{ctx.command_path}'{tail}",
+            hint=None if near else f"'{ctx.command_path} --help' lists them",
+        )
+
+
+class Root(Group):
+    """The top: knows its commands by a table and imports the one that runs."""
+
+    def get_params(self, ctx: Click) -> list[Any]:
+        """Give the global options, with help."""
+        params = [*TyperGroup.get_params(self, ctx), *visible_options()]
+        use_plain_values(params)
+        return params
+
+    def list_commands(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
+        """Name the commands in the order of the table."""
+        return [entry.name for entry in CATALOG if not entry.hidden]
+
+    def get_command(self, ctx: Click, cmd_name: str) -> Click:  # noqa: ARG002 - the interface's
+        """Import the module of a command and give the command."""
+        entry = find_entry(cmd_name)
+        if entry is None:
+            return None
+        module = import_module(f"uwfgit.cli.{entry.module}")
+        command = typer.main.get_command(getattr(module, entry.attribute))
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002 - the interface's
+        """Write the table's lines; no command's module is imported."""
+        for title in dict.fromkeys(entry.section for entry in CATALOG):
+            rows = [
+                (entry.name, entry.help)
+                for entry in CATALOG
+                if entry.section == title and not entry.hidden
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def value_options(ctx: Click) -> frozenset[str]:
+    """Name the options of a command that take the next word as their value."""
+    return frozenset(
+        name
+        for param in ctx.command.get_params(ctx)
+        if param.param_type_name == "option" and not (param.is_flag or param.count)
+        for name in param.opts
+    )
+
+
+def make_group(help_text: str) -> typer.Typer:
+    """Make a group that commands can be added to."""
+    app = typer.Typer(
+        cls=Group,
+        help=help_text,
+        epilog=EPILOG,
+        rich_markup_mode=None,
+        add_completion=False,
+        context_settings=dict(CONTEXT),
+    )
+    # A group stays a group also while it has a single command.
+    app.callback()(_nothing)
+    return app
+
+
+def make_single() -> typer.Typer:
+    """Make an app for one top-level command."""
+    return typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+def _nothing() -> None:
+    return
+
+
+def add_command(
+    app: typer.Typer,
+    name: str,
+    *aliases: str,
+    cls: type[TyperCommand] = Command,
+    hidden: bool = False,
+    settings: dict[str, Any] | None = None,
+) -> Callable[[F], F]:
+    """Add a function as a command, and under other, unlisted spellings."""
+
+    def add(function: F) -> F:
+        for spelling in (name, *aliases):
+            app.command(
+                spelling,
+                cls=cls,
+                help=_help_text(function),
+                epilog=EPILOG,
+                hidden=hidden or spelling != name,
+                context_settings={**CONTEXT, **(settings or {})},
+            )(function)
+        return function
+
+    return add
+
+
+def _help_text(function: Callable[..., None]) -> str:
+    # Docstrings end their first line with a full stop, help does not.
+    first, _, rest = (getdoc(function) or "").partition("\n")
+    return first.removesuffix(".") + "\n" + rest
+
+
+def make_root(params: Sequence[Any]) -> Root:
+    """Make the top of the command tree."""
+    return Root(
+        name="uwf",
+        help="Run multi-role agent workflows step by step, and keep every step in git.",
+        params=list(params),
+        rich_markup_mode=None,
+        context_settings=dict(CONTEXT),
+    )

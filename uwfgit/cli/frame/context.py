@@ -1,0 +1,395 @@
+"""The composition root: the world as a command sees it, and what is made of it.
+
+The only place that reads the environment, the working directory, the user's
+home and the configuration files, and hands values of them to the rooms below.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import typer
+
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.frame.output import Output
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.frame.world import (
+    VARIABLE,
+    Ready,
+    StoreChoice,
+    now_ms,
+    own_folder,
+    read_config,
+    registered_home,
+    utc_offset,
+)
+from uwfgit.errors import ConfigError, NotFoundError, StoreError, UsageError, UwfError
+
+if TYPE_CHECKING:
+    from uwfgit.agents.base import Agent
+    from uwfgit.config import Settings
+    from uwfgit.engine.run.executor import Engine
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.mask import Masker
+    from uwfgit.store.git.signing import Signer
+    from uwfgit.store.git.worktree import Enclosing, Identity
+    from uwfgit.store.handle import Store
+    from uwfgit.store.local import Local
+
+CONFIG_FILE: Final = "config.yaml"
+REPOSITORY_FILE: Final = ".uwf.yaml"
+_AUTO_INIT: Final = "uwf.autoInit"
+_OFF: Final = ("false", "no", "off", "0", "")
+
+
+@dataclass(kw_only=True)
+class CommandContext:
+    """One run of the program; everything in it is read when it is first asked for."""
+
+    options: GlobalOptions
+    environment: Mapping[str, str]
+    folder: Path | None = None
+    """Stands in for the process's working directory."""
+    command: str = "uwf"
+    closing: ExitStack = field(default_factory=ExitStack)
+    _code_roots: dict[Path, Path] = field(default_factory=dict)
+    has_begun: bool = False
+    """Whether the whole command line was parsed and a command runs."""
+    is_told: bool = False
+    """Whether the error that ends the command stands in its object already."""
+
+    @cached_property
+    def output(self) -> Output:
+        """Where results and notes go."""
+        return Output(options=self.options, environment=self.environment)
+
+    @cached_property
+    def ready(self) -> Ready:
+        """The line to the command that started this process as a worker."""
+        return Ready.from_environment(self.environment)
+
+    @cached_property
+    def cwd(self) -> Path:
+        """The working directory.
+
+        Raises:
+            StoreError: It does not exist any more.
+        """
+        if self.folder is not None:
+            return self.folder
+        try:
+            return Path.cwd()
+        except OSError as exc:
+            raise StoreError(
+                f"the current directory is gone: {exc.strerror}",
+                hint="change to a directory that exists",
+            ) from exc
+
+    @cached_property
+    def user_home(self) -> Path:
+        """The user's home directory: HOME, else what the system knows.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        home = self.environment.get("HOME") or registered_home()
+        if not home:
+            raise ConfigError("HOME is not set", hint="set HOME or UWF_HOME")
+        return self.resolve(home)
+
+    @cached_property
+    def home(self) -> Path:
+        """Where the user's own configuration and store are: ``UWF_HOME``."""
+        given = self.environment.get("UWF_HOME")
+        return self.resolve(given) if given else self.user_home / ".uwf"
+
+    def resolve(self, path: str) -> Path:
+        """Make a path of the command line absolute, with ``~/`` expanded."""
+        if path == "~" or path.startswith("~/"):
+            return Path(os.path.normpath(self.user_home / path[2:]))
+        if os.path.isabs(path):  # noqa: PTH117 - before Path.cwd, which may be gone
+            return Path(os.path.normpath(path))
+        return Path(os.path.normpath(self.cwd / path))
+
+    @cached_property
+    def enclosing(self) -> Enclosing | None:
+        """The repository whose work tree the working directory is in."""
+        from uwfgit.store.git.worktree import find_enclosing
+
+        return None if self.search_folder is None else find_enclosing(self.cwd)
+
+    @cached_property
+    def search_folder(self) -> Path | None:
+        """The working directory, unless it does not exist any more."""
+        try:
+            return self.cwd
+        except StoreError:
+            return None
+
+    @cached_property
+    def store_choice(self) -> StoreChoice:
+        """Which store this command uses; it may not exist yet."""
+        chosen = self._choose_store()
+        self.output.say_more(f"store: {shown(str(chosen.path))} ({chosen.source})")
+        return chosen
+
+    def _choose_store(self) -> StoreChoice:
+        if self.options.store is not None:
+            return StoreChoice(path=self.resolve(self.options.store), source="option")
+        given = self.environment.get("UWF_STORE")
+        if given:
+            return StoreChoice(path=self.resolve(given), source="environment")
+        return self._repository_choice() or StoreChoice(
+            path=self.home / "store", source="user"
+        )
+
+    def _repository_choice(self) -> StoreChoice | None:
+        from uwfgit.store.git.worktree import enclosing_setting
+
+        if (enclosing := self.enclosing) is None:
+            # Of a place that is no more, nobody knows which store it means.
+            self.resolve(".")
+            return None
+        named = enclosing_setting(enclosing, "uwf.store")
+        if named:
+            path = Path(os.path.normpath(enclosing.root / self._expand(named)))
+            return StoreChoice(path=path, source="git config")
+        return StoreChoice(path=enclosing.common_dir / "uwf", source="repository")
+
+    def _expand(self, path: str) -> str:
+        return str(self.resolve(path)) if path.startswith("~") else path
+
+    def open_store(self, *, write: bool = False, create: bool = True) -> Store:
+        """Open the store; a command that writes creates it and says so.
+
+        Raises:
+            NotFoundError: There is none, and the command only reads.
+            UntrustedError: It was not made on this machine.
+            StoreError: It cannot be used.
+        """
+        from uwfgit.store.repository import init_store, open_store
+
+        path = self.store_choice.path
+        if not path.exists():
+            if not (write and create) or not self._may_create():
+                raise NotFoundError(
+                    "store", str(path), hint=self.store_choice.init_hint
+                )
+            if init_store(path, home=self.home):
+                self.output.say(f"created store {shown(str(path))}")
+        return open_store(path, home=self.home, write=write)
+
+    def _may_create(self) -> bool:
+        from uwfgit.store.git.worktree import find_settings
+
+        home = self._home_for_paths()
+        found = find_settings(
+            (_AUTO_INIT,), self.environment, enclosing=self.enclosing, home=home
+        )
+        return found.get(_AUTO_INIT, "true").lower() not in _OFF
+
+    def open_ledger(self, *, write: bool = False, create: bool = True) -> Ledger:
+        """Open the store for threads and nodes; closed when the command ends.
+
+        Args:
+            write: The command may change the store.
+            create: It may also create it; not for one that needs what is in it.
+        """
+        store = self.open_store(write=write, create=create)
+        return self.make_ledger(store, write=write)
+
+    def make_ledger(self, store: Store, *, write: bool = False) -> Ledger:
+        """Put a ledger over an open store."""
+        from uwfgit.model.ledger.ledger import Ledger
+        from uwfgit.model.node.node import STEP_TYPE
+        from uwfgit.store.local import open_local
+        from uwfgit.store.lookup.table import open_lookup
+
+        lookup = self.closing.enter_context(open_lookup(store, step_type=STEP_TYPE))
+        local = self.closing.enter_context(open_local(store))
+        if write:
+            self._tell_identity(local)
+        return Ledger(
+            store=store,
+            lookup=lookup,
+            local=local,
+            identity=self.identity if write else _nobody(),
+            now_ms=now_ms,
+            random=os.urandom,
+            utc_offset=utc_offset(),
+            signer=self.make_signer(store),
+        )
+
+    def make_signer(self, store: Store) -> Signer:
+        """Give what signs the commits of a store, should the user want that."""
+        from uwfgit.store.git.signing import Signer, read_signing
+
+        return Signer(
+            read=lambda: read_signing(
+                self.environment,
+                store=store.path,
+                enclosing=self.enclosing,
+                home=self._home_for_paths(),
+            ),
+            environment=self.environment,
+            warn=self.output.warn,
+        )
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Who commits: git's identity, else the configured one, else a made-up one."""
+        from uwfgit.store.git.worktree import Identity, find_identity
+
+        found = find_identity(
+            self.environment, enclosing=self.enclosing, home=self._home_for_paths()
+        )
+        if not found.is_default:
+            return found
+        name, email = self.settings.identity_name, self.settings.identity_email
+        if name and email:
+            return Identity(name=name, email=email)
+        return found
+
+    def _tell_identity(self, local: Local) -> None:
+        """Say once a store that the committer's name is made up."""
+        who = self.identity
+        if not who.is_default or self.environment.get("UWF_STEP"):
+            return
+        if local.is_first("made-up committer"):
+            self.output.say(
+                "note: git knows no name and address of yours; committing as "
+                f"{shown(str(who))}"
+            )
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The configuration in force; what has no effect in it is warned about once."""
+        settings, warnings = self.loaded_settings
+        for warning in warnings:
+            self.output.warn(warning)
+        return settings
+
+    @cached_property
+    def loaded_settings(self) -> tuple[Settings, tuple[str, ...]]:
+        """The configuration in force, and a warning for all that has no effect."""
+        from uwfgit.config import settings_from
+
+        root = self.enclosing.root if self.enclosing is not None else None
+        user_file = self.home / CONFIG_FILE
+        repository_file = root / REPOSITORY_FILE if root else Path(REPOSITORY_FILE)
+        return settings_from(
+            read_config(user_file),
+            read_config(repository_file) if root else None,
+            user_source=user_file,
+            repository_source=repository_file,
+            home=self._home_for_paths(),
+            root=root,
+        )
+
+    def _home_for_paths(self) -> Path:
+        return self.user_home if self.environment.get("HOME") else self.home
+
+    def make_engine(self, ledger: Ledger) -> Engine:
+        """Put an engine over a ledger, with the agents of the configuration."""
+        from uwfgit.agents.registry import choose_agent
+        from uwfgit.engine.run.executor import Engine
+
+        environment = self.child_environment()
+
+        def choose(flag: str | None, workflow: str, role: str) -> Agent:
+            agent = choose_agent(
+                flag,
+                settings=self.settings,
+                workflow=workflow,
+                role=role,
+                base_dir=self.search_folder or Path("/"),
+                environment=environment,
+            )
+            self.output.say_more(shown(f"agent of role {role}: {agent.label}"))
+            return agent
+
+        return Engine(
+            ledger=ledger,
+            settings=self.settings,
+            choose=choose,
+            environment=environment,
+            home=self.home,
+            code_head=self._code_head,
+            masker=self.masker,
+            command=self.command,
+            on_ready=self.ready.tell_begun,
+            on_wait=lambda why: self.output.say(shown(why)),
+        )
+
+    @cached_property
+    def masker(self) -> Masker:
+        """What knows the secrets of this user: of variables, ``.env`` and settings."""
+        from uwfgit.cli.frame.secrets import make_masker
+
+        return make_masker(self.environment, self.home, self.settings)
+
+    def mask(self, text: str, *, what: str) -> str:
+        """Take known secrets out of a text that will be stored; say so."""
+        from uwfgit.model.mask import mask_warnings
+
+        found: set[str] = set()
+        masked = self.masker.mask(text, found)
+        for warning in mask_warnings(found):
+            self.output.warn(f"{what}: {warning}")
+        return masked
+
+    def mask_message(self, text: str) -> str:
+        """Take known secrets out of a message; nothing that is broken is a bar."""
+        from uwfgit.cli.frame.secrets import make_masker
+
+        try:
+            return make_masker(self.environment, self.home).mask_cut(text)
+        except UwfError:
+            # Without a home there is no file, and the variables count all the same.
+            return make_masker(self.environment, Path("/nonexistent")).mask_cut(text)
+
+    def _code_head(self, folder: Path) -> str | None:
+        from uwfgit.store.git.worktree import find_enclosing, read_head
+
+        root = self._code_roots.get(folder)
+        if root is None:
+            enclosing = find_enclosing(folder)
+            if enclosing is None:
+                return None
+            root = self._code_roots[folder] = enclosing.root
+        return read_head(root, environment=self.environment)
+
+    def child_environment(self) -> dict[str, str]:
+        """The environment agents start from: ours, with this ``uwf`` first."""
+        environment = dict(self.environment)
+        environment.pop(VARIABLE, None)
+        own = own_folder(environment)
+        if own is not None:
+            path = environment.get("PATH") or os.defpath
+            environment["PATH"] = os.pathsep.join([own, path])
+        return environment
+
+
+def _nobody() -> Identity:
+    # Readers commit nothing; asking git's config for a name would cost them.
+    from uwfgit.store.git.worktree import Identity
+
+    return Identity(name="", email="", is_default=True)
+
+
+def get_context(ctx: typer.Context) -> CommandContext:
+    """Give the context of a running command; the command line is parsed then."""
+    context = cast("CommandContext", ctx.obj)
+    context.has_begun = True
+    if context.options.format == "github" and ctx.info_name != "validate":
+        raise UsageError(
+            "--format github is for 'uwf workflow validate' alone",
+            hint="use --format json",
+        )
+    return context

@@ -1,0 +1,350 @@
+"""What goes to stdout and stderr, and in which form; the only place that prints.
+
+stdout is data, stderr is talk. In JSON and YAML, notes wait until the command
+has succeeded, so that an error stands alone on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from shutil import get_terminal_size
+from typing import Any, Final
+
+from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.frame.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
+from uwfgit.model.picture.columns import cut, display_width
+from uwfgit.model.wording import count_of, format_duration, format_time
+
+__all__ = [
+    "Column",
+    "Output",
+    "ask",
+    "can_ask",
+    "count_of",
+    "format_duration",
+    "format_fields",
+    "format_json",
+    "format_table",
+    "format_time",
+    "format_yaml",
+    "indent_rest",
+    "is_yes",
+    "talk",
+    "talk_git",
+    "talk_over",
+    "talk_width",
+    "write",
+]
+
+_STATUS_COLORS: Final = {
+    "idle": "36",
+    "running": "34",
+    "suspended": "33",
+    "end": "32",
+    "diverged": "31",
+    "cancelled": "2",
+    "corrupt": "31",
+    "error": "31",
+    "warning": "33",
+    "valid": "32",
+    "invalid": "31",
+    "current": "32",
+}
+_LONG: Final = 200
+_CELL: Final = 2_000
+"""Characters of a cell; one that is longer belongs to somebody who means harm."""
+_PROGRESS: Final = re.compile(r"[^:]{1,80}(: [^:]{1,80})?: +\d+(%| |$).*")
+_DEFAULT_WIDTH: Final = 80
+_GAP: Final = "  "
+_LEAST_WIDTH: Final = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class Output:
+    """The two streams of one command, and how much it says on them."""
+
+    options: GlobalOptions
+    environment: Mapping[str, str]
+    _notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the output is for people."""
+        return self.options.format == "text"
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal on stdout; ``None`` when it is none."""
+        if not _is_terminal(sys.stdout):
+            return None
+        return get_terminal_size((_DEFAULT_WIDTH, 24)).columns
+
+    def emit(self, payload: Any, text: Callable[[], str]) -> None:  # noqa: ANN401 - a JSON value
+        """Print a command's one result: the payload, or its text for people."""
+        if self.is_text:
+            rendered = text()
+            if rendered:
+                write(_ended(rendered))
+        else:
+            _put(self._format(payload))
+
+    def emit_data(self, payload: Any, text: str) -> None:  # noqa: ANN401 - a JSON value
+        """Print a result whose text is data: into a pipe or a file as it is."""
+        if self.is_text and self.width is None:
+            _put(_ended(text))
+        else:
+            self.emit(payload, lambda: shown_lines(text))
+
+    def _format(self, payload: Any) -> str:  # noqa: ANN401 - a JSON value
+        if self.options.format == "yaml":
+            return format_yaml(payload)
+        return format_json(payload) + "\n"
+
+    def emit_document(self, text: str) -> None:
+        """Print a text for people, through the pager when it may be long."""
+        whole = shown_page(_ended(text))
+        if self.width is None or whole.count("\n") < get_terminal_size().lines:
+            write(whole)
+            return
+        import pydoc
+
+        # What git sets when the user did not: quit on one screen, keep colours.
+        os.environ.setdefault("LESS", "FRX")
+        pydoc.pager(whole)
+
+    def say(self, message: str) -> None:
+        """Tell the user something on stderr, unless ``-q`` was given."""
+        if self.options.quiet:
+            return
+        if self.is_text:
+            talk(message)
+        else:
+            self._notes.append(message)
+
+    def say_more(self, message: str) -> None:
+        """Tell the user something that only ``-v`` asks for."""
+        if self.options.verbose:
+            self.say(message)
+
+    def warn(self, message: str) -> None:
+        """Warn on stderr in one line."""
+        self.say(f"warning: {shown(message)}")
+
+    def flush_notes(self) -> None:
+        """Print the notes that waited for the command to succeed."""
+        notes, self._notes = self._notes, []
+        for note in notes:
+            talk(note)
+
+    def paint(self, text: str, word: str) -> str:
+        """Colour a text as a status word is, where colours are wanted."""
+        code = _STATUS_COLORS.get(word)
+        if code is None or not self.is_colored:
+            return text
+        return f"\x1b[{code}m{text}\x1b[0m"
+
+    @property
+    def is_colored(self) -> bool:
+        """Whether stdout gets colours."""
+        if self.options.color != "auto":
+            return self.options.color == "always"
+        if self.environment.get("NO_COLOR") or self.environment.get("TERM") == "dumb":
+            return False
+        return _is_terminal(sys.stdout)
+
+
+def _is_terminal(stream: Any) -> bool:  # noqa: ANN401 - stdout may be None or replaced
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
+def write(text: str) -> None:
+    """Write text for people to stdout; no escape but of our own colours passes."""
+    _put(shown_page(text))
+
+
+def _put(text: str) -> None:
+    if sys.stdout is not None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
+def talk(message: str) -> None:
+    """Write one message to stderr; nobody listening is no failure."""
+    _tell(shown_page(message) + "\n")
+
+
+def can_ask() -> bool:
+    """Tell whether somebody sits there to be asked."""
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+
+
+def ask(question: str) -> str:
+    """Write a question to stderr and give the line that is typed after it."""
+    _tell(shown_page(question))
+    return sys.stdin.readline() if sys.stdin is not None else ""
+
+
+def is_yes(answer: str) -> bool:
+    """Tell whether an answer agrees; nothing and anything else does not."""
+    return answer.strip().lower() in {"y", "yes"}
+
+
+def _tell(text: str) -> None:
+    try:
+        print(text, end="", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return
+
+
+def talk_width(*, quiet: bool) -> int | None:
+    """Give the columns for progress on stderr; ``None`` when nobody watches it."""
+    if quiet or not _is_terminal(sys.stderr):
+        return None
+    return get_terminal_size((_DEFAULT_WIDTH, 24)).columns
+
+
+def talk_over(line: str, width: int) -> None:
+    """Show a line of progress in place of the one before; "" takes it away."""
+    _tell(f"\r\x1b[K{cut(shown(line), width - 1)}")
+
+
+def talk_git(line: str, width: int, *, is_over: bool) -> None:
+    """Show on a terminal a line that git says.
+
+    Args:
+        is_over: It ended so that the next one takes its place. Only progress is
+            let; any other line stays, whoever wants it hidden.
+    """
+    # git ends what a remote says in blanks where it sees no terminal.
+    line = line.rstrip()
+    if is_over and _PROGRESS.fullmatch(line):
+        _tell(f"{cut(shown(line), width - 1)}\x1b[K\r")
+    else:
+        _tell(f"{shown(line)}\x1b[K\n")
+
+
+def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Write JSON for people and programs; control characters are escaped.
+
+    A long listing has one line an item, which is many times faster to write.
+    """
+    items = payload.get("items") if isinstance(payload, dict) else None
+    if isinstance(items, list) and len(items) > _LONG:
+        return shown_json(_format_listing(payload))
+    return shown_json(json.dumps(payload, indent=2, ensure_ascii=False))
+
+
+def format_yaml(payload: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Write YAML for people and programs; control characters are escaped."""
+    from uwfgit.model.yaml.dump import dump_yaml
+
+    return dump_yaml(payload, escape=UNSAFE)
+
+
+def _format_listing(payload: Mapping[str, Any]) -> str:
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    parts = []
+    for key, value in payload.items():
+        lines = ",\n    ".join(map(encode, value)) if key == "items" else None
+        text = f"[\n    {lines}\n  ]" if lines is not None else encode(value)
+        parts.append(f"  {encode(key)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a listing; a flexible one is cut when the terminal is narrow."""
+
+    title: str
+    flexible: bool = False
+    right: bool = False
+    status: bool = False
+
+
+def format_table(
+    output: Output, columns: Sequence[Column], rows: Sequence[Sequence[str | None]]
+) -> str:
+    """Align rows under a header; ``-`` stands for nothing.
+
+    Cells are cut to fit a terminal, and in a pipe only when they are huge.
+    """
+    given = zip(*rows, strict=True) if rows else [()] * len(columns)
+    cells = [[_cell(cell) if cell else "-" for cell in column] for column in given]
+    widths = [
+        max(map(display_width, (column.title, *texts)))
+        for column, texts in zip(columns, cells, strict=True)
+    ]
+    _narrow(widths, columns, output.width)
+    parts = [
+        _format_column(output, column, texts, width)
+        for column, texts, width in zip(columns, cells, widths, strict=True)
+    ]
+    return "\n".join(_GAP.join(line).rstrip() for line in zip(*parts, strict=True))
+
+
+def _cell(text: str) -> str:
+    return shown(text if len(text) <= _CELL else f"{text[:_CELL]}…")
+
+
+def _format_column(
+    output: Output, column: Column, cells: Sequence[str], width: int
+) -> list[str]:
+    padded = [_pad(cell, width, right=column.right) for cell in (column.title, *cells)]
+    if not (column.status and output.is_colored):
+        return padded
+    painted = [
+        text.replace(cell, output.paint(cell, cell), 1)
+        for text, cell in zip(padded[1:], cells, strict=True)
+    ]
+    return [padded[0], *painted]
+
+
+def _pad(cell: str, width: int, *, right: bool) -> str:
+    if cell.isascii() and len(cell) <= width:
+        return cell.rjust(width) if right else cell.ljust(width)
+    text = cut(cell, width)
+    space = " " * (width - display_width(text))
+    return space + text if right else text + space
+
+
+def _narrow(widths: list[int], columns: Sequence[Column], terminal: int | None) -> None:
+    if terminal is None:
+        return
+    flexible = [i for i, column in enumerate(columns) if column.flexible]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - terminal
+    while excess > 0 and flexible:
+        widest = max(flexible, key=lambda i: widths[i])
+        if widths[widest] <= max(_LEAST_WIDTH, len(columns[widest].title)):
+            return
+        widths[widest] -= 1
+        excess -= 1
+
+
+def format_fields(
+    output: Output, fields: Sequence[tuple[str, str | None]], *, status: str = "status"
+) -> str:
+    """Write names and values in two aligned columns; ``-`` stands for nothing."""
+    width = max((len(name) for name, _ in fields), default=0)
+    lines = []
+    for name, value in fields:
+        text = indent_rest(shown_lines(value), width + len(_GAP)) if value else "-"
+        painted = output.paint(text, text) if name == status else text
+        lines.append(f"{name.ljust(width)}{_GAP}{painted}")
+    return "\n".join(lines)
+
+
+def indent_rest(text: str, by: int) -> str:
+    """Indent all lines but the first."""
+    return text.rstrip("\n").replace("\n", "\n" + " " * by)

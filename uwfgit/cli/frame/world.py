@@ -1,0 +1,134 @@
+"""What the world around a command says: its time, its folders, its files.
+
+Beside the context, the only place that asks the system for any of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from uwfgit.constants import YAML_MAX_BYTES
+from uwfgit.errors import ConfigError, UwfError
+from uwfgit.store.safety.plainfile import read_plain
+
+VARIABLE: Final = "UWF_READY_FD"
+"""Names the file descriptor to write to; of no meaning to a worker's children."""
+
+
+@dataclass(slots=True)
+class Ready:
+    """The line to whoever started this process; says one thing, then is silent."""
+
+    descriptor: int | None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Ready:
+        """Find the line; without one, nothing is said."""
+        text = environment.get(VARIABLE, "")
+        return cls(int(text) if text.isascii() and text.isdigit() else None)
+
+    def tell_begun(self) -> None:
+        """Say that the thread is held and its first step is about to run."""
+        self._tell({"ready": True})
+
+    def tell_failure(self, error: Mapping[str, object]) -> None:
+        """Say why nothing will run: code, message and hint."""
+        self._tell({"error": error})
+
+    def _tell(self, message: Mapping[str, object]) -> None:
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is None:
+            return
+        with suppress(OSError):
+            os.write(descriptor, json.dumps(message).encode() + b"\n")
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+Source = Literal["option", "environment", "git config", "repository", "user"]
+
+_FARTHEST: Final = 14 * 60
+"""Minutes from UTC, on the Line Islands; nowhere is farther."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChoice:
+    """The store a command uses, and what chose it."""
+
+    path: Path
+    source: Source
+
+    @property
+    def init_hint(self) -> str:
+        """Say how to make it."""
+        words = {"repository": "", "user": " --user"}
+        return (
+            f"create it with: uwf init{words.get(self.source, f' --store {self.path}')}"
+        )
+
+
+def registered_home() -> str | None:
+    """Give the home folder that the system knows the user by."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return None
+
+
+def now_ms() -> int:
+    """Give the time in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def utc_offset() -> int:
+    """Give the local time's distance from UTC, in minutes.
+
+    Of a zone that no place on earth has, the nearest that one has: commits with
+    any other do not verify.
+    """
+    minutes = time.localtime().tm_gmtoff // 60
+    return max(-_FARTHEST, min(minutes, _FARTHEST))
+
+
+def own_folder(environment: Mapping[str, str]) -> str | None:
+    """Give the folder of the ``uwf`` that runs, for an agent's PATH."""
+    started = shutil.which(sys.argv[0], path=environment.get("PATH"))
+    beside = Path(sys.executable).parent / "uwf"
+    candidates = [Path(started)] if started else []
+    for candidate in (*candidates, beside):
+        if candidate.name == "uwf" and os.access(candidate, os.X_OK):
+            return str(candidate.absolute().parent)
+    return None
+
+
+def read_config(path: Path) -> object:
+    """Read a configuration file; ``None`` when there is none.
+
+    Raises:
+        ConfigError: It cannot be read, or is no YAML.
+    """
+    try:
+        data = read_plain(path, most=YAML_MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise ConfigError(f"cannot be read: {exc.strerror}", source=path) from exc
+    from uwfgit.model.yaml.core import parse_yaml
+
+    if not data.strip():
+        return None
+    try:
+        return parse_yaml(data, file=str(path)).value
+    except UwfError as exc:
+        raise ConfigError(exc.message, hint=exc.hint) from exc

@@ -1,0 +1,1 @@
+"""Hooks for git that check what passes by."""

@@ -1,0 +1,1 @@
+"""Commands that share threads and prove them."""

@@ -1,0 +1,393 @@
+"""Commands that share threads: push, pull, clone and bundle."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwfgit.cli.check.checks import make_scan, make_verify
+from uwfgit.cli.frame.commands import add_command, make_group, make_single
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import count_of
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.share.remote_session import (
+    find_branch,
+    open_wire,
+    pull_payload,
+    pull_text,
+    push_payload,
+    push_text,
+    require_known,
+    take_remote,
+    take_source,
+    warn_collisions,
+)
+from uwfgit.errors import NotFoundError, StoreError, UsageError, UwfError
+
+if TYPE_CHECKING:
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.sync.exchange.exchange import Outcome
+    from uwfgit.sync.exchange.pull import PullReport
+    from uwfgit.sync.exchange.remotes import Remote
+    from uwfgit.sync.exchange.transport import Wire
+
+
+@contextmanager
+def new_store(path: Path, *, home: Path) -> Iterator[None]:
+    """Make a store; when the block fails it is none, as with git's own clone."""
+    from uwfgit.store.repository import init_store
+    from uwfgit.store.safety.stores import list_stores, unregister_store
+
+    mode = path.stat().st_mode if path.exists() else None
+    was_listed = path in list_stores(home)
+    is_ours = False
+
+    def undo() -> None:
+        # Before it has a HEAD it is nobody's; else another process was faster.
+        if is_ours or not (path / "HEAD").exists():
+            _remove(path, mode)
+            if not was_listed:
+                with suppress(UwfError):
+                    unregister_store(path, home=home)
+
+    with ExitStack() as failing:
+        failing.callback(undo)
+        is_ours = init_store(path, home=home)
+        if not is_ours:
+            raise is_there(path)
+        yield
+        failing.pop_all()
+
+
+def _remove(path: Path, mode: int | None) -> None:
+    """Remove a store; a folder that was there, and its mode, is what is left."""
+    if mode is None:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with suppress(OSError):
+        for each in path.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each, ignore_errors=True)
+            else:
+                each.unlink()
+        path.chmod(stat.S_IMODE(mode))
+
+
+def is_there(path: Path) -> StoreError:
+    """Give the refusal of a folder that is no new one."""
+    return StoreError(f"'{path}' is there already", hint="name another folder")
+
+
+push_app = make_single()
+pull_app = make_single()
+clone_app = make_single()
+bundle_app = make_group("Share threads in a file.")
+
+WorkflowsOption = Annotated[
+    bool, typer.Option("--workflows", help="Adopt registered workflows too.")
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="ID",
+        help="Let this finding of the secret scan through, from now on in this store; "
+        "to take it back: uwf hooks allow --revoke ID.",
+    ),
+]
+
+
+@add_command(push_app, "push")
+def push(
+    ctx: typer.Context,
+    remote: Annotated[
+        str | None,
+        typer.Argument(metavar="[REMOTE]", help="Where to; else the one there is."),
+    ] = None,
+    threads: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[THREAD...]",
+            help="Which threads; workflow/NAME is a registered workflow.",
+        ),
+    ] = None,
+    send_all: Annotated[
+        bool, typer.Option("--all", help="Threads too that it does not have yet.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Only say what would be sent.")
+    ] = False,
+    allow: AllowOption = None,
+) -> None:
+    """Send threads to a remote; nothing is ever forced.
+
+    Without threads: those it already has and is behind with. A thread it has
+    never seen has to be named, or --all given.
+    """
+    from uwfgit.sync.exchange.push import push as push_threads
+
+    context = get_context(ctx)
+    store = context.open_store(write=True, create=False)
+    ledger = context.make_ledger(store)
+    words = [word for word in (remote, *(threads or ())) if word is not None]
+    if words:
+        require_known(ledger, words[0])
+    there, names = take_remote(context, store, words)
+    if names and send_all:
+        raise UsageError("--all and threads exclude each other")
+    with open_wire(context) as wire:
+        report = push_threads(
+            ledger,
+            there,
+            wire=wire,
+            verify=make_verify(context),
+            scan=make_scan(context, store, allow=allow or (), dry_run=dry_run),
+            named=[find_branch(ledger, name) for name in names],
+            send_all=send_all,
+            dry_run=dry_run,
+        )
+    context.output.emit(push_payload(report), lambda: push_text(context.output, report))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+@add_command(pull_app, "pull")
+def pull(
+    ctx: typer.Context,
+    remote: Annotated[
+        str | None,
+        typer.Argument(metavar="[REMOTE]", help="Where from; else the one there is."),
+    ] = None,
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="[THREAD]", help="Only this thread."),
+    ] = None,
+    workflows: WorkflowsOption = False,
+) -> None:
+    """Bring what a remote has of threads; each is verified before it is ours.
+
+    A thread that others continued as well is left as it is and shown as
+    diverged: 'uwf thread resolve' shows both sides. One removed here does not
+    come back until there is something new in it.
+    """
+    context = get_context(ctx)
+    store = context.open_store(write=True, create=False)
+    ledger = context.make_ledger(store)
+    words = [word for word in (remote, thread) if word is not None]
+    there, names = take_source(context, ledger, words)
+    if len(names) > 1:
+        raise UsageError(
+            f"'{names[0]}' is no remote, and pull brings one thread, or all",
+            hint="name one thread",
+        )
+    with open_wire(context) as wire:
+        report = _pull(
+            context,
+            ledger,
+            there,
+            wire,
+            only=names[0] if names else None,
+            workflows=workflows,
+        )
+    raise typer.Exit(_tell(context, report))
+
+
+def _pull(
+    context: CommandContext,
+    ledger: Ledger,
+    remote: Remote,
+    wire: Wire,
+    *,
+    only: str | None,
+    workflows: bool,
+) -> PullReport:
+    from uwfgit.sync.exchange.pull import finish, look
+
+    found = look(ledger, remote, wire=wire, only=only, workflows=workflows)
+    brought: tuple[Outcome, ...] = ()
+    if found.source is not None:
+        # Imported only now: a pull that finds nothing new is the usual one.
+        from uwfgit.sync.exchange.incoming import bring_in
+
+        brought = bring_in(
+            ledger,
+            found.source,
+            wire=wire,
+            verify=make_verify(context),
+            command=context.command,
+        )
+    return finish(ledger, found, brought, wire=wire)
+
+
+def _tell(context: CommandContext, report: PullReport) -> int:
+    """Print a pull and give its exit code: refused beats busy."""
+    context.output.emit(pull_payload(report), lambda: pull_text(context.output, report))
+    warn_collisions(context, report)
+    if not report.ok:
+        return 1
+    return 4 if report.is_busy else 0
+
+
+@add_command(clone_app, "clone")
+def clone(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="A repository of threads.")],
+    folder: Annotated[
+        str | None,
+        typer.Argument(metavar="[DIR]", help="Where to; else named after the URL."),
+    ] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", metavar="THREAD", help="Bring only this thread."),
+    ] = None,
+    shared: Annotated[
+        bool | None,
+        typer.Option(
+            "--shared/--dedicated", help="It holds code too, or not; else looked at."
+        ),
+    ] = None,
+    workflows: WorkflowsOption = False,
+) -> None:
+    """Make a store of a remote's threads; the remote is its 'origin'."""
+    context = get_context(ctx)
+    target = context.resolve(folder) if folder else context.cwd / _default_name(url)
+    with open_wire(context) as wire:
+        code = _clone(
+            context, wire, url, target, only=thread, shared=shared, workflows=workflows
+        )
+    raise typer.Exit(code)
+
+
+def _default_name(url: str) -> str:
+    name = url.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
+    if not name or name.startswith("-"):
+        raise UsageError(f"'{url}' gives no name for a folder", hint="name one: DIR")
+    return f"{name}.git"
+
+
+def _clone(
+    context: CommandContext,
+    wire: Wire,
+    url: str,
+    target: Path,
+    *,
+    only: str | None,
+    shared: bool | None,
+    workflows: bool,
+) -> int:
+    from uwfgit.store.git.refbatch import pack_refs
+    from uwfgit.store.repository import open_store, resolve_path
+    from uwfgit.sync.exchange.remotes import (
+        DEFAULT_NAME,
+        absolute_url,
+        add_remote,
+        find_kind,
+    )
+
+    path, address = resolve_path(target), absolute_url(url, context.cwd)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise is_there(path)
+    kind = find_kind(wire, address, name=DEFAULT_NAME, shared=shared)
+    with new_store(path, home=context.home):
+        store = open_store(path, home=context.home, write=True)
+        remote = add_remote(
+            store, DEFAULT_NAME, address, kind=kind, environment=wire.environment
+        )
+        ledger = context.make_ledger(store)
+        report = _pull_new(context, ledger, remote, wire, only, workflows=workflows)
+        pack_refs(store, environment=wire.environment)
+    context.output.say(f"created store {shown(str(path))}; use it with --store")
+    return _tell(context, report)
+
+
+def _pull_new(
+    context: CommandContext,
+    ledger: Ledger,
+    remote: Remote,
+    wire: Wire,
+    only: str | None,
+    *,
+    workflows: bool,
+) -> PullReport:
+    """Pull into a new store; when nothing is to be had, say why that is so.
+
+    Raises:
+        UsageError: The remote is of another kind, or holds code.
+    """
+    from uwfgit.sync.exchange.remote_kind import require_kind
+
+    try:
+        report = _pull(context, ledger, remote, wire, only=only, workflows=workflows)
+    except NotFoundError:
+        require_kind(ledger.store, remote, wire=wire)
+        raise
+    if not (report.outcomes or report.up_to_date):
+        require_kind(ledger.store, remote, wire=wire)
+    return report
+
+
+@add_command(bundle_app, "create")
+def create(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write.")],
+    threads: Annotated[
+        list[str], typer.Argument(metavar="THREAD...", help="The threads to put in.")
+    ],
+    allow: AllowOption = None,
+) -> None:
+    """Write threads into a file for somebody without a common remote.
+
+    Plain git can read it too: a bundle is a repository in a file.
+    """
+    from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.sync.exchange.bundle import create_bundle
+
+    context = get_context(ctx)
+    store = context.open_store(write=True, create=False)
+    ledger = context.make_ledger(store)
+    found = list(dict.fromkeys(resolve_thread(ledger, name) for name in threads))
+    path = context.resolve(file)
+    with open_wire(context) as wire:
+        refs = create_bundle(
+            ledger,
+            path,
+            found,
+            wire=wire,
+            verify=make_verify(context),
+            scan=make_scan(context, store, allow=allow or ()),
+        )
+    context.output.emit(
+        {"file": str(path), "refs": refs},
+        lambda: f"{shown(str(path))}: {count_of(len(found), 'thread')}",
+    )
+
+
+@add_command(bundle_app, "open")
+def open_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle.")],
+) -> None:
+    """Bring the threads in a bundle; each is verified before it is ours."""
+    from uwfgit.sync.exchange.bundle import open_bundle
+
+    context = get_context(ctx)
+    path = context.resolve(file)
+    if not path.is_file():
+        # Before a store is made for what is to come from it.
+        raise NotFoundError("file", str(path))
+    store = context.open_store(write=True)
+    ledger = context.make_ledger(store)
+    with open_wire(context) as wire:
+        report = open_bundle(
+            ledger,
+            path,
+            wire=wire,
+            verify=make_verify(context),
+            command=context.command,
+        )
+    raise typer.Exit(_tell(context, report))

@@ -1,0 +1,243 @@
+"""How commands talk to remotes: environment, terminal, progress."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.output import Output, can_ask, talk_over, talk_width
+from uwfgit.cli.frame.screen import shown
+from uwfgit.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.store.handle import Store
+    from uwfgit.sync.exchange.remotes import Remote
+    from uwfgit.sync.exchange.transport import Wire
+if TYPE_CHECKING:
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.sync.exchange.remotes import Remote
+if TYPE_CHECKING:
+    from uwfgit.sync.exchange.exchange import Outcome
+    from uwfgit.sync.exchange.pull import PullReport
+    from uwfgit.sync.exchange.push import PushReport
+
+_NAMED: Final = 10
+"""Threads named one by one when there are many of a kind."""
+_TOLD: Final = 20
+"""Lines for refs that went well, of each kind."""
+_GOOD: Final = ("new", "updated")
+_COLORS: Final = {
+    "new": "end",
+    "updated": "end",
+    "refused": "error",
+    "rejected": "error",
+    "diverged": "error",
+    "busy": "warning",
+    "behind": "warning",
+}
+
+
+def push_payload(report: PushReport) -> dict[str, Any]:
+    """Give a push as JSON; what is up to date is only counted."""
+    sent, waiting = _split(report)
+    return {
+        "remote": report.remote.name,
+        "dryRun": report.dry_run,
+        "items": [outcome_payload(each) for each in sent],
+        "upToDate": report.up_to_date,
+        "notShared": [_name(each) for each in waiting],
+    }
+
+
+def _split(report: PushReport) -> tuple[list[Outcome], list[Outcome]]:
+    """Give what was tried, and what is not shared yet and was not asked for."""
+    tried: list[Outcome] = []
+    waiting: list[Outcome] = []
+    for each in report.outcomes:
+        (waiting if each.result == "not-shared" else tried).append(each)
+    return tried, waiting
+
+
+def pull_payload(report: PullReport) -> dict[str, Any]:
+    """Give a pull as JSON; what is up to date is only counted."""
+    return {
+        "remote": report.source,
+        "items": [outcome_payload(each) for each in report.outcomes],
+        "upToDate": report.up_to_date,
+        "collisions": [
+            {"hash": each.hash, "threads": list(each.threads)}
+            for each in report.collisions
+        ],
+    }
+
+
+def outcome_payload(outcome: Outcome) -> dict[str, Any]:
+    """Give what became of one ref."""
+    return {
+        "threadId": outcome.thread,
+        "workflow": outcome.workflow,
+        "ref": outcome.ref,
+        "result": outcome.result,
+        "old": outcome.old,
+        "oid": outcome.new,
+        "message": outcome.message,
+    }
+
+
+def _name(outcome: Outcome) -> str:
+    return outcome.thread or outcome.ref.removeprefix("refs/heads/")
+
+
+def push_text(output: Output, report: PushReport) -> str:
+    """Write a push for people."""
+    told, waiting = _split(report)
+    lines = list(_lines(output, told))
+    if report.up_to_date:
+        lines.append(f"{report.up_to_date} up to date")
+    if not lines:
+        lines.append("nothing to push")
+    if any(each.result in _GOOD for each in told):
+        word = "would push to" if report.dry_run else "pushed to"
+        lines.insert(0, f"{word} {shown(report.remote.name)}:")
+    if waiting:
+        names = ", ".join(shown(_name(each)) for each in waiting[:_NAMED])
+        more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
+        lines.append(f"not shared yet: {names}{more} (name them, or --all)")
+    return "\n".join(lines)
+
+
+def pull_text(output: Output, report: PullReport) -> str:
+    """Write a pull for people."""
+    lines = list(_lines(output, report.outcomes))
+    if report.up_to_date:
+        lines.append(f"{report.up_to_date} up to date")
+    lines.insert(0, f"from {shown(report.source)}:")
+    return "\n".join(lines if len(lines) > 1 else [*lines, "nothing there"])
+
+
+def _lines(output: Output, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Write a line a ref; of many that went well, the first ones and a count."""
+    counts = Counter(outcome.result for outcome in outcomes)
+    told: Counter[str] = Counter()
+    for outcome in outcomes:
+        told[outcome.result] += 1
+        if outcome.message is None and told[outcome.result] > _TOLD:
+            continue
+        tail = f"  {shown(outcome.message)}" if outcome.message else ""
+        yield f"{_word(output, outcome.result)}  {shown(_name(outcome))}{tail}"
+    for result in _GOOD:
+        if counts[result] > _TOLD:
+            yield f"{_word(output, result)}  {counts[result] - _TOLD} more"
+
+
+def _word(output: Output, result: str) -> str:
+    return output.paint(result.ljust(10), _COLORS.get(result, ""))
+
+
+def warn_collisions(context: CommandContext, report: PullReport) -> None:
+    """Tell of hashes that name different contents in different threads."""
+    for each in report.collisions:
+        context.output.warn(
+            f"hash {each.hash} names different contents in threads "
+            f"{', '.join(each.threads)}; name the thread when you ask for it"
+        )
+
+
+@contextmanager
+def open_wire(context: CommandContext) -> Iterator[Wire]:
+    """Give the way to talk to remotes; on a terminal it shows progress."""
+    from uwfgit.sync.exchange.transport import Wire
+
+    width = talk_width(quiet=context.options.quiet)
+    if width is None:
+        yield Wire(environment=context.environment)
+        return
+    try:
+        yield Wire(
+            environment=context.environment,
+            on_progress=lambda line: talk_over(line, width),
+            can_ask=can_ask(),
+        )
+    finally:
+        talk_over("", width)
+
+
+def take_remote(
+    context: CommandContext, store: Store, words: list[str]
+) -> tuple[Remote, list[str]]:
+    """Take the remote off a command's words, when the first one names one.
+
+    Else it is the one to take: what the repository's ``.uwf.yaml`` says, the
+    only one there is, or ``origin``.
+
+    Raises:
+        NotFoundError, UsageError, RemoteError: As choosing says.
+    """
+    from uwfgit.sync.exchange.remotes import choose_remote, find_remote
+
+    if words and find_remote(store, words[0]) is not None:
+        return choose_remote(store, words[0], share=None), words[1:]
+    return choose_remote(store, None, share=context.settings.share), words
+
+
+def require_known(ledger: Ledger, word: str, *, hint: str | None = None) -> None:
+    """See to it that the first word names a remote, or what can be sent to one.
+
+    Raises:
+        NotFoundError: It does neither.
+        AmbiguousError: It names several threads.
+    """
+    from uwfgit.sync.exchange.remotes import find_remote
+
+    if find_remote(ledger.store, word) is not None:
+        return
+    try:
+        find_branch(ledger, word)
+    except NotFoundError as exc:
+        if word == "@last":
+            raise
+        raise NotFoundError(
+            "remote or thread",
+            word,
+            hint=hint or "list them: uwf remote list, uwf thread list --all",
+        ) from exc
+
+
+def find_branch(ledger: Ledger, name: str) -> str:
+    """Give the branch of a thread or, as ``workflow/NAME``, of a workflow.
+
+    Raises:
+        NotFoundError, AmbiguousError: As finding a thread says.
+    """
+    from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.store.layout import is_workflow_name, thread_ref, workflow_ref
+
+    workflow = name.removeprefix("workflow/")
+    if workflow != name and is_workflow_name(workflow):
+        return workflow_ref(workflow)
+    return thread_ref(resolve_thread(ledger, name))
+
+
+def take_source(
+    context: CommandContext, ledger: Ledger, words: list[str]
+) -> tuple[Remote, list[str]]:
+    """Take the remote off the words of a pull, whose thread need not be here.
+
+    Raises:
+        NotFoundError: There are several, and the first word names nothing.
+        AmbiguousError: It names several threads.
+        UsageError, RemoteError: As choosing says.
+    """
+    from uwfgit.sync.exchange.remotes import list_remotes
+
+    try:
+        return take_remote(context, ledger.store, words)
+    except UsageError:
+        if words:
+            names = ", ".join(each.name for each in list_remotes(ledger.store))
+            hint = f"one that is not here yet needs its remote before it: {names}"
+            require_known(ledger, words[0], hint=hint)
+        raise

@@ -1,0 +1,1 @@
+"""Commands about a store, its nodes and the configuration."""

@@ -1,0 +1,148 @@
+"""Commands that keep a store in shape: gc and reindex."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from uwfgit.cli.frame.commands import Click, Command, add_command, make_single
+from uwfgit.cli.frame.context import get_context
+from uwfgit.cli.frame.output import ask, can_ask, format_fields, is_yes
+from uwfgit.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.store.care.maintain import GcReport, Prune
+
+gc_app = make_single()
+reindex_app = make_single()
+
+_UNITS: Final = ("KiB", "MiB", "GiB")
+_UNIT: Final = 1024
+
+
+class GcCommand(Command):
+    """A command whose ``--prune`` may stand alone, as git's does."""
+
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
+        """Give an option that stands alone its value."""
+        words = ["--prune=old" if word == "--prune" else word for word in args]
+        return list(super().parse_args(ctx, words))
+
+
+@add_command(gc_app, "gc", cls=GcCommand)
+def gc(
+    ctx: typer.Context,
+    prune: Annotated[
+        str | None,
+        typer.Option(
+            "--prune",
+            metavar="[=now]",
+            help="Also drop what nothing has named for two weeks, or at once.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Agree to what --prune=now cannot undo.")
+    ] = False,
+) -> None:
+    """Pack the store, so that it is small and fast.
+
+    git does the work. Threads and nodes that are still named stay whatever is
+    pruned; removed threads stay in the trash for two weeks.
+    """
+    from uwfgit.cli.frame.progress import Progress
+    from uwfgit.store.care.maintain import collect_garbage
+
+    context = get_context(ctx)
+    mode = _read_prune(prune)
+    if mode == "now" and not yes:
+        _require_yes()
+    store = context.open_store(write=True, create=False)
+    with Progress(context) as progress:
+        report = collect_garbage(
+            store,
+            prune=mode,
+            environment=context.environment,
+            on_phase=progress.tell,
+        )
+    context.output.emit(
+        _gc_payload(report), lambda: format_fields(context.output, _gc_fields(report))
+    )
+
+
+def _require_yes() -> None:
+    what = "--prune=now deletes removed threads and all else that nothing names"
+    if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
+        raise UsageError(
+            what, hint="say so with --yes; or keep the two weeks of --prune"
+        )
+
+
+def _read_prune(value: str | None) -> Prune:
+    if value is None:
+        return "never"
+    if value not in ("old", "now"):
+        raise UsageError(
+            f"--prune: '{value}' is not now", hint="--prune or --prune=now"
+        )
+    return "now" if value == "now" else "old"
+
+
+def _gc_payload(report: GcReport) -> dict[str, Any]:
+    return {
+        "threads": report.threads,
+        "refs": report.refs,
+        "objectsBefore": report.objects_before,
+        "objectsAfter": report.objects_after,
+        "bytesBefore": report.bytes_before,
+        "bytesAfter": report.bytes_after,
+    }
+
+
+def _gc_fields(report: GcReport) -> list[tuple[str, str | None]]:
+    sizes = (format_size(report.bytes_before), format_size(report.bytes_after))
+    return [
+        ("threads", f"{report.threads:,}"),
+        ("objects", f"{report.objects_before:,} → {report.objects_after:,}"),
+        ("size", " → ".join(sizes)),
+    ]
+
+
+def format_size(size: int) -> str:
+    """Write a number of bytes as people read it."""
+    if size < _UNIT:
+        return f"{size} bytes"
+    power = min((size.bit_length() - 1) // 10, len(_UNITS))
+    return f"{size / _UNIT**power:.1f} {_UNITS[power - 1]}"
+
+
+@add_command(reindex_app, "reindex")
+def reindex(ctx: typer.Context) -> None:
+    """Make the lookup of nodes, steps and threads anew from git.
+
+    It is only ever a copy: nothing is lost with it.
+    """
+    from uwfgit.cli.frame.progress import Progress
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    with Progress(context) as progress:
+        progress.tell("reading git")
+        report = ledger.lookup.rebuild()
+    if ledger.lookup.is_in_memory:
+        raise StoreError(
+            f"cannot write the lookup in '{ledger.store.state_dir}'",
+            hint="commands work without it, only slower; uwf doctor says more",
+        )
+    counts = {
+        "refs": report.refs,
+        "threads": report.threads,
+        "nodes": report.nodes,
+        "steps": report.steps,
+    }
+    context.output.emit(
+        counts,
+        lambda: format_fields(
+            context.output, [(name, f"{count:,}") for name, count in counts.items()]
+        ),
+    )

@@ -1,0 +1,210 @@
+"""Nodes as commands name them: by hash, by type, in one thread or in the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from uwfgit.cli.frame.arguments import read_json
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.errors import AmbiguousError, InvalidError, Problem, UwfError
+from uwfgit.ids import Hash, Oid, find_hash
+from uwfgit.model.ledger import keep
+from uwfgit.model.ledger.keep import load_type
+from uwfgit.model.ledger.ledger import Ledger, load_node
+from uwfgit.model.node.node import (
+    BUILTIN_NAMES,
+    DETAIL_TYPE,
+    META_TYPE,
+    STEP_TYPE,
+    Node,
+    make_node,
+)
+from uwfgit.model.schema.check import find_refs, validate_node
+from uwfgit.store.canonical import Json, format_path
+
+_MISSING = object()
+
+
+def fill_absent(schema: Json, value: Json) -> Json:
+    """Give a payload with null, ``[]`` or nulls inside for required keys left out.
+
+    What has no such value stays out, for the schema's own check to name.
+    """
+    if not isinstance(schema, Mapping):
+        return value
+    if isinstance(value, list):
+        items = schema.get("items", True)
+        return [fill_absent(items, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    chosen = _object_schema(schema)
+    properties = chosen.get("properties", {})
+    filled = {
+        key: fill_absent(_inner(properties.get(key, True), item), item)
+        for key, item in value.items()
+    }
+    for key in chosen.get("required", ()):
+        if key not in filled:
+            empty = _empty(properties.get(key, True))
+            if empty is not _MISSING:
+                filled[key] = empty
+    return filled
+
+
+def _object_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    for option in schema.get("anyOf", ()):
+        if isinstance(option, Mapping) and option.get("type") == "object":
+            return option
+    return schema
+
+
+def _inner(schema: Json, value: Json) -> Json:
+    if not isinstance(schema, Mapping) or not isinstance(value, list):
+        return schema
+    for option in schema.get("anyOf", ()):
+        if isinstance(option, Mapping) and option.get("type") == "array":
+            return option
+    return schema
+
+
+def _empty(schema: Json) -> Any:  # noqa: ANN401 - a JSON value, or the mark for none
+    if not isinstance(schema, Mapping):
+        return _MISSING
+    if _allows_null(schema):
+        return None
+    if schema.get("type") == "array":
+        return []
+    if schema.get("type") == "object":
+        filled = fill_absent(schema, {})
+        missing = [key for key in schema.get("required", ()) if key not in filled]
+        return _MISSING if missing else filled
+    return _MISSING
+
+
+def _allows_null(schema: Mapping[str, Any]) -> bool:
+    kinds = schema.get("type")
+    if kinds == "null" or (isinstance(kinds, list) and "null" in kinds):
+        return True
+    if None in schema.get("enum", ()):
+        return True
+    return any(
+        isinstance(option, Mapping) and _allows_null(option)
+        for option in schema.get("anyOf", ())
+    )
+
+
+_FILLED: Final = (STEP_TYPE, DETAIL_TYPE)
+"""Types of which an adapter may leave keys out."""
+
+
+def resolve_type(text: str) -> Hash:
+    """Read a type: a hash, or the name of a built-in type.
+
+    Raises:
+        InvalidError: It is neither.
+    """
+    named = BUILTIN_NAMES.get(text)
+    found = named or find_hash(text)
+    if found is None:
+        raise InvalidError(
+            f"'{text}' is no type",
+            hint=f"a hash, or one of {', '.join(sorted(BUILTIN_NAMES))}",
+        )
+    return found
+
+
+def load_named_node(ledger: Ledger, text: str, *, thread: str | None) -> Node:
+    """Read a node by its hash.
+
+    Raises:
+        NotFoundError: It is not there.
+        AmbiguousError: Threads hold different contents; says how to choose.
+    """
+    try:
+        return load_node(ledger, text, thread=thread)
+    except AmbiguousError as exc:
+        raise _with_choice(exc) from exc
+
+
+def _with_choice(error: AmbiguousError) -> AmbiguousError:
+    first = error.candidates[0] if error.candidates else "THREAD"
+    error.message = f"hash {error.name} names different contents in several threads: "
+    error.message += ", ".join(error.candidates)
+    error.hint = f"choose one with: --thread {first}"
+    return error
+
+
+def load_schema(ledger: Ledger, node_type: Hash, *, thread: str | None) -> Json:
+    """Read the schema that a type is.
+
+    Raises:
+        NotFoundError: It is not there.
+        InvalidError: The hash is not a schema's.
+    """
+    node = load_named_node(ledger, node_type, thread=thread)
+    if node.type != META_TYPE:
+        raise InvalidError(
+            f"node {node_type} is no schema, so it is no type",
+            hint="put the schema first: uwf cas schema put",
+        )
+    return node.payload
+
+
+def iter_refs(ledger: Ledger, node: Node, *, thread: str | None) -> tuple[Hash, ...]:
+    """Find the hashes that a node's schema marks as links, in order."""
+    return find_refs(load_schema(ledger, node.type, thread=thread), node.payload)
+
+
+def walk_nodes(ledger: Ledger, node: Node, *, thread: str | None) -> Iterator[Node]:
+    """Give a node and all it reaches, each once, nearest first."""
+    waiting = [node]
+    seen = {node.hash}
+    while waiting:
+        current = waiting.pop(0)
+        yield current
+        for ref in iter_refs(ledger, current, thread=thread):
+            if ref not in seen:
+                seen.add(ref)
+                waiting.append(load_named_node(ledger, ref, thread=thread))
+
+
+def check_node(
+    ledger: Ledger, node: Node, *, thread: str | None
+) -> tuple[Problem, ...]:
+    """Check a node against its schema, and that all it links to is there."""
+    try:
+        schema = load_schema(ledger, node.type, thread=thread)
+        for ref in find_refs(schema, node.payload):
+            load_named_node(ledger, ref, thread=thread)
+    except UwfError as exc:
+        return (Problem(code=exc.code, message=exc.message, hint=exc.hint),)
+    return tuple(
+        Problem(code="schema", path=format_path(v.path) or None, message=v.message)
+        for v in validate_node(node, schema)
+    )
+
+
+def build_node(
+    context: CommandContext, ledger: Ledger, type_text: str, argument: str
+) -> Node:
+    """Make a node of what the command line gives, checked against its schema.
+
+    Raises:
+        InvalidError: The payload does not fit; carries every problem.
+    """
+    node_type = resolve_type(type_text)
+    payload = read_json(context, argument, what="JSON")
+    if node_type in _FILLED:
+        payload = fill_absent(load_type(ledger, node_type), payload)
+    node = make_node(node_type, payload)
+    keep.check_node(ledger, node)
+    return node
+
+
+def blob_oid(node: Node) -> Oid:
+    """Name the git object that holds a node; there is one encoding only."""
+    data = node.data
+    header = b"blob %d\0" % len(data)
+    return Oid(hashlib.sha1(header + data).hexdigest())  # noqa: S324 - git's own name of the object

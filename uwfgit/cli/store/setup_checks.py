@@ -1,0 +1,246 @@
+"""What ``doctor`` looks at outside the store: git, configuration, agents, keys."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from uwfgit.agents.process import run_process
+from uwfgit.agents.registry import make_agent
+from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
+from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
+from uwfgit.config import AgentSettings
+from uwfgit.errors import UwfError
+from uwfgit.store.care.health import Finding
+from uwfgit.store.care.maintain import GEOMETRIC, read_git_version
+
+if TYPE_CHECKING:
+    from uwfgit.model.ledger.ledger import Ledger
+
+_OLDEST: Final = (2, 25)
+_PROGRAMS: Final = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "hermes": "hermes",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "cursor": "cursor-agent",
+}
+"""The program of each kind that drives one; each of them knows ``--version``."""
+_VERSION_SECONDS: Final = 10.0
+_VERSION_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundAgent:
+    """An alias of the configuration, and the program behind it."""
+
+    name: str
+    kind: str | None
+    path: str | None = None
+    version: str | None = None
+    problem: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundKey:
+    """Where a provider's key stands: a variable, ``.env`` or the configuration."""
+
+    provider: str
+    variable: str | None
+    source: str | None
+
+
+def check_git(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Tell git's version, and what an old one cannot do."""
+    try:
+        version = read_git_version(environment)
+    except UwfError as exc:
+        yield Finding(check="git", level="problem", message=exc.message, hint=exc.hint)
+        return
+    text = ".".join(map(str, version))
+    if version < _OLDEST:
+        yield Finding(
+            check="git",
+            level="problem",
+            message=f"git {text} is too old",
+            hint="install git 2.25 or later",
+        )
+    elif version < GEOMETRIC:
+        yield Finding(
+            check="git",
+            level="note",
+            message=f"git {text}: uwf gc packs less well than with 2.32 or later",
+        )
+    else:
+        yield Finding(check="git", level="ok", message=f"git {text}")
+
+
+def check_config(context: CommandContext) -> Iterator[Finding]:
+    """Tell what has no effect in the configuration, or why it cannot be read."""
+    try:
+        _, warnings = context.loaded_settings
+    except UwfError as exc:
+        yield Finding(
+            check="config", level="problem", message=exc.message, hint=exc.hint
+        )
+        return
+    for warning in warnings:
+        yield Finding(
+            check="config",
+            level="problem",
+            message=warning,
+            hint=f"edit {_find_file(context, warning)}",
+        )
+    if not warnings:
+        yield Finding(check="config", level="ok", message="every key is known")
+
+
+def _find_file(context: CommandContext, warning: str) -> Path:
+    """Give the file of the configuration that a warning starts with."""
+    if context.enclosing is not None:
+        theirs = context.enclosing.root / REPOSITORY_FILE
+        if warning.startswith(f"{theirs}: "):
+            return theirs
+    return context.home / CONFIG_FILE
+
+
+def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[Finding]:
+    """Tell whether commits can be signed, if the user wants them to be."""
+    from uwfgit.model.ledger.commit import require_signing
+
+    try:
+        mode = ledger.signer.signing.mode
+        require_signing(replace(ledger, identity=context.identity))
+    except UwfError as exc:
+        yield Finding(
+            check="signing", level="problem", message=exc.message, hint=exc.hint
+        )
+        return
+    if mode != "never":
+        yield Finding(check="signing", level="ok", message=f"uwf.sign is {mode}")
+
+
+def find_agents(context: CommandContext) -> tuple[FoundAgent, ...]:
+    """Find the program of each alias, and ask those that are known their version."""
+    try:
+        settings, _ = context.loaded_settings
+    except UwfError:
+        return ()
+    if not settings.agents:
+        return ()
+    with ThreadPoolExecutor(max_workers=len(settings.agents)) as pool:
+        found = pool.map(lambda a: _find_agent(context, a), settings.agents.values())
+        return tuple(found)
+
+
+def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
+    problem = hint = None
+    try:
+        made = make_agent(
+            agent.name,
+            settings=context.loaded_settings[0],
+            base_dir=context.cwd,
+            environment=context.environment,
+        )
+        kind: str | None = made.kind
+    except UwfError as exc:
+        kind, problem, hint = agent.kind, exc.message, exc.hint
+    program = agent.command or _PROGRAMS.get(kind or "")
+    if program is None:
+        return FoundAgent(name=agent.name, kind=kind, problem=problem, hint=hint)
+    path = shutil.which(program, path=context.environment.get("PATH"))
+    if path is None and problem is None:
+        problem, hint = f"'{program}' is not on your PATH", "install it"
+    version = None
+    if path is not None and kind in _PROGRAMS:
+        version = _read_version(context, path)
+    return FoundAgent(
+        name=agent.name,
+        kind=kind,
+        path=path,
+        version=version,
+        problem=problem,
+        hint=hint,
+    )
+
+
+def _read_version(context: CommandContext, path: str) -> str | None:
+    result = run_process(
+        [path, "--version"],
+        prompt="",
+        cwd=context.home if context.home.is_dir() else context.cwd,
+        environment=context.environment,
+        idle_seconds=_VERSION_SECONDS,
+        wall_seconds=_VERSION_SECONDS,
+    )
+    first = result.stdout.strip().partition("\n")[0].strip()
+    return first[:_VERSION_CHARS] or None
+
+
+def check_agents(agents: Iterable[FoundAgent]) -> Iterator[Finding]:
+    """Tell which agents can be used."""
+    for agent in agents:
+        told = f"{agent.name} ({agent.kind or 'no kind'})"
+        if agent.problem is not None:
+            yield Finding(
+                check="agents",
+                level="problem",
+                message=f"{told}: {agent.problem}",
+                hint=agent.hint or f"uwf config get agents.{agent.name}",
+            )
+            continue
+        parts = [part for part in (agent.version, agent.path) if part]
+        tail = f": {', '.join(parts)}" if parts else ""
+        yield Finding(check="agents", level="ok", message=f"{told}{tail}")
+
+
+def find_keys(context: CommandContext) -> tuple[FoundKey, ...]:
+    """Find where the key of each configured provider stands; none is read out."""
+    try:
+        settings, _ = context.loaded_settings
+    except UwfError:
+        return ()
+    file = read_dotenv(context.home / DOTENV_FILE)
+    found = []
+    for name, provider in settings.providers.items():
+        variable = provider.api_key_env
+        source = None
+        if variable is not None and context.environment.get(variable):
+            source = "environment"
+        elif variable is not None and file.get(variable):
+            source = DOTENV_FILE
+        elif provider.api_key is not None:
+            source = CONFIG_FILE
+        found.append(FoundKey(provider=name, variable=variable, source=source))
+    return tuple(found)
+
+
+def check_keys(keys: Iterable[FoundKey]) -> Iterator[Finding]:
+    """Tell which keys are there, and which lie where they should not."""
+    for key in keys:
+        if key.source == CONFIG_FILE:
+            # The check of the configuration has told how to mend it.
+            yield Finding(
+                check="keys",
+                level="note",
+                message=f"the key of '{key.provider}' stands in {CONFIG_FILE}",
+            )
+        elif key.source is not None:
+            yield Finding(
+                check="keys",
+                level="ok",
+                message=f"'{key.provider}': {key.variable} in {key.source}",
+            )
+        elif key.variable is not None:
+            yield Finding(
+                check="keys",
+                level="problem",
+                message=f"'{key.provider}' has no key: {key.variable} is not set",
+                hint=f"set {key.variable}, or put it into <UWF_HOME>/{DOTENV_FILE}",
+            )

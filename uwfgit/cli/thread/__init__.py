@@ -1,0 +1,1 @@
+"""Commands about threads and steps."""

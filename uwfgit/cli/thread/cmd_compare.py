@@ -1,0 +1,293 @@
+"""``thread log`` and ``thread diff``: a thread's history, and two side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import Output, count_of, format_duration
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.thread.runs import ThreadArgument
+from uwfgit.errors import UsageError
+from uwfgit.model.picture.columns import cut, fill
+
+if TYPE_CHECKING:
+    from uwfgit.model.thread.compare import Comparison, Pair, Sum
+    from uwfgit.model.thread.events import Event
+    from uwfgit.model.thread.record import Step, Tip
+    from uwfgit.model.thread.usage import Usage
+    from uwfgit.store.canonical import Json
+
+LOG_SETTINGS: Final = {"ignore_unknown_options": True}
+"""What stands behind the thread is git's."""
+
+_WIDTH: Final = 80
+_GUTTER: Final = 4
+_SAME: Final = " │ "
+_DIFFERENT: Final = " ≠ "
+_CONTEXT: Final = 8
+"""Characters shown before the first that differs."""
+
+
+def log_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[GIT-OPTIONS...]",
+            help="Options of git log: --oneline, --stat, -p, -3. After -- also "
+            "those that uwf has itself.",
+        ),
+    ] = None,
+) -> None:
+    """Show the events of a thread, newest first, as git log does.
+
+    A forked thread's history goes on in the thread it was forked from.
+    """
+    from uwfgit.model.ledger.ledger import find_tip
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    words = arguments or []
+    if context.output.is_text:
+        raise typer.Exit(_run_log(context, tip, words))
+    if words:
+        raise UsageError("options of git log do not go with JSON and YAML")
+    from uwfgit.model.thread.events import iter_events
+
+    items = [_event_payload(each) for each in iter_events(ledger.store, tip.commit)]
+    context.output.emit({"threadId": tip.thread, "items": items}, str)
+
+
+def _run_log(context: CommandContext, tip: Tip, words: list[str]) -> int:
+    from uwfgit.cli.store.git_output import run_shown
+    from uwfgit.store.genesis import GENESIS_OID
+    from uwfgit.store.layout import thread_ref
+
+    decorate = [] if context.output.width is None else ["--decorate=short"]
+    return run_shown(
+        context.output,
+        ["log", *decorate, thread_ref(tip.thread), f"^{GENESIS_OID}", *words],
+        context.store_choice.path,
+        environment=context.environment,
+    )
+
+
+def _event_payload(event: Event) -> dict[str, Any]:
+    commit = event.commit
+    return {
+        "oid": commit.oid,
+        "event": event.name,
+        "threadId": event.thread,
+        "node": event.node,
+        "role": event.role,
+        "status": event.status,
+        "next": event.next,
+        "timeMs": commit.committer.time * 1000,
+        "author": f"{commit.author.name} <{commit.author.email}>",
+        "subject": commit.message.partition("\n")[0],
+    }
+
+
+def diff_command(
+    ctx: typer.Context,
+    a: Annotated[str, typer.Argument(metavar="A", help="A thread.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another thread.")],
+) -> None:
+    """Show two threads side by side, from the step at which they part.
+
+    Roles, statuses, output fields, time, tokens and cost of each step.
+    """
+    from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.thread.compare import compare_chains
+    from uwfgit.model.thread.record import open_record
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    tips = find_tip(ledger, a), find_tip(ledger, b)
+    chains = [open_record(ledger.store, tip).steps() for tip in tips]
+    found = compare_chains(chains[0], chains[1])
+    if context.output.is_text:
+        context.output.emit_document(_text(context.output, tips, found))
+    else:
+        context.output.emit(_payload(tips, found), str)
+
+
+def _payload(tips: tuple[Tip, Tip], found: Comparison) -> dict[str, Any]:
+    point = found.fork_point
+    return {
+        "a": _thread_payload(tips[0]),
+        "b": _thread_payload(tips[1]),
+        "forkPoint": None
+        if point is None
+        else {
+            "number": point.number,
+            "step": point.hash,
+            "role": point.role,
+            "status": point.status,
+        },
+        "steps": [
+            {
+                "number": pair.number,
+                "a": _step_payload(pair.a),
+                "b": _step_payload(pair.b),
+                "differs": list(pair.differs),
+            }
+            for pair in found.pairs
+        ],
+        "totals": {"a": _sum_payload(found.sum_a), "b": _sum_payload(found.sum_b)},
+    }
+
+
+def _thread_payload(tip: Tip) -> dict[str, Any]:
+    state = tip.state
+    return {
+        "threadId": tip.thread,
+        "workflowName": state.workflow_name,
+        "workflowHash": state.workflow_hash,
+        "status": state.status,
+        "head": state.head,
+        "oid": tip.commit,
+        "steps": state.steps,
+    }
+
+
+def _step_payload(step: Step | None) -> dict[str, Any] | None:
+    from uwfgit.cli.thread.payloads import step_item
+
+    if step is None:
+        return None
+    return {**step_item(step), "output": dict(step.output), "body": step.body}
+
+
+def _sum_payload(total: Sum) -> dict[str, Any]:
+    from uwfgit.model.thread.usage import usage_payload
+
+    return {
+        "steps": total.steps,
+        "durationMs": total.duration_ms,
+        "usage": usage_payload(total.usage),
+    }
+
+
+def _text(output: Output, tips: tuple[Tip, Tip], found: Comparison) -> str:
+    table = _Table(width=output.width or _WIDTH)
+    lines = [
+        table.row(" ", f"A {tips[0].thread}", f"B {tips[1].thread}"),
+        table.row(" ", _about(tips[0]), _about(tips[1])),
+        "",
+        _shared_text(found),
+        "",
+    ]
+    for pair in found.pairs:
+        lines += [*_pair_lines(table, pair), ""]
+    if found.pairs:
+        lines.append(table.row("sum", _sum_text(found.sum_a), _sum_text(found.sum_b)))
+    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
+
+
+def _about(tip: Tip) -> str:
+    state = tip.state
+    return f"{state.workflow_name}, {state.status}, {count_of(state.steps, 'step')}"
+
+
+def _shared_text(found: Comparison) -> str:
+    point = found.fork_point
+    rest = "" if found.pairs else "; neither goes on from there"
+    if point is None:
+        return "no step in common" if found.pairs else "no steps"
+    status = f" {point.status}" if point.status else ""
+    return shown(f"the same up to step {point.number}, {point.role}{status}{rest}")
+
+
+class _Table:
+    """Two columns of equal width behind a narrow one for numbers."""
+
+    def __init__(self, *, width: int) -> None:
+        self.cell = max((width - _GUTTER - len(_SAME)) // 2, 10)
+
+    def row(self, head: str, a: str, b: str, *, same: bool = True) -> str:
+        a, b = shown(a), shown(b)
+        if not same:
+            a, b = self._from_difference(a, b)
+        left = fill(cut(a, self.cell), self.cell)
+        mark = _SAME if same else _DIFFERENT
+        return f"{head[:3]:>3} {left}{mark}{cut(b, self.cell)}"
+
+    def _from_difference(self, a: str, b: str) -> tuple[str, str]:
+        """Leave out what two long texts have in common before they differ."""
+        name, colon, _ = a.partition(": ")
+        shared = 0
+        while shared < min(len(a), len(b)) and a[shared] == b[shared]:
+            shared += 1
+        start = shared - _CONTEXT
+        lead = name + colon if b.startswith(name + colon) else ""
+        if shared < self.cell // 2 or start <= len(lead):
+            return a, b
+        return f"{lead}…{a[start:]}", f"{lead}…{b[start:]}"
+
+
+def _pair_lines(table: _Table, pair: Pair) -> Iterator[str]:
+    from uwfgit.model.thread.compare import list_fields
+
+    both = pair.a is not None and pair.b is not None
+    a, b = _role_text(pair.a), _role_text(pair.b)
+    yield table.row(str(pair.number), a, b, same=not both or a == b)
+    for name in list_fields(pair.a, pair.b):
+        same = not both or f"output.{name}" not in pair.differs
+        yield table.row(
+            "", _field_text(pair.a, name), _field_text(pair.b, name), same=same
+        )
+    if "body" in pair.differs:
+        yield table.row("", _body_text(pair.a), _body_text(pair.b), same=False)
+    yield table.row("", _cost_text(pair.a), _cost_text(pair.b))
+
+
+def _role_text(step: Step | None) -> str:
+    if step is None:
+        return ""
+    return f"{step.role} → {step.status}" if step.status else step.role
+
+
+def _field_text(step: Step | None, name: str) -> str:
+    if step is None or name not in step.output:
+        return ""
+    return f"{name}: {_value_text(step.output[name])}"
+
+
+def _value_text(value: Json) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return " ".join(value.split())
+
+
+def _body_text(step: Step | None) -> str:
+    return "" if step is None else f"text: {_value_text(step.body)}"
+
+
+def _cost_text(step: Step | None) -> str:
+    from uwfgit.model.thread.compare import step_duration
+
+    if step is None:
+        return ""
+    return _spent_text(step_duration(step), step.usage)
+
+
+def _sum_text(total: Sum) -> str:
+    spent = _spent_text(total.duration_ms, total.usage)
+    return f"{count_of(total.steps, 'step')}, {spent}"
+
+
+def _spent_text(duration_ms: int, usage: Usage | None) -> str:
+    parts = [format_duration(duration_ms) or "-"]
+    if usage is not None and (usage.input_tokens or usage.output_tokens):
+        parts.append(f"{usage.input_tokens}+{usage.output_tokens} tokens")
+    if usage is not None and usage.cost_usd is not None:
+        parts.append(f"${usage.cost_usd:.4f}")
+    return ", ".join(parts)

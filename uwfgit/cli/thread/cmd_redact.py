@@ -1,0 +1,90 @@
+"""``thread redact``: a thread without the secret that got into it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import format_fields
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.thread.runs import ThreadArgument
+
+if TYPE_CHECKING:
+    from uwfgit.sync.secrets.redact import Redacted
+
+
+def redact_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    finding: Annotated[
+        str | None,
+        typer.Option(
+            "--finding",
+            metavar="ID",
+            help="Only this one, as shown; also one that was let through.",
+        ),
+    ] = None,
+    forks: Annotated[
+        bool, typer.Option("--forks", help="The other threads that hold it too.")
+    ] = False,
+) -> None:
+    """Write a thread anew without the secrets in it.
+
+    For a thread that no remote has seen. The new one has an id of its own and
+    [redacted:RULE] where a secret stood; the old one goes to the trash. What
+    was let through stays while there is more, unless --finding names it. For a
+    thread that was shared, this says how to go on instead.
+    """
+    from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.sync.secrets.redact import redact_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    done = redact_thread(
+        ledger,
+        resolve_thread(ledger, thread),
+        environment=context.environment,
+        command=context.command,
+        finding=finding,
+        forks=forks,
+    )
+    payload = {
+        "threadId": done.tip.thread,
+        "status": done.tip.state.status,
+        "redacted": True,
+        "threads": [{"from": old, "to": new} for old, new in done.threads],
+        "findings": list(done.findings),
+        "dropped": list(done.dropped),
+    }
+    context.output.emit(payload, lambda: _text(context, done))
+    _warn(context, done)
+
+
+def _text(context: CommandContext, done: Redacted) -> str:
+    fields: list[tuple[str, str | None]] = [
+        ("thread", f"{old} is now {new}") for old, new in done.threads
+    ]
+    fields.append(("taken out", ", ".join(done.findings)))
+    if done.dropped:
+        fields.append(("dropped", ", ".join(done.dropped)))
+    return format_fields(context.output, fields)
+
+
+def _warn(context: CommandContext, done: Redacted) -> None:
+    if done.passed:
+        context.output.warn(
+            f"{', '.join(done.passed)} stays, for it was let through; "
+            f"to take it out: uwf thread redact {done.tip.thread} --finding ID"
+        )
+    for ref in done.approvals:
+        context.output.warn(f"{ref} stood on the old thread and is gone")
+    for ref in done.left:
+        context.output.warn(f"{shown(ref)} still holds the secret, in its workflow")
+    if context.output.is_text:
+        context.output.say(
+            "the old thread is in the trash; rid this machine of it: "
+            "uwf gc --prune=now --yes"
+        )
+        context.output.say("what was once in a file is best revoked all the same")

@@ -1,0 +1,240 @@
+"""Commands that begin a thread: start it, or start it and run it to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import format_fields, write
+from uwfgit.cli.thread.next_command import usual_way, way_on
+from uwfgit.cli.thread.runs import (
+    AgentOption,
+    ThreadArgument,
+    find_folder,
+    finish_run,
+    run_started,
+    step_line,
+)
+from uwfgit.errors import UsageError
+from uwfgit.ids import find_thread_id
+
+if TYPE_CHECKING:
+    from uwfgit.ids import Hash, ThreadId
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.thread.record import Tip
+
+
+def stop_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    after_step: Annotated[
+        bool, typer.Option("--after-step", help="Let the step at hand finish.")
+    ] = False,
+) -> None:
+    """End the running agent of a thread.
+
+    What it said is kept as an attempt, and the thread waits for a person.
+    """
+    if after_step:
+        pause_command(ctx, thread)
+        return
+    from uwfgit.cli.thread.listing import find_status
+    from uwfgit.engine.run.control import stop_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    found = resolve_thread(ledger, thread)
+    find_status(ledger, found)
+    stopped = stop_thread(ledger, found)
+    status = find_status(ledger, found)
+    context.output.emit(
+        {"threadId": found, "status": status, "stopped": stopped},
+        lambda: f"stopped {found}" if stopped else f"{found} was not running",
+    )
+    if stopped and context.output.is_text:
+        context.output.say(way_on(ledger, found, status))
+
+
+def pause_command(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """Let a running thread finish its step, and run no further one."""
+    from uwfgit.cli.thread.listing import find_status
+    from uwfgit.engine.run.control import pause_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    found = resolve_thread(ledger, thread)
+    status = find_status(ledger, found)
+    pausing = pause_thread(ledger, found)
+    payload = {
+        "threadId": found,
+        "status": "running" if pausing else status,
+        "stopped": False,
+        "pausing": pausing,
+    }
+    context.output.emit(
+        payload,
+        lambda: (
+            f"{found} pauses after this step" if pausing else f"{found} was not running"
+        ),
+    )
+    if pausing and context.output.is_text:
+        context.output.say(f"wait for that: uwf thread join {found}")
+
+
+def join_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", metavar="SECONDS", help="Wait no longer; exits 4 then."
+        ),
+    ] = None,
+) -> None:
+    """Wait until nobody runs a thread, and tell how it then stands.
+
+    Exits as the run itself would: 3 when the thread waits for a person, 5 when
+    its newest step failed.
+    """
+    from uwfgit.cli.thread.next_command import refusal_told
+    from uwfgit.engine.run.control import join_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    if timeout is not None and not timeout >= 0:
+        raise UsageError(f"--timeout: {timeout:g} is less than 0")
+    ledger = context.open_ledger()
+    found = resolve_thread(ledger, thread)
+    with refusal_told(context, ledger, found):
+        report = join_thread(ledger, found, timeout=timeout)
+    if context.output.is_text:
+        for step in report.steps:
+            write(f"{step_line(context, step)}\n")
+    finish_run(context, ledger, report)
+
+
+WorkflowArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKFLOW", help="A path, a name, NAME@HASH, or a workflow's hash."
+    ),
+]
+PromptOption = Annotated[
+    str,
+    typer.Option(
+        "--prompt", "-p", metavar="TEXT", help="The task; - is stdin, @FILE a file."
+    ),
+]
+StartCwdOption = Annotated[
+    str | None,
+    typer.Option("--cwd", metavar="DIR", help="Where its agents work; else here."),
+]
+
+
+def start_command(
+    ctx: typer.Context,
+    workflow: WorkflowArgument,
+    prompt: PromptOption,
+    cwd: StartCwdOption = None,
+) -> None:
+    """Start a thread: pin the workflow and the task; nothing runs yet."""
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True)
+    tip = _start(context, ledger, workflow, prompt, cwd)
+    state = tip.state
+    payload = {
+        "threadId": tip.thread,
+        "workflowName": state.workflow_name,
+        "workflowHash": state.workflow_hash,
+        "head": state.head,
+        "oid": tip.commit,
+        "status": state.status,
+    }
+    fields = [
+        ("thread", tip.thread),
+        ("workflow", f"{state.workflow_name} ({state.workflow_hash})"),
+    ]
+    context.output.emit(payload, lambda: format_fields(context.output, fields))
+    if context.output.is_text:
+        context.output.say(usual_way(tip.thread, state.status))
+
+
+def _start(
+    context: CommandContext,
+    ledger: Ledger,
+    workflow: str,
+    prompt: str,
+    cwd: str | None,
+) -> Tip:
+    from uwfgit.cli.workflow.workflows import find_workflow
+    from uwfgit.engine.run.thread import start_thread
+
+    found = find_workflow(context, ledger, workflow)
+    task = read_text(context, prompt, what="--prompt")
+    task = context.mask(task, what="--prompt")
+    folder = find_folder(context, cwd) or context.cwd
+    place, root = _place_in_repository(context, folder)
+    tip = start_thread(
+        ledger,
+        workflow=found.workflow,
+        data=found.data,
+        prompt=task,
+        cwd=folder,
+        cwd_in_repo=place,
+        root_commit=root,
+        parent=_find_parent(context, ledger),
+    )
+    ledger.local.set_last(tip.thread)
+    return tip
+
+
+def _place_in_repository(
+    context: CommandContext, folder: Path
+) -> tuple[str | None, str | None]:
+    from uwfgit.store.git.worktree import find_enclosing, root_commit
+
+    enclosing = find_enclosing(folder)
+    if enclosing is None:
+        return None, None
+    inside = folder.resolve().relative_to(enclosing.root).as_posix()
+    return inside, root_commit(enclosing.root, environment=context.environment)
+
+
+def _find_parent(
+    context: CommandContext, ledger: Ledger
+) -> tuple[ThreadId, Hash, int] | None:
+    """Find the thread whose agent runs this command, if it is in this store."""
+    from uwfgit.errors import UwfError
+    from uwfgit.model.thread.record import load_tip, open_record
+
+    thread = find_thread_id(context.environment.get("UWF_THREAD", ""))
+    if thread is None:
+        return None
+    try:
+        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        depth = record.start.depth
+    except UwfError:
+        return None
+    return thread, record.tip.state.head, depth
+
+
+def run_command(
+    ctx: typer.Context,
+    workflow: WorkflowArgument,
+    prompt: PromptOption,
+    cwd: StartCwdOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """Start a thread and run it until it stops."""
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True)
+    tip = _start(context, ledger, workflow, prompt, cwd)
+    if context.output.is_text:
+        context.output.say(f"thread {tip.thread}")
+    run_started(context, ledger, tip.thread, agent=agent)

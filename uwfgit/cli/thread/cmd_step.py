@@ -1,0 +1,284 @@
+"""Commands about single steps: list, show, read, turns and fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from uwfgit.cli.frame.commands import add_command, make_group
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import (
+    Column,
+    count_of,
+    format_duration,
+    format_fields,
+    format_json,
+    format_table,
+    format_time,
+)
+from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.thread.next_command import way_on
+from uwfgit.cli.thread.runs import ThreadArgument
+from uwfgit.errors import UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.thread.record import Record, Step, Tip
+
+app = make_group("Look at single steps of a thread.")
+
+DEFAULT_QUOTA: Final = 4_000
+"""Characters of a text for people, unless they ask for another number."""
+
+StepArgument = Annotated[
+    str, typer.Argument(metavar="STEP", help="A step's hash, or THREAD:NUMBER.")
+]
+
+
+@add_command(app, "list")
+def list_steps(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """List the steps of a thread, oldest first."""
+    from uwfgit.cli.thread.payloads import step_item
+    from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.thread.record import open_record
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    record = open_record(ledger.store, tip, checked=False)
+    items = [step_item(step) for step in record.steps()]
+    if not items and context.output.is_text:
+        context.output.say("no steps yet")
+    context.output.emit(
+        {"threadId": tip.thread, "items": items}, lambda: _items_text(context, items)
+    )
+
+
+def _items_text(context: CommandContext, items: list[dict[str, Any]]) -> str:
+    if not items:
+        return ""
+    columns = [
+        Column(title="STEP", right=True),
+        Column(title="HASH"),
+        Column(title="ROLE", flexible=True),
+        Column(title="STATUS", flexible=True),
+        Column(title="AGENT", flexible=True),
+        Column(title="DURATION", right=True),
+    ]
+    rows = [
+        (
+            str(item["number"]),
+            item["hash"],
+            item["role"],
+            item["status"],
+            item["agent"],
+            format_duration(item["durationMs"]),
+        )
+        for item in items
+    ]
+    return format_table(context.output, columns, rows)
+
+
+@add_command(app, "show")
+def show_step(ctx: typer.Context, step: StepArgument) -> None:
+    """Show everything recorded of a step."""
+    from uwfgit.cli.thread.payloads import step_payload
+    from uwfgit.model.ledger.ledger import resolve_step
+
+    context = get_context(ctx)
+    record, found = resolve_step(context.open_ledger(), step)
+    detail = _load_detail(record, found)
+    payload = step_payload(record.tip.thread, found, detail)
+    context.output.emit(payload, lambda: _step_text(context, payload))
+
+
+def _load_detail(record: Record, step: Step) -> Any:  # noqa: ANN401 - a JSON value
+    return record.node(step.detail_hash).payload
+
+
+def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
+    detail = step["detail"]
+    usage = step["usage"]
+    fields = [
+        ("step", f"{step['threadId']}:{step['number']}"),
+        ("hash", step["hash"]),
+        ("role", step["role"]),
+        ("reported", step["status"]),
+        ("agent", step["agent"]),
+        ("kind", detail.get("kind")),
+        ("model", detail.get("model")),
+        ("started", format_time(step["startedAtMs"])),
+        ("duration", format_duration(step["durationMs"])),
+        (
+            "tokens",
+            f"{usage['inputTokens']} in, {usage['outputTokens']} out"
+            if usage
+            else None,
+        ),
+        ("folder", step["cwd"]),
+        ("code", f"{step['code']['before'] or '-'} -> {step['code']['after'] or '-'}"),
+        ("asked", step["edgePrompt"]),
+        ("note", step["note"]),
+        ("attempts", " ".join(step["previousAttempts"]) or None),
+        ("warnings", "\n".join(step["warnings"]) or None),
+        ("turns", str(len(detail.get("turns") or []))),
+    ]
+    head = format_fields(context.output, fields, status="")
+    output = format_json(step["output"])
+    body = shown_lines(step["body"]).strip()
+    return f"{head}\n\noutput\n{output}" + (f"\n\n{body}" if body else "")
+
+
+@add_command(app, "read")
+def read_step(
+    ctx: typer.Context,
+    step: StepArgument,
+    quota: Annotated[
+        int, typer.Option("--quota", metavar="N", help="Characters for the turns.")
+    ] = DEFAULT_QUOTA,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="The whole prompt the agent got instead.")
+    ] = False,
+) -> None:
+    """Read a step as markdown."""
+    from uwfgit.cli.thread.reading import check_quota, step_markdown
+    from uwfgit.model.ledger.ledger import resolve_step
+
+    context = get_context(ctx)
+    check_quota(quota)
+    record, found = resolve_step(context.open_ledger(), step)
+    detail = _load_detail(record, found)
+    if prompt:
+        text = shown_lines(detail.get("assembledPrompt") or "not recorded\n")
+    else:
+        text = step_markdown(record.tip.thread, found, detail, quota=quota)
+    head = {"threadId": record.tip.thread, "hash": found.hash}
+    emit_markdown(context, head, text)
+
+
+def emit_markdown(context: CommandContext, head: dict[str, Any], text: str) -> None:
+    """Print markdown for people, or an object that holds it."""
+    if context.output.is_text:
+        context.output.emit_document(text)
+    else:
+        context.output.emit({**head, "text": text}, str)
+
+
+@add_command(app, "turns")
+def turns(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="Only of this role.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="At most so many turns.")
+    ] = None,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", help="Leave out the first N turns.")
+    ] = 0,
+    live: Annotated[
+        bool, typer.Option("--live", help="Those of the step that runs now, so far.")
+    ] = False,
+) -> None:
+    """Show what agents said and did, turn by turn, in all steps of a thread.
+
+    With --live those of the running step, for agents of kind stdio line by line;
+    other kinds show nothing before their end.
+    """
+    from uwfgit.engine.ask.live import read_live
+    from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.standing import is_running
+    from uwfgit.model.thread.record import open_record
+
+    context = get_context(ctx)
+    if offset < 0 or (limit is not None and limit < 0):
+        raise UsageError("--limit and --offset are 0 or more")
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    head: dict[str, Any] = {"threadId": tip.thread}
+    none = "no turns recorded"
+    if live:
+        head["running"] = is_running(ledger.store, tip.thread)
+        none = "no turns so far" if head["running"] else "no step is running"
+        found = read_live(ledger.store, tip.thread) if head["running"] else []
+        found = [turn for turn in found if role in (None, turn["of"])]
+    else:
+        found = list(_iter_turns(open_record(ledger.store, tip), role))
+    items = [{"number": number, **turn} for number, turn in enumerate(found, 1)]
+    page = items[offset : None if limit is None else offset + limit]
+    if context.output.is_text:
+        text = _turns_text(tip.thread, items, page, none=none)
+        context.output.emit_document(text)
+    else:
+        context.output.emit({**head, "items": page}, str)
+
+
+def _iter_turns(record: Record, role: str | None) -> Iterator[dict[str, Any]]:
+    for step in record.steps():
+        if role is not None and step.role != role:
+            continue
+        for turn in _load_detail(record, step).get("turns") or []:
+            yield {"step": step.number, "of": step.role, **turn}
+
+
+def _turns_text(
+    thread: str, items: list[dict[str, Any]], page: list[dict[str, Any]], *, none: str
+) -> str:
+    from uwfgit.cli.thread.reading import turn_markdown
+
+    parts = [f"# Turns of thread {thread}"]
+    counts: dict[int, int] = {}
+    for item in items:
+        counts[item["step"]] = counts.get(item["step"], 0) + 1
+    heading = None
+    for item in page:
+        if item["step"] != heading:
+            heading = item["step"]
+            count = count_of(counts[heading], "turn")
+            parts.append(f"## Step {heading}: {shown(item['of'])} ({count})")
+        parts.append(turn_markdown(item, item["number"]))
+    if not page:
+        parts.append(none)
+    return "\n\n".join(parts) + "\n"
+
+
+@add_command(app, "fork")
+def fork(ctx: typer.Context, step: StepArgument) -> None:
+    """Branch a new thread off at a step."""
+    fork_step(get_context(ctx), step)
+
+
+def fork_step(context: CommandContext, text: str) -> None:
+    """Fork at a step named by hash or as THREAD:NUMBER."""
+    from uwfgit.engine.run.thread import fork_thread
+    from uwfgit.model.ledger.ledger import resolve_step, resolve_thread
+
+    ledger = context.open_ledger(write=True, create=False)
+    thread, colon, number = text.rpartition(":")
+    if colon and number == "0":
+        tip = fork_thread(ledger, resolve_thread(ledger, thread), at=0)
+    else:
+        record, found = resolve_step(ledger, text)
+        tip = fork_thread(ledger, record.tip.thread, step=found.hash)
+    emit_fork(context, ledger, tip)
+
+
+def emit_fork(context: CommandContext, ledger: Ledger, tip: Tip) -> None:
+    """Print a new fork and the command that runs it."""
+    ledger.local.set_last(tip.thread)
+    origin = tip.state.forked_from
+    assert origin is not None  # noqa: S101 - what a fork is
+    payload = {
+        "threadId": tip.thread,
+        "forkedFrom": {"thread": origin.thread, "step": origin.step},
+    }
+    fields = [
+        ("thread", tip.thread),
+        ("fork of", f"{origin.thread}:{origin.number} ({origin.step})"),
+    ]
+    context.output.emit(payload, lambda: format_fields(context.output, fields))
+    if context.output.is_text:
+        context.output.say(way_on(ledger, tip.thread, tip.state.status))

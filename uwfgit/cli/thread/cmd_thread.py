@@ -1,0 +1,322 @@
+"""Commands about threads: show, list, read, fork, cancel and remove; and the group."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from uwfgit.cli.frame.commands import add_command, make_group
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import format_duration, format_fields, format_time
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.thread import cmd_step
+from uwfgit.cli.thread.cmd_compare import LOG_SETTINGS, diff_command, log_command
+from uwfgit.cli.thread.cmd_redact import redact_command
+from uwfgit.cli.thread.cmd_resolve import resolve_command
+from uwfgit.cli.thread.cmd_start import (
+    join_command,
+    pause_command,
+    run_command,
+    start_command,
+    stop_command,
+)
+from uwfgit.cli.thread.next_command import way_on
+from uwfgit.cli.thread.runs import (
+    ThreadArgument,
+    exec_command,
+    poke_command,
+    resume_command,
+)
+from uwfgit.errors import UsageError
+from uwfgit.ids import find_hash
+
+app = make_group("Start, run, read and fork threads.")
+
+
+add_command(app, "start")(start_command)
+add_command(app, "run")(run_command)
+add_command(app, "exec", "step")(exec_command)
+add_command(app, "resume")(resume_command)
+add_command(app, "poke")(poke_command)
+add_command(app, "join")(join_command)
+add_command(app, "stop")(stop_command)
+add_command(app, "pause")(pause_command)
+add_command(app, "log", settings=LOG_SETTINGS)(log_command)
+add_command(app, "diff")(diff_command)
+
+
+@add_command(app, "show")
+def show(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """Show the state of a thread."""
+    from uwfgit.cli.thread.payloads import thread_payload
+    from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.standing import is_running
+    from uwfgit.model.thread.sharing import find_sharing
+    from uwfgit.store.locks.flock import read_dead_holder
+    from uwfgit.store.locks.holding import lock_path
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    payload = thread_payload(
+        tip,
+        running=is_running(ledger.store, tip.thread),
+        sharing=find_sharing(ledger.store, tip.thread, tip.commit),
+    )
+    context.output.emit(payload, lambda: _thread_text(context, payload))
+    if context.output.is_text:
+        dead = read_dead_holder(lock_path(ledger.store, tip.thread))
+        if dead is not None:
+            context.output.say(f"note: its runner died: {shown(str(dead))}")
+        context.output.say(way_on(ledger, tip.thread, payload["status"]))
+
+
+def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
+    origin = thread["forkedFrom"]
+    fields = [
+        ("thread", thread["threadId"]),
+        ("workflow", f"{thread['workflowName']} ({thread['workflowHash']})"),
+        ("status", thread["status"]),
+        ("role", thread["suspendedRole"] or thread["currentRole"]),
+        ("steps", str(thread["steps"])),
+        ("head", thread["head"]),
+        ("commit", thread["oid"]),
+        ("started", f"{format_time(thread['startedAtMs'])} by {thread['by']}"),
+        ("updated", format_time(thread["updatedAtMs"])),
+        ("usage", _usage_text(thread["usage"])),
+        ("shared", thread["shared"]),
+    ]
+    if origin is not None:
+        fields.append(
+            ("fork of", f"{origin['thread']}:{origin['number']} ({origin['step']})")
+        )
+    if thread["suspendMessage"]:
+        fields.append(("waiting", thread["suspendMessage"]))
+    return format_fields(context.output, fields)
+
+
+def _usage_text(usage: dict[str, Any] | None) -> str | None:
+    if usage is None:
+        return None
+    parts = [
+        f"{usage['turns']} turns",
+        f"{usage['inputTokens']} tokens in",
+        f"{usage['outputTokens']} out",
+        format_duration(usage["durationMs"]) or "-",
+    ]
+    if usage["costUsd"] is not None:
+        parts.append(f"${usage['costUsd']:.4f}")
+    return ", ".join(parts)
+
+
+@add_command(app, "list")
+def list_(  # noqa: PLR0917 - one parameter an option
+    ctx: typer.Context,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            "--status", metavar="A,B", help="Only these; active is all but ended."
+        ),
+    ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Ended and cancelled ones too.")
+    ] = False,
+    workflow: Annotated[
+        str | None,
+        typer.Option("--workflow", metavar="NAME", help="Only of this workflow."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="TEXT", help="Only those this person started."),
+    ] = None,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="Only those you started.")
+    ] = False,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after", metavar="TIME", help="Started after 7d, 12h, or a date."
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="TIME", help="Started before that time."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="At most so many.")
+    ] = None,
+    offset: Annotated[
+        int | None, typer.Option("--offset", metavar="N", help="Leave out the first N.")
+    ] = None,
+    take: Annotated[int | None, typer.Option("--take", hidden=True)] = None,
+    skip: Annotated[int | None, typer.Option("--skip", hidden=True)] = None,
+    trash: Annotated[
+        bool, typer.Option("--trash", help="Removed threads instead.")
+    ] = False,
+) -> None:
+    """List threads, newest first.
+
+    Ended and cancelled ones are left out and counted, unless --all or --status
+    asks for them.
+    """
+    from uwfgit.cli.thread.listing import print_threads, read_filters
+
+    context = get_context(ctx)
+    if mine and by:
+        raise UsageError("--mine and --by exclude each other")
+    filters = read_filters(
+        status=status,
+        show_all=show_all,
+        workflow=workflow,
+        by=f"<{context.identity.email}>" if mine else by,
+        after=after,
+        before=before,
+        limit=limit if limit is not None else take,
+        offset=offset if offset is not None else skip,
+        trash=trash,
+    )
+    print_threads(context, context.open_ledger(), filters)
+
+
+@add_command(app, "running", hidden=True)
+def running(ctx: typer.Context) -> None:
+    """List the threads that are being run right now."""
+    from uwfgit.cli.thread.listing import print_threads, read_filters
+
+    context = get_context(ctx)
+    print_threads(context, context.open_ledger(), read_filters(status="running"))
+
+
+@add_command(app, "read")
+def read(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    quota: Annotated[
+        int, typer.Option("--quota", metavar="N", help="Characters for the steps.")
+    ] = cmd_step.DEFAULT_QUOTA,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="STEP", help="Only steps older than this."),
+    ] = None,
+    with_start: Annotated[
+        bool, typer.Option("--start", help="The task too, in spite of --before.")
+    ] = False,
+) -> None:
+    """Read a thread as markdown, its newest steps first to be kept."""
+    from uwfgit.cli.thread.reading import check_quota, thread_markdown
+    from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.standing import is_running, status_of
+    from uwfgit.model.thread.record import open_record
+    from uwfgit.model.thread.sharing import find_sharing
+
+    context = get_context(ctx)
+    check_quota(quota)
+    ledger = context.open_ledger()
+    tip = find_tip(ledger, thread)
+    status = status_of(
+        tip.state,
+        running=is_running(ledger.store, tip.thread),
+        sharing=find_sharing(ledger.store, tip.thread, tip.commit),
+    )
+    text = thread_markdown(
+        open_record(ledger.store, tip, checked=False),
+        status=status,
+        quota=quota,
+        before=before,
+        with_start=with_start,
+    )
+    cmd_step.emit_markdown(context, {"threadId": tip.thread}, text)
+
+
+@add_command(app, "fork")
+def fork(
+    ctx: typer.Context,
+    thread: Annotated[
+        str, typer.Argument(metavar="THREAD|STEP", help="A thread, or a step's hash.")
+    ],
+    at: Annotated[
+        int | None,
+        typer.Option("--at", metavar="N", help="Fork after step N; 0 is the start."),
+    ] = None,
+    from_role: Annotated[
+        str | None,
+        typer.Option(
+            "--from-role", metavar="ROLE", help="Fork before this role's newest step."
+        ),
+    ] = None,
+) -> None:
+    """Branch a new thread off one; nothing is copied, the old one stays."""
+    from uwfgit.engine.run.thread import fork_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    if at is not None and at < 0:
+        raise UsageError(f"--at: {at} is less than 0")
+    if at is None and from_role is None and (find_hash(thread) or ":" in thread):
+        cmd_step.fork_step(context, thread)
+        return
+    ledger = context.open_ledger(write=True, create=False)
+    tip = fork_thread(
+        ledger, resolve_thread(ledger, thread), at=at, from_role=from_role
+    )
+    cmd_step.emit_fork(context, ledger, tip)
+
+
+@add_command(app, "cancel", "kill")
+def cancel(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="Why; goes into the history."),
+    ] = None,
+) -> None:
+    """Give a thread up; it is kept, and cannot run again.
+
+    A running agent is stopped first.
+    """
+    from uwfgit.engine.run.control import stop_thread
+    from uwfgit.engine.run.thread import cancel_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    stop_thread(ledger, found)
+    if reason is not None:
+        reason = context.mask(reason, what="--reason")
+    tip = cancel_thread(ledger, found, reason=reason, command="uwf thread cancel")
+    context.output.emit(
+        {"threadId": tip.thread, "status": tip.state.status, "cancelled": True},
+        lambda: f"cancelled {tip.thread}",
+    )
+
+
+@add_command(app, "rm")
+def remove(ctx: typer.Context, thread: ThreadArgument) -> None:
+    """Move a thread to the trash; a running agent is stopped first.
+
+    'uwf thread list --trash' shows it there.
+    """
+    from uwfgit.cli.thread.listing import find_status
+    from uwfgit.engine.run.control import stop_thread
+    from uwfgit.engine.run.thread import remove_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    stop_thread(ledger, found)
+    status = find_status(ledger, found)
+    remove_thread(ledger, found, command="uwf thread rm")
+    context.output.emit(
+        {"threadId": found, "status": status, "removed": True},
+        lambda: f"removed {found}",
+    )
+
+
+add_command(app, "resolve")(resolve_command)
+add_command(app, "redact")(redact_command)
+add_command(app, "steps", hidden=True)(cmd_step.list_steps)
+add_command(app, "step-details", hidden=True)(cmd_step.show_step)

@@ -1,0 +1,121 @@
+"""Which command goes on with a thread; the one place of the CLI that decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.errors import CorruptError, FormatVersionError, UwfError
+
+if TYPE_CHECKING:
+    from uwfgit.engine.run.report import RunReport
+    from uwfgit.ids import ThreadId
+    from uwfgit.model.ledger.ledger import Ledger
+if TYPE_CHECKING:
+    from uwfgit.ids import ThreadId
+    from uwfgit.model.ledger.ledger import Ledger
+
+
+@contextmanager
+def refusal_told(
+    context: CommandContext, ledger: Ledger, thread: ThreadId
+) -> Iterator[None]:
+    """Print how a thread stands, and why, when the block cannot run it.
+
+    For programs only, as the run's own object; people get the error's two
+    lines. The error goes on either way: it knows the exit code. A thread that
+    is not there has no such object, and the error is printed alone.
+    """
+    try:
+        yield
+    except UwfError as exc:
+        if not context.output.is_text:
+            _tell(context, ledger, thread, exc)
+        raise
+
+
+def _tell(
+    context: CommandContext, ledger: Ledger, thread: ThreadId, error: UwfError
+) -> None:
+    from uwfgit.cli.thread.payloads import error_payload, refused_payload
+
+    try:
+        stands = _find_standing(ledger, thread)
+    except UwfError:
+        return
+    told = error_payload(
+        error.code,
+        context.mask_message(error.message),
+        error.hint and context.mask_message(error.hint),
+    )
+    context.output.emit(refused_payload(thread, stands, told), str)
+    context.is_told = True
+
+
+def _find_standing(ledger: Ledger, thread: ThreadId) -> dict[str, Any] | None:
+    """Give a thread as ``thread show`` does; ``None`` for a corrupt one."""
+    from uwfgit.cli.thread.payloads import thread_payload
+    from uwfgit.model.standing import is_running
+    from uwfgit.model.thread.record import load_tip
+    from uwfgit.model.thread.sharing import find_sharing
+
+    try:
+        tip = load_tip(ledger.store, thread)
+        sharing = find_sharing(ledger.store, thread, tip.commit)
+    except (CorruptError, FormatVersionError):
+        return None
+    return thread_payload(
+        tip, running=is_running(ledger.store, thread), sharing=sharing
+    )
+
+
+def way_on(ledger: Ledger, thread: ThreadId, status: str) -> str:
+    """Name the command that goes on with a thread, in a line for people.
+
+    Args:
+        ledger: Where it is.
+        thread: Which thread.
+        status: The one people see: ``running`` and ``diverged`` too.
+    """
+    detour = _find_detour(ledger, thread) if status == "suspended" else None
+    return f"go on: {detour}" if detour else usual_way(thread, status)
+
+
+def usual_way(thread: ThreadId, status: str) -> str:
+    """Name the command that goes on with a thread whose graph gives a next role."""
+    ways = {
+        "idle": f"next: uwf thread exec {thread}",
+        "suspended": f"go on: uwf thread resume {thread} -p TEXT",
+        "end": f"done; read it with: uwf thread read {thread}",
+        "cancelled": f"cancelled; go on in a fork: uwf thread fork {thread}",
+        "running": f"somebody is running it: uwf thread show {thread}",
+        "diverged": f"continued here and there: uwf thread resolve {thread}",
+    }
+    return ways[status]
+
+
+def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
+    """Name what goes on with a suspended thread that resume refuses to run.
+
+    Damaged, or with conditions that cannot be evaluated here, it has none: resume
+    says so.
+    """
+    from uwfgit.engine.decide import next_step
+    from uwfgit.model.thread.record import load_tip, open_record
+
+    try:
+        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        return next_step.find_detour(record)
+    except UwfError:
+        return None
+
+
+def with_detour(ledger: Ledger, report: RunReport) -> RunReport:
+    """Let a run's hint name what goes on where resume would be refused."""
+    if report.status != "suspended":
+        return report
+    detour = _find_detour(ledger, report.thread)
+    return replace(report, hint=detour) if detour else report

@@ -1,0 +1,193 @@
+"""The JSON of threads, steps and runs; the only place that names its keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uwfgit.ids import Oid, ThreadId, thread_time_ms
+from uwfgit.model.ledger.ledger import ThreadRow
+from uwfgit.model.standing import status_of
+from uwfgit.model.thread.record import Step, Tip
+from uwfgit.model.thread.sharing import Shared, Sharing
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.usage import usage_payload
+
+if TYPE_CHECKING:
+    from uwfgit.engine.run.report import RunReport, StepReport
+
+
+def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, Any]:
+    """Give a thread as ``thread show`` prints it."""
+    state = tip.state
+    origin = state.forked_from
+    return {
+        "threadId": tip.thread,
+        "workflowName": state.workflow_name,
+        "workflowHash": state.workflow_hash,
+        "start": state.start,
+        "head": state.head,
+        "oid": tip.commit,
+        "status": status_of(state, running=running, sharing=sharing),
+        "currentRole": state.current_role,
+        "suspendedRole": state.suspended_role,
+        "suspendMessage": state.suspend_message,
+        "done": state.status == "end",
+        "steps": state.steps,
+        "usage": usage_payload(state.usage),
+        "startedAtMs": state.started_at_ms,
+        "updatedAtMs": state.updated_at_ms,
+        "completedAtMs": state.completed_at_ms,
+        "forkedFrom": (
+            {"thread": origin.thread, "step": origin.step, "number": origin.number}
+            if origin
+            else None
+        ),
+        "by": state.started_by,
+        "shared": sharing.shared,
+    }
+
+
+def row_payload(row: ThreadRow, *, status: str, shared: Shared) -> dict[str, Any]:
+    """Give a thread as ``thread list`` prints it; null what a corrupt one lacks."""
+    return {
+        **_identity(row.thread, row.commit, row.state),
+        "status": status,
+        **_progress(row.thread, row.state),
+        "shared": shared,
+        "problem": row.problem,
+    }
+
+
+def _identity(
+    thread: ThreadId, commit: Oid, state: ThreadState | None
+) -> dict[str, Any]:
+    return {
+        "threadId": thread,
+        "workflowName": state.workflow_name if state else None,
+        "workflowHash": state.workflow_hash if state else None,
+        "head": state.head if state else None,
+        "oid": commit,
+    }
+
+
+def _progress(thread: ThreadId, state: ThreadState | None) -> dict[str, Any]:
+    return {
+        "currentRole": state.current_role if state else None,
+        "suspendedRole": state.suspended_role if state else None,
+        "suspendMessage": state.suspend_message if state else None,
+        "done": state is not None and state.status == "end",
+        "steps": state.steps if state else None,
+        "startedAtMs": state.started_at_ms if state else thread_time_ms(thread),
+        "updatedAtMs": state.updated_at_ms if state else None,
+        "completedAtMs": state.completed_at_ms if state else None,
+        "by": state.started_by if state else None,
+    }
+
+
+def step_item(step: Step) -> dict[str, Any]:
+    """Give a step as ``step list`` prints it."""
+    return {
+        "number": step.number,
+        "hash": step.hash,
+        "role": step.role,
+        "status": step.status,
+        "agent": step.agent,
+        "durationMs": duration_ms(step),
+        "usage": usage_payload(step.usage),
+    }
+
+
+def duration_ms(step: Step) -> int:
+    """Give how long a step took, corrections included."""
+    return max(0, step.completed_at_ms - step.started_at_ms)
+
+
+def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
+    """Give a step in full: all fields, output and detail expanded."""
+    return {
+        "threadId": thread,
+        **step_item(step),
+        "start": step.start,
+        "prev": step.prev,
+        "outputHash": step.output_hash,
+        "output": dict(step.output),
+        "body": step.body,
+        "detailHash": step.detail_hash,
+        "detail": detail,
+        "edgePrompt": step.edge_prompt,
+        "note": step.note,
+        "cwd": step.cwd,
+        "startedAtMs": step.started_at_ms,
+        "completedAtMs": step.completed_at_ms,
+        "previousAttempts": list(step.previous_attempts),
+        "code": {"before": step.code_before, "after": step.code_after},
+        "extractedBy": step.extracted_by,
+        "warnings": list(step.warnings),
+    }
+
+
+def run_payload(
+    report: RunReport, *, background: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Give a run: what it did, how the thread stands, and why it ran no further.
+
+    ``error`` is as that of any other command; it is null where a step or the
+    status says enough.
+    """
+    return {
+        "threadId": report.thread,
+        "workflowHash": report.workflow_hash,
+        "status": report.status,
+        "done": report.done,
+        "steps": [_cycle_payload(step) for step in report.steps],
+        "background": background,
+        "error": (
+            error_payload(report.code, report.problem, report.hint)
+            if report.code
+            else None
+        ),
+    }
+
+
+def refused_payload(
+    thread: ThreadId, stands: dict[str, Any] | None, error: dict[str, Any]
+) -> dict[str, Any]:
+    """Give a run that did not begin, with the keys of one that did.
+
+    Args:
+        thread: Which thread.
+        stands: It as ``thread show`` prints it; ``None`` when it cannot be read.
+        error: Why it did not begin.
+    """
+    return {
+        "threadId": thread,
+        "workflowHash": stands["workflowHash"] if stands else None,
+        "status": stands["status"] if stands else "corrupt",
+        "done": stands["done"] if stands else False,
+        "steps": [],
+        "background": None,
+        "error": error,
+    }
+
+
+def error_payload(
+    code: str, message: str | None, hint: str | None
+) -> dict[str, str | None]:
+    """Give why a command, or a run, failed."""
+    return {"code": code, "message": message, "hint": hint}
+
+
+def _cycle_payload(step: StepReport) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "hash": step.hash,
+        "role": step.role,
+        "status": step.status,
+        "threadStatus": step.thread_status,
+        "head": step.head,
+        "currentRole": step.current_role,
+        "done": step.done,
+        "suspendedRole": step.suspended_role,
+        "suspendMessage": step.suspend_message,
+        "error": step.error,
+    }

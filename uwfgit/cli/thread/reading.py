@@ -1,0 +1,194 @@
+"""Threads and steps as markdown that people read, within a quota of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from uwfgit.cli.frame.output import count_of, format_duration, format_time
+from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.thread.payloads import duration_ms
+from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.ids import ThreadId, find_hash
+from uwfgit.model.thread.derive import output_file
+from uwfgit.model.thread.record import Record, Step
+
+SEPARATOR: Final = "\n\n---\n\n"
+_HEADER_ROOM: Final = 200
+
+
+def thread_markdown(
+    record: Record,
+    *,
+    status: str,
+    quota: int,
+    before: str | None,
+    with_start: bool,
+) -> str:
+    """Write a thread as markdown, the newest steps within the quota.
+
+    At least one step is shown however long it is; a line names the command
+    for the steps left out.
+
+    Args:
+        record: The thread.
+        status: Its status, ``running`` too.
+        quota: Characters that the steps may take.
+        before: Show only steps older than this one (hash or number).
+        with_start: Show the task in spite of ``before``.
+
+    Raises:
+        NotFoundError: There is no step ``before``.
+    """
+    steps = record.steps()
+    if before is not None:
+        steps = steps[: _find_index(steps, before, record.tip.thread)]
+    blocks = _step_blocks(record, steps)
+    first = _first_within(blocks, quota)
+    parts = [_thread_head(record, status)]
+    if before is None or with_start:
+        task = shown_lines(record.start.prompt).strip()
+        parts.append(f"## Task\n\n{task}")
+    if first:
+        oldest = steps[first].hash
+        parts.append(
+            f"*{count_of(first, 'earlier step')} left out; read on with* "
+            f"`uwf thread read {record.tip.thread} --before {oldest}`"
+        )
+    head = "\n\n".join(parts)
+    return SEPARATOR.join([head, *blocks[first:]]) + "\n"
+
+
+def _find_index(steps: Sequence[Step], before: str, thread: ThreadId) -> int:
+    wanted = find_hash(before)
+    number = before.rpartition(":")[2]
+    for index, step in enumerate(steps):
+        if step.hash == wanted or (number.isdigit() and step.number == int(number)):
+            return index
+    raise NotFoundError("step", before, hint=f"list them with: uwf step list {thread}")
+
+
+def _thread_head(record: Record, status: str) -> str:
+    state = record.tip.state
+    lines = [
+        f"# Thread {state.thread}",
+        "",
+        f"Workflow: {shown(state.workflow_name)} (`{state.workflow_hash}`)  ",
+        f"Status: {status}, {count_of(state.steps, 'step')}",
+    ]
+    if state.status == "suspended" and state.suspend_message:
+        lines[-1] += "  "
+        role = shown(state.suspended_role or "-")
+        lines.append(f"Waiting: {role}: {shown(state.suspend_message)}")
+    return "\n".join(lines)
+
+
+def _step_blocks(record: Record, steps: Sequence[Step]) -> list[str]:
+    blocks = []
+    seen: set[str] = set()
+    for step in steps:
+        role = record.workflow.roles.get(step.role)
+        goal = role.goal if role is not None and step.role not in seen else None
+        seen.add(step.role)
+        blocks.append(_step_block(step, goal))
+    return blocks
+
+
+def _step_block(step: Step, goal: str | None) -> str:
+    parts = [f"## Step {step.number}: {shown(step.role)} `{step.hash}`", _facts(step)]
+    if goal is not None:
+        parts.append(f"<prompt>\n{shown_lines(goal).strip()}\n</prompt>")
+    parts.append(_quoted(step.edge_prompt))
+    if step.note:
+        parts.append(f"<note>\n{shown_lines(step.note).strip()}\n</note>")
+    parts.append(f"<output>\n{_output_text(step)}\n</output>")
+    return "\n\n".join(parts)
+
+
+def _facts(step: Step) -> str:
+    facts = [
+        shown(step.agent),
+        format_time(step.completed_at_ms),
+        format_duration(duration_ms(step)),
+    ]
+    return ", ".join(fact for fact in facts if fact)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in shown_lines(text).splitlines())
+
+
+def _output_text(step: Step) -> str:
+    return shown_lines(output_file(step.output, step.body).decode()).strip()
+
+
+def _first_within(blocks: Sequence[str], quota: int) -> int:
+    """Give the index of the oldest block that fits, counted from the newest."""
+    used = 0
+    for index in range(len(blocks) - 1, -1, -1):
+        used += len(blocks[index]) + len(SEPARATOR)
+        if used > quota and index < len(blocks) - 1:
+            return index + 1
+    return 0
+
+
+def step_markdown(
+    thread: ThreadId, step: Step, detail: Mapping[str, Any], *, quota: int
+) -> str:
+    """Write one step as markdown: what was asked, the output, the agent's turns.
+
+    A single turn without tools is the reply itself and is not repeated.
+    """
+    head = f"# Step {thread}:{step.number}: {shown(step.role)} `{step.hash}`"
+    parts = [head, _facts(step), _quoted(step.edge_prompt)]
+    if step.note:
+        parts.append(f"<note>\n{shown_lines(step.note).strip()}\n</note>")
+    parts.append(f"<output>\n{_output_text(step)}\n</output>")
+    parts += [f"*warning: {shown(warning)}*" for warning in step.warnings]
+    turns = detail.get("turns") or []
+    if len(turns) > 1 or any(turn.get("toolCalls") for turn in turns):
+        room = quota - sum(len(part) for part in parts) - _HEADER_ROOM
+        parts.append(_turns_within(turns, room, thread, step))
+    return "\n\n".join(parts) + "\n"
+
+
+def _turns_within(
+    turns: Sequence[Mapping[str, Any]], quota: int, thread: ThreadId, step: Step
+) -> str:
+    blocks = [turn_markdown(turn, number) for number, turn in enumerate(turns, 1)]
+    first = _first_within(blocks, quota)
+    lines = ["## Turns"]
+    if first:
+        lines.append(
+            f"*{count_of(first, 'earlier turn')} left out; see all with* "
+            f"`uwf step turns {thread} --role {shown(step.role)}`"
+        )
+    return "\n\n".join([*lines, *blocks[first:]])
+
+
+def turn_markdown(turn: Mapping[str, Any], number: int) -> str:
+    """Write one turn: who, what was said, and the tools that were used."""
+    content = shown_lines(str(turn.get("content", ""))).strip()
+    head = f"**{number}. {shown(str(turn.get('role', '-')))}**"
+    lines = [f"{head}\n\n{content}" if content else head]
+    for call in turn.get("toolCalls") or []:
+        arguments = shown(_one_line(call.get("arguments")))
+        lines.append(f"- {shown(str(call.get('name', '-')))}: `{arguments}`")
+    return "\n".join(lines)
+
+
+def _one_line(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def check_quota(quota: int) -> int:
+    """Check ``--quota``.
+
+    Raises:
+        UsageError: It is no positive number.
+    """
+    if quota < 1:
+        raise UsageError(f"--quota: {quota} is not 1 or more")
+    return quota

@@ -1,0 +1,350 @@
+"""Commands that run steps: exec, run, resume and poke, and how they report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import write
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.thread.next_command import usual_way, with_detour
+from uwfgit.constants import ERROR_STATUS
+from uwfgit.errors import InvalidError, UsageError
+from uwfgit.ids import ThreadId
+
+if TYPE_CHECKING:
+    from uwfgit.cli.thread.background import Worker
+    from uwfgit.engine.run.executor import Engine, RunReport, StepReport
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.store.handle import Store
+
+ThreadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="THREAD",
+        help="An id, a unique start of one, a unique end of at least 4 "
+        "characters, or @last.",
+    ),
+]
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        metavar="AGENT",
+        help="Who does the work: an alias, or KIND:ARG such as scripted:FILE.",
+    ),
+]
+CwdOption = Annotated[
+    str | None,
+    typer.Option("--cwd", metavar="DIR", help="Let the agent work in this folder."),
+]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust", help="Run it although others made it; asked for once."),
+]
+CountOption = Annotated[
+    int | None,
+    typer.Option("--count", "-c", metavar="N", help="Run up to N steps instead of 1."),
+]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Run until the thread stops (limits.maxSteps).")
+]
+BackgroundOption = Annotated[
+    bool,
+    typer.Option(
+        "--background", help="Return once it runs; it goes on without the terminal."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What the three commands that run a thread have in common."""
+
+    verb: Literal["exec", "resume", "poke"]
+    agent: str | None
+    cwd: str | None
+    trust: bool
+    background: bool
+    note: str | None = None
+    flags: tuple[str, ...] = ()
+    """What else a worker in the background is called with."""
+
+
+def exec_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    count: CountOption = None,
+    run_all: AllOption = False,
+    agent: AgentOption = None,
+    cwd: CwdOption = None,
+    trust: TrustOption = False,
+    background: BackgroundOption = False,
+) -> None:
+    """Run the next step of a thread.
+
+    Exits 3 when the thread then waits for a person, 5 when the agent failed
+    (what it said is kept), 4 when somebody else runs the thread.
+    """
+    from uwfgit.engine.run.executor import exec_thread
+
+    context = get_context(ctx)
+    if count is not None and count < 1:
+        raise UsageError(f"--count: {count} is not 1 or more")
+    if count is not None and run_all:
+        raise UsageError("--count and --all exclude each other")
+    most = None if run_all else (count or 1)
+
+    def run(engine: Engine, found: ThreadId, **how: Any) -> RunReport:  # noqa: ANN401 - as executor takes them
+        report = exec_thread(engine, found, count=most, **how)
+        _hint_at_gc(context, engine.ledger.store)
+        return report
+
+    call = _Call(
+        verb="exec",
+        agent=agent,
+        cwd=cwd,
+        trust=trust,
+        background=background,
+        flags=("--all",) if most is None else ("--count", str(most)),
+    )
+    _run(context, thread, call, run)
+
+
+def _hint_at_gc(context: CommandContext, store: Store) -> None:
+    from uwfgit.store.care.maintain import MANY_LOOSE, estimate_loose
+
+    loose = estimate_loose(store.path)
+    if loose >= MANY_LOOSE:
+        context.output.say(f"hint: about {loose:,} loose objects, pack them: uwf gc")
+
+
+def resume_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            "-p",
+            metavar="TEXT",
+            help="What to tell the agent; - is stdin, @FILE a file.",
+        ),
+    ] = None,
+    agent: AgentOption = None,
+    cwd: CwdOption = None,
+    trust: TrustOption = False,
+    background: BackgroundOption = False,
+) -> None:
+    """Go on with a thread that waits for a person, or that has ended.
+
+    The role that stopped runs again and is told your text.
+    """
+    from uwfgit.engine.run.executor import resume_thread
+
+    context = get_context(ctx)
+    note = None if prompt is None else read_text(context, prompt, what="--prompt")
+    call = _Call(
+        verb="resume",
+        agent=agent,
+        cwd=cwd,
+        trust=trust,
+        background=background,
+        note=note,
+    )
+    _run(context, thread, call, partial(resume_thread, note=note))
+
+
+def poke_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    prompt: Annotated[
+        str,
+        typer.Option(
+            "--prompt",
+            "-p",
+            metavar="TEXT",
+            help="The correction; - is stdin, @FILE a file.",
+        ),
+    ],
+    agent: AgentOption = None,
+    cwd: CwdOption = None,
+    trust: TrustOption = False,
+    background: BackgroundOption = False,
+) -> None:
+    """Have the newest step done again, with a correction.
+
+    The old step stays in the thread's history.
+    """
+    from uwfgit.engine.run.executor import poke_thread
+
+    context = get_context(ctx)
+    note = read_text(context, prompt, what="--prompt")
+    if not note.strip():
+        raise InvalidError("the correction is empty", hint="give one with -p TEXT")
+    call = _Call(
+        verb="poke",
+        agent=agent,
+        cwd=cwd,
+        trust=trust,
+        background=background,
+        note=note,
+    )
+    _run(context, thread, call, partial(poke_thread, note=note))
+
+
+def run_started(
+    context: CommandContext, ledger: Ledger, thread: ThreadId, *, agent: str | None
+) -> None:
+    """Run a thread that was just started until it stops."""
+    from uwfgit.cli.thread.next_command import refusal_told
+    from uwfgit.engine.run.executor import exec_thread
+
+    with refusal_told(context, ledger, thread):
+        report = exec_thread(
+            context.make_engine(ledger),
+            thread,
+            count=None,
+            agent=agent,
+            on_step=_step_printer(context),
+        )
+    finish_run(context, ledger, report)
+
+
+def _run(
+    context: CommandContext, thread: str, call: _Call, run: Callable[..., RunReport]
+) -> None:
+    """Run a thread here, or see it run by a worker; print what came of it."""
+    from uwfgit.cli.thread.next_command import refusal_told
+    from uwfgit.cli.thread.trusting import make_admit
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    worker: Worker | None = None
+    with refusal_told(context, ledger, found):
+        ledger.local.set_last(found)
+        folder = find_folder(context, call.cwd)
+        engine = context.make_engine(ledger)
+        admit = make_admit(context, ledger, engine.choose, trust=call.trust)
+        engine = replace(engine, admit=admit)
+        if call.background:
+            report, worker = _start_worker(context, engine, found, call, folder)
+        else:
+            printer = _step_printer(context)
+            report = run(engine, found, agent=call.agent, cwd=folder, on_step=printer)
+    if worker is not None:
+        _finish_start(context, with_detour(ledger, report), worker)
+    finish_run(context, ledger, report)
+
+
+def _start_worker(
+    context: CommandContext,
+    engine: Engine,
+    thread: ThreadId,
+    call: _Call,
+    folder: Path | None,
+) -> tuple[RunReport, Worker]:
+    from uwfgit.cli.thread.background import run_in_background
+    from uwfgit.engine.run.executor import admit_thread
+
+    ledger = engine.ledger
+    words = ["thread", call.verb, thread, "--store", str(ledger.store.path)]
+    words += ["--color", "never", *call.flags]
+    words += ["--agent", call.agent] if call.agent is not None else []
+    words += ["--trust"] if call.trust else []
+    words += ["--prompt", "-"] if call.note is not None else []
+    words += ["--cwd", str(folder)] if folder is not None else []
+    # The user is asked about a foreign thread here: a worker has no terminal.
+    admit_thread(engine, thread, call.verb, agent=call.agent, cwd=folder)
+    return run_in_background(context, ledger, thread, words, note=call.note)
+
+
+def _finish_start(context: CommandContext, report: RunReport, worker: Worker) -> None:
+    """Print that a thread runs now, or what the worker found; leave."""
+    place = {"pid": worker.pid, "log": str(worker.log)}
+    if not context.output.is_text:
+        from uwfgit.cli.thread.payloads import run_payload
+
+        context.output.emit(run_payload(report, background=place), str)
+    elif report.status == "running":
+        write(f"{report.thread} runs in the background, pid {worker.pid}\n")
+        context.output.say(f"its log: {shown(str(worker.log))}")
+        context.output.say(f"wait for it: uwf thread join {report.thread}")
+    else:
+        _tell_way_on(context, report)
+    raise typer.Exit(report.exit_code)
+
+
+def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
+    """Find the folder that ``--cwd`` names.
+
+    Raises:
+        InvalidError: It is none.
+    """
+    if cwd is None:
+        return None
+    path = context.resolve(cwd)
+    if not path.is_dir():
+        raise InvalidError(f"--cwd: '{cwd}' is no folder")
+    return path
+
+
+def _step_printer(context: CommandContext) -> Callable[[StepReport], None]:
+    def print_step(step: StepReport) -> None:
+        if context.output.is_text:
+            write(f"{step_line(context, step)}\n")
+
+    return print_step
+
+
+def step_line(context: CommandContext, step: StepReport) -> str:
+    """Write a finished cycle as one line."""
+    head = f"step {step.number:<3} {shown(step.role):<12}"
+    if step.error is not None:
+        return f"{head}  {context.output.paint('failed', 'error')}: {shown(step.error)}"
+    if step.done:
+        after = context.output.paint("end", "end")
+    elif step.thread_status == "suspended":
+        after = context.output.paint("suspended", "suspended")
+    else:
+        after = f"next {shown(step.current_role or '-')}"
+    return f"{head}  {shown(step.status or '-'):<12}  {after}"
+
+
+def finish_run(context: CommandContext, ledger: Ledger, report: RunReport) -> None:
+    """Print what a run did and the way on; leave with its exit code."""
+    report = with_detour(ledger, report)
+    if context.output.is_text:
+        _tell_way_on(context, report)
+    else:
+        from uwfgit.cli.thread.payloads import run_payload
+
+        context.output.emit(run_payload(report), str)
+    raise typer.Exit(report.exit_code)
+
+
+def _tell_way_on(context: CommandContext, report: RunReport) -> None:
+    say = context.output.say
+    thread = report.thread
+    if report.problem and (report.code or not report.steps):
+        say(f"stopped: {shown(report.problem)}")
+    last = report.steps[-1] if report.steps else None
+    if last is not None and last.suspend_message and not last.error:
+        say(f"waiting: {shown(last.suspend_message)}")
+    if report.hint:
+        say(f"hint: {shown(report.hint)}")
+    elif last is not None and last.status == ERROR_STATUS:
+        # After a failed poke the thread stands as it did before.
+        again = "resume" if report.status == "suspended" else "poke"
+        text = "" if again == "resume" else " -p TEXT"
+        say(f"try again: uwf thread {again} {thread}{text}")
+    else:
+        say(usual_way(thread, report.status))

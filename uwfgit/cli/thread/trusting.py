@@ -1,0 +1,181 @@
+"""Running what others made: the one screen, the question, and the folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
+from uwfgit.cli.frame.screen import shown
+from uwfgit.errors import StateError, UntrustedError
+
+if TYPE_CHECKING:
+    from uwfgit.agents.base import Agent
+    from uwfgit.engine.run.run import Ground
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.thread.record import Record, Tip
+
+    Admit: TypeAlias = Callable[[Record, str, str | None, Path | None], Ground | None]
+    Choose: TypeAlias = Callable[[str | None, str, str], Agent]
+
+
+def make_admit(
+    context: CommandContext, ledger: Ledger, choose: Choose, *, trust: bool
+) -> Admit:
+    """Give what looks at a thread before anything of it runs.
+
+    Args:
+        context: The command's.
+        ledger: Where the thread is.
+        choose: Gives the agent for (``--agent`` flag, workflow, role).
+        trust: The ``--trust`` flag.
+    """
+
+    def admit(
+        record: Record, role: str, agent: str | None, cwd: Path | None
+    ) -> Ground | None:
+        from uwfgit.cli.check.checks import make_verify
+        from uwfgit.sync.exchange.foreign import (
+            is_foreign,
+            is_trusted,
+            require_verified,
+        )
+
+        if not is_foreign(ledger, record.tip):
+            return None
+        require_verified(ledger, record, make_verify(context))
+        folder = _find_folder(context, ledger, record, cwd)
+        if not is_trusted(ledger, record.tip) and not _is_vouched(
+            context, ledger, record.tip, folder
+        ):
+            lines = list(_screen(ledger, record, folder, role))
+            lines.append(
+                f"  agent:     {choose(agent, record.workflow.name, role).label}"
+            )
+            _require_trust(context, record.tip, lines, trust=trust)
+            ledger.local.set_trusted(record.tip.thread, record.tip.state.workflow_oid)
+            ledger.local.set_folder(record.tip.thread, folder)
+        return _ground(context, folder)
+
+    return admit
+
+
+def _is_vouched(
+    context: CommandContext, ledger: Ledger, tip: Tip, folder: Path
+) -> bool:
+    """Tell whether somebody in ``trust`` signed for a thread; the folder is kept then.
+
+    Asked anew each time: the next event may be another's.
+    """
+    from uwfgit.sync.exchange.foreign import find_voucher
+
+    signer = find_voucher(
+        ledger, tip, context.settings.trust, environment=context.environment
+    )
+    if signer is None:
+        return False
+    context.output.say(shown(f"thread {tip.thread} is signed by {signer}, see 'trust'"))
+    if ledger.local.find_folder(tip.thread) is None:
+        ledger.local.set_folder(tip.thread, folder)
+    return True
+
+
+def _find_folder(
+    context: CommandContext, ledger: Ledger, record: Record, cwd: Path | None
+) -> Path:
+    """Choose where a foreign thread works; never the folder it recorded.
+
+    Raises:
+        StateError: None is to be had without the user naming one.
+    """
+    from uwfgit.sync.exchange.foreign import lineage
+
+    if cwd is not None:
+        return Path(os.path.realpath(cwd))
+    for thread in lineage(ledger, record.tip):
+        chosen = ledger.local.find_folder(thread)
+        if chosen is not None:
+            return chosen
+    found = _find_same_repository(context, record)
+    if found is None:
+        raise StateError(
+            f"thread {record.tip.thread} was made on another machine: "
+            "its folder there means nothing here",
+            hint="choose one with --cwd DIR, or run this in a work tree of its "
+            "repository",
+        )
+    return found
+
+
+def _find_same_repository(context: CommandContext, record: Record) -> Path | None:
+    from uwfgit.store.git.worktree import root_commit
+
+    start, enclosing = record.start, context.enclosing
+    if enclosing is None or start.root_commit is None or start.cwd_in_repo is None:
+        return None
+    folder = _folder_below(enclosing.root, start.cwd_in_repo)
+    if folder is None:
+        return None
+    here = root_commit(enclosing.root, environment=context.environment)
+    return folder if here == start.root_commit else None
+
+
+def _folder_below(root: Path, path: str) -> Path | None:
+    """Find a folder by someone else's text; nothing outside is so much as looked at.
+
+    Links are not followed: what a start records is resolved.
+    """
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        return None
+    folder = root
+    for part in Path(path).parts:
+        folder /= part
+        if os.path.islink(folder):  # noqa: PTH114 - pathlib's raises at a long name
+            return None
+    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - as above
+
+
+def _ground(context: CommandContext, folder: Path) -> Ground:
+    from uwfgit.engine.run.run import Ground
+    from uwfgit.store.git.worktree import find_enclosing
+
+    enclosing = find_enclosing(folder)
+    root = enclosing.root if enclosing is not None else folder
+    trusted = (Path(os.path.realpath(each)) for each in context.settings.trusted_roots)
+    return Ground(cwd=folder, roots=(root, *trusted))
+
+
+def _screen(ledger: Ledger, record: Record, folder: Path, role: str) -> Iterator[str]:
+    """Write what a user has to know before a thread of others runs."""
+    from uwfgit.sync.exchange.foreign import list_hands
+
+    tip, hands = record.tip, list_hands(ledger, record.tip)
+    more = f" and {hands.more} more" if hands.more else ""
+    yield f"thread {tip.thread} was not made on this machine alone"
+    yield f"  by:        {', '.join(hands.people)}{more} (as the commits say)"
+    yield f"  workflow:  {tip.state.workflow_name} ({tip.state.workflow_hash})"
+    yield f"  directory: {folder}"
+    yield f"  next role: {role}"
+
+
+def _require_trust(
+    context: CommandContext, tip: Tip, lines: list[str], *, trust: bool
+) -> None:
+    error = UntrustedError(
+        f"thread {tip.thread} was not made on this machine alone",
+        hint=f"read it first: uwf thread read {tip.thread}; then run it with --trust",
+    )
+    if not trust and not context.output.is_text:
+        raise error
+    # An error stands alone on stderr unless the output is text.
+    tell = talk if context.output.is_text else context.output.say
+    for line in lines:
+        tell(shown(line))
+    tell("  its workflow and prompts will drive your agent, which can do what you can")
+    if trust:
+        return
+    if not (can_ask() and is_yes(ask("run it? [y/N] "))):
+        raise error

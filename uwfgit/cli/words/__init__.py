@@ -1,0 +1,1 @@
+"""What shells and docs know of the commands."""

@@ -1,0 +1,116 @@
+"""Writes ``words.json``, what completion knows of the commands.
+
+``python -m uwfgit.cli.words`` writes it from the command tree; a test says when
+it must be written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any, Final
+
+from uwfgit.cli.frame.commands import Click, Passthrough
+from uwfgit.cli.frame.options import hidden_options
+from uwfgit.cli.words.reference import iter_commands, root_context
+
+FILE: Final = Path(__file__).with_name("words.json")
+ANY: Final = "any"
+"""Kind of a value that only its user knows."""
+
+_BY_OPTION: Final = {
+    "--as": "form",
+    "--color": "color",
+    "--format": "format",
+    "--script": "file",
+    "--status": "status",
+    "--store": "store",
+    "--thread": "thread",
+    "--workflow": "registered",
+}
+_BY_METAVAR: Final = {
+    "A": "thread",
+    "B": "thread",
+    "DIR": "folder",
+    "FILE": "file",
+    "PATH": "file",
+    "SHELL": "shell",
+    "STEP": "thread",
+    "THREAD": "thread",
+    "THREAD|STEP": "thread",
+    "WORKFLOW": "workflow",
+}
+
+
+def words_table() -> dict[str, Any]:
+    """Give each command's own options, arguments and commands, by its path."""
+    root = root_context()
+    # The global options stand once, with the root: all commands have them.
+    shared = {name for option in hidden_options() for name in option.opts}
+    shared |= {"--help", "-h"}
+    table = {"": _entry(root, without=frozenset())}
+    for ctx in iter_commands(root, hidden=True):
+        path = ctx.command_path.removeprefix("uwf ")
+        table[path] = _entry(ctx, without=shared)
+    return table
+
+
+def _entry(ctx: Click, *, without: AbstractSet[str]) -> dict[str, Any]:
+    command = ctx.command
+    entry: dict[str, Any] = {}
+    params = [] if isinstance(command, Passthrough) else command.get_params(ctx)
+    options = {
+        name: "" if _is_flag(param) else _option_kind(name, param)
+        for param in params
+        if param.param_type_name == "option" and _is_shown(param)
+        for name in param.opts
+        if name not in without
+    }
+    arguments = [p for p in params if p.param_type_name == "argument"]
+    if options:
+        entry["options"] = dict(sorted(options.items()))
+    if arguments:
+        entry["arguments"] = [_argument_kind(ctx, each) for each in arguments]
+        if any(each.nargs == -1 for each in arguments):
+            entry["more"] = True
+    if hasattr(command, "list_commands"):
+        entry["commands"] = _commands(ctx)
+    return entry
+
+
+def _is_shown(param: Click) -> bool:
+    return not param.hidden
+
+
+def _is_flag(param: Click) -> bool:
+    return bool(param.is_flag or param.count)
+
+
+def _option_kind(name: str, param: Click) -> str:
+    return _BY_OPTION.get(name) or _BY_METAVAR.get(param.metavar or "", ANY)
+
+
+def _argument_kind(ctx: Click, param: Click) -> str:
+    name = (param.metavar or "").strip("[]").removesuffix("...")
+    if name == "NAME" and ctx.command_path.startswith("uwf workflow "):
+        return "registered"
+    return _BY_METAVAR.get(name, ANY)
+
+
+def _commands(ctx: Click) -> dict[str, str]:
+    found = {}
+    for name in ctx.command.list_commands(ctx):
+        command = ctx.command.get_command(ctx, name)
+        if not command.hidden:
+            found[name] = (command.help or "").partition("\n")[0].removesuffix(".")
+    return found
+
+
+def words_text() -> str:
+    """Give the content of ``words.json``."""
+    return json.dumps(words_table(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(words_text(), encoding="utf-8")

@@ -1,0 +1,126 @@
+"""``workflow new`` and ``workflow schema``: a start for people who write workflows."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final, TextIO
+
+import typer
+
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import format_json, write
+from uwfgit.cli.frame.screen import shown
+from uwfgit.errors import InvalidError, StoreError, UsageError
+
+FOLDER: Final = ".workflows"
+SCHEMA_FILE: Final = "workflow.schema.json"
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def new_command(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its name: solve-issue, for example.")
+    ],
+) -> None:
+    """Write a workflow to start from: .workflows/NAME.yaml.
+
+    It is valid as it is, and its comments explain the rest. The folder is the
+    nearest .workflows above, else a new one at the top of the repository. A
+    file that is there is never overwritten.
+    """
+    context = get_context(ctx)
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"'{name}' cannot be a workflow's name",
+            hint="use lower-case letters, digits and single hyphens: solve-issue",
+        )
+    path = _find_folder(context) / f"{name}.yaml"
+    shown_path = _relative(context, path)
+    schema = shown_path.with_name(SCHEMA_FILE)
+    text = starter_text(name, file=str(shown_path), schema=str(schema))
+    _create(path, shown_path, text)
+    payload = {
+        "name": name,
+        "file": str(path),
+        "text": text,
+        "changes": [f"created {shown_path}"],
+    }
+    context.output.emit(payload, lambda: f"created {shown(str(shown_path))}")
+    if context.output.is_text:
+        context.output.say(f"next: edit it, then: uwf workflow graph {name}")
+
+
+def starter_text(name: str, *, file: str, schema: str) -> str:
+    """Give the text of a new workflow."""
+    text = files("uwfgit.cli").joinpath("starter.yaml").read_text("utf-8")
+    return (
+        text.replace("NAME", name)
+        .replace("SCHEMA", schema)
+        .replace("validate FILE", f"validate {file}")
+    )
+
+
+def _find_folder(context: CommandContext) -> Path:
+    here = context.cwd.resolve()
+    root = context.enclosing.root if context.enclosing is not None else here
+    for directory in (here, *here.parents):
+        if (directory / FOLDER).is_dir():
+            return directory / FOLDER
+        if directory == root:
+            break
+    return root / FOLDER
+
+
+def _relative(context: CommandContext, path: Path) -> Path:
+    return Path(os.path.relpath(path, context.cwd.resolve()))
+
+
+def _write_whole(file: TextIO, text: str) -> None:
+    """Write it all, or leave no file that the next try would find there already."""
+    try:
+        file.write(text)
+        file.flush()
+    except OSError:
+        Path(file.name).unlink()
+        raise
+
+
+def _create(path: Path, shown_path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            _write_whole(file, text)
+    except FileExistsError as exc:
+        raise InvalidError(
+            f"'{shown_path}' is there already", hint="choose another name"
+        ) from exc
+    except OSError as exc:
+        raise StoreError(f"cannot write '{shown_path}': {exc.strerror}") from exc
+
+
+def schema_command(ctx: typer.Context) -> None:
+    """Print the JSON Schema of a workflow file, for editors.
+
+    Put it beside the workflow files:
+
+    uwf workflow schema > .workflows/workflow.schema.json
+
+    and this line at the top of each. An editor with a YAML language server
+    then checks and completes as you type:
+
+    # yaml-language-server: $schema=workflow.schema.json
+
+    For !include, its setting yaml.customTags needs the entry "!include scalar".
+    """
+    from uwfgit.model.workflow.editor_schema import editor_schema
+
+    context = get_context(ctx)
+    schema = editor_schema()
+    if context.output.is_text:
+        write(format_json(schema) + "\n")
+    else:
+        context.output.emit(schema, str)

@@ -1,0 +1,204 @@
+"""``workflow validate``: files, folders, edited files, or what a commit will hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import Output, count_of, write
+from uwfgit.errors import NotFoundError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.store.git.staged import Staging
+
+
+def validate_command(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Files, or folders of them."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Count warnings as errors.")
+    ] = False,
+    staged: Annotated[
+        bool,
+        typer.Option(
+            "--staged", help="What the next commit changes, as it is in git's index."
+        ),
+    ] = False,
+    edited: Annotated[
+        bool,
+        typer.Option(
+            "--edited", help="FILEs may be parts: check the workflows they are in."
+        ),
+    ] = False,
+) -> None:
+    """Check workflow files by all rules; exit code 1 on any error.
+
+    Needs no store. In a folder every .yaml and .yml file is checked, and every
+    subfolder's index.yaml; replies of the agent scripted (.replies.yaml) are
+    not. --format github writes annotations for GitHub Actions.
+
+    --staged is for a pre-commit hook of git ('uwf hooks install'): it checks the
+    workflows in .workflows folders that the next commit changes, or changes
+    something they include, whatever the work tree holds.
+    """
+    context = get_context(ctx)
+    _check_words(files, staged=staged, edited=edited)
+    if staged:
+        with _staged(context) as checked:
+            _finish(context, checked, strict=strict, quiet=True)
+    named = files or []
+    if edited:
+        paths = _list_affected(context, named)
+    else:
+        paths = [path for name in named for path in _list_files(context, name)]
+    _finish(context, _check(paths), strict=strict, quiet=edited)
+
+
+def _check_words(files: list[str] | None, *, staged: bool, edited: bool) -> None:
+    how = "'uwf workflow validate --help' shows how it is called"
+    if staged and (files or edited):
+        raise UsageError("'--staged' takes no files", hint=how)
+    if not staged and not edited and not files:
+        raise UsageError("missing argument 'FILE...'", hint=how)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """What was checked; ``folder`` holds the files that the problems name."""
+
+    files: int
+    problems: tuple[Problem, ...]
+    folder: Path | None = None
+
+
+def _check(paths: Sequence[Path]) -> _Checked:
+    from uwfgit.engine.decide.conditions import find_syntax_error
+    from uwfgit.model.workflow.source import check_workflow_file
+
+    problems = tuple(
+        problem
+        for path in paths
+        for problem in check_workflow_file(path, find_syntax_error=find_syntax_error)
+    )
+    return _Checked(files=len(paths), problems=problems)
+
+
+@contextmanager
+def _staged(context: CommandContext) -> Iterator[_Checked]:
+    """Check the next commit's workflows in a folder that holds them meanwhile."""
+    from uwfgit.model.workflow.affected import FOLDERS, find_affected
+    from uwfgit.store.git.staged import list_changed, write_staged
+
+    staging = _find_staging(context)
+    changed = list_changed(staging, FOLDERS)
+    with TemporaryDirectory(prefix="uwf-staged-") as name:
+        folder = Path(name).resolve()
+        if changed:
+            write_staged(staging, FOLDERS, folder)
+        checked = _check(find_affected(folder / path for path in changed))
+        problems = tuple(_from_top(problem, folder) for problem in checked.problems)
+        yield replace(checked, problems=problems, folder=folder)
+
+
+def _find_staging(context: CommandContext) -> Staging:
+    from uwfgit.store.git.staged import Staging
+
+    enclosing = context.enclosing
+    if enclosing is None:
+        hint = "run it inside a git repository's work tree"
+        raise NotFoundError("repository", str(context.cwd), hint=hint)
+    # git names the index a commit is made from to its hooks: that of
+    # 'git commit -a' and of 'git commit FILE' is another than the usual one.
+    index = context.environment.get("GIT_INDEX_FILE")
+    return Staging(
+        root=enclosing.root,
+        index=enclosing.root / index if index else None,
+        environment=context.environment,
+    )
+
+
+def _from_top(problem: Problem, folder: Path) -> Problem:
+    if problem.file is None:
+        return problem
+    return replace(problem, file=str(Path(problem.file).relative_to(folder)))
+
+
+def _finish(
+    context: CommandContext, checked: _Checked, *, strict: bool, quiet: bool
+) -> None:
+    """Report, and end the command.
+
+    Args:
+        quiet: A hook says nothing when nothing concerned it.
+    """
+    from uwfgit.cli.workflow.problems import github_lines, problem_payload
+
+    problems = checked.problems
+    errors = [p for p in problems if strict or p.severity == "error"]
+    payload = {
+        "valid": not errors,
+        "problems": [problem_payload(p) for p in problems],
+        "errors": [p.message for p in errors],
+    }
+    if context.options.format == "github":
+        write("".join(f"{line}\n" for line in github_lines(problems, strict=strict)))
+    elif checked.files or not quiet or not context.output.is_text:
+        context.output.emit(payload, lambda: _report(context, checked, errors))
+    raise typer.Exit(1 if errors else 0)
+
+
+def _list_affected(context: CommandContext, names: Sequence[str]) -> list[Path]:
+    from uwfgit.model.workflow.affected import find_affected
+
+    return list(find_affected(_as_path(context, name) for name in names))
+
+
+def _as_path(context: CommandContext, name: str) -> Path:
+    # Problems name the file as the user did, so that editors find it.
+    return context.resolve(name) if name.startswith("~") else Path(name)
+
+
+def _list_files(context: CommandContext, name: str) -> list[Path]:
+    from uwfgit.model.workflow.affected import list_folder
+
+    path = context.resolve(name)
+    if path.is_dir():
+        found = list_folder(path)
+        if not found:
+            raise NotFoundError("workflow file", f"{name}/*.yaml")
+        return sorted(
+            _as_path(context, name) / file.relative_to(path) for file in found
+        )
+    if not path.exists():
+        raise NotFoundError("workflow file", name)
+    return [_as_path(context, name)]
+
+
+def _report(context: CommandContext, checked: _Checked, errors: list[Problem]) -> str:
+    from uwfgit.cli.workflow.problems import problem_lines
+
+    problems = checked.problems
+    warnings = len(problems) - len(errors)
+    summary = _summary(context.output, checked.files, warnings, len(errors))
+    lines = problem_lines(context, problems, folder=checked.folder)
+    return "\n".join([*lines, summary])
+
+
+def _summary(output: Output, files: int, warnings: int, errors: int) -> str:
+    word = "invalid" if errors else "valid"
+    counts = [count_of(files, "file")]
+    if errors:
+        counts.append(count_of(errors, "error"))
+    if warnings:
+        counts.append(count_of(warnings, "warning"))
+    return f"{output.paint(word, word)}: {', '.join(counts)}"

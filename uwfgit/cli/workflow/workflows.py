@@ -1,0 +1,175 @@
+"""What a workflow argument means; the one function every command uses for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.errors import InvalidError, NotFoundError
+from uwfgit.ids import Hash, find_hash
+from uwfgit.model.ledger.ledger import Ledger, find_node
+from uwfgit.model.ledger.registry import load_registered
+from uwfgit.model.node.node import WORKFLOW_TYPE, Node
+from uwfgit.model.workflow.source import read_workflow, resolve_workflow
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.model.yaml.dump import dump_yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundWorkflow:
+    """A workflow, the bytes a thread keeps of it, and where it was found."""
+
+    workflow: Workflow
+    data: bytes
+    hash: Hash
+    source: str
+
+
+def find_ledger(context: CommandContext) -> Ledger | None:
+    """Open the store when there is one: a workflow of a file needs none."""
+    return context.open_ledger() if context.store_choice.path.exists() else None
+
+
+def find_workflow(
+    context: CommandContext, ledger: Ledger | None, argument: str
+) -> FoundWorkflow:
+    """Find a workflow by hash, path, name of a file near here, or registered name.
+
+    Args:
+        ledger: ``None`` when there is no store; then files only are looked for.
+
+    Raises:
+        NotFoundError: Nothing has that name.
+        WorkflowError: It was found, but does not hold together.
+    """
+    name = argument.strip()
+    if not name:
+        raise InvalidError("the workflow's name is empty")
+    if ledger is not None:
+        by_hash = _find_by_hash(ledger, name)
+        if by_hash is not None:
+            return by_hash
+    path = _find_file(context, name)
+    if path is not None:
+        return read_workflow_file(path)
+    if ledger is not None:
+        return _load_registered(ledger, name)
+    raise NotFoundError("workflow", name, hint=_hint())
+
+
+def _find_file(context: CommandContext, name: str) -> Path | None:
+    return resolve_workflow(
+        name,
+        # An absolute path, or a name, is found from anywhere.
+        cwd=context.search_folder or Path("/"),
+        workflow_paths=context.settings.workflow_paths,
+    )
+
+
+def read_workflow_file(path: Path) -> FoundWorkflow:
+    """Read a workflow of a file.
+
+    Raises:
+        WorkflowError: It does not hold together.
+    """
+    source = read_workflow(path)
+    return FoundWorkflow(
+        workflow=source.workflow,
+        data=source.data,
+        hash=workflow_nodes(source.workflow)[-1].hash,
+        source=str(path),
+    )
+
+
+def _find_by_hash(ledger: Ledger, name: str) -> FoundWorkflow | None:
+    wanted = find_hash(name)
+    node = find_node(ledger, wanted) if wanted else None
+    if node is None:
+        return None
+    if node.type != WORKFLOW_TYPE:
+        raise InvalidError(f"node {node.hash} is no workflow")
+    workflow = _read_workflow_node(ledger, node)
+    return FoundWorkflow(
+        workflow=workflow, data=_as_yaml(workflow), hash=node.hash, source="store"
+    )
+
+
+def _read_workflow_node(ledger: Ledger, node: Node) -> Workflow:
+    nodes = {}
+    for role in node.payload["roles"].values():
+        schema = find_node(ledger, role["frontmatter"])
+        if schema is not None:
+            nodes[schema.hash] = schema
+    return workflow_from_nodes(node, nodes)
+
+
+def _as_yaml(workflow: Workflow) -> bytes:
+    head = "# Written from a stored workflow; the file it came from is not known.\n"
+    return (head + dump_yaml(workflow_document(workflow))).encode()
+
+
+def workflow_document(workflow: Workflow) -> dict[str, object]:
+    """Give a workflow as the document its file would hold."""
+    document: dict[str, object] = {
+        "version": workflow.version,
+        "name": workflow.name,
+        "description": workflow.description,
+        "roles": roles_payload(workflow),
+        "graph": graph_payload(workflow),
+    }
+    if workflow.inputs is not None:
+        document["inputs"] = dict(workflow.inputs)
+    return {**document, **workflow.extra}
+
+
+def roles_payload(workflow: Workflow) -> dict[str, object]:
+    """Give the roles as JSON, schemas in full."""
+    return {
+        name: {
+            "description": role.description,
+            "goal": role.goal,
+            "capabilities": list(role.capabilities),
+            "procedure": role.procedure,
+            "output": role.output,
+            "frontmatter": dict(role.schema),
+        }
+        for name, role in workflow.roles.items()
+    }
+
+
+def graph_payload(workflow: Workflow) -> dict[str, object]:
+    """Give the graph as JSON; what an edge does not have is left out."""
+    graph: dict[str, object] = {}
+    for name, edges in workflow.graph.items():
+        if isinstance(edges, tuple):
+            graph[name] = [_edge(target) for target in edges]
+        else:
+            graph[name] = {status: _edge(target) for status, target in edges.items()}
+    return graph
+
+
+def _edge(target: object) -> dict[str, str]:
+    fields = ("role", "when", "prompt", "location")
+    values = {field: getattr(target, field) for field in fields}
+    return {field: value for field, value in values.items() if value is not None}
+
+
+def _load_registered(ledger: Ledger, name: str) -> FoundWorkflow:
+    plain, at, version = name.partition("@")
+    wanted = find_hash(version) if at else None
+    if at and wanted is None:
+        raise InvalidError(f"'{version}' is no hash", hint="write NAME@HASH")
+    found = load_registered(ledger, plain, wanted)
+    return FoundWorkflow(
+        workflow=found.workflow,
+        data=found.data,
+        hash=found.version.hash,
+        source="registry",
+    )
+
+
+def _hint() -> str:
+    return (
+        "give a path, a file's name in .workflows/, or register one: uwf workflow add"
+    )

@@ -1,0 +1,186 @@
+"""What an agent's talk amounts to: an answer to record, or a failure.
+
+The only place that knows what an adapter's node must agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from uwfgit.agents.base import Failure
+from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
+from uwfgit.engine.ask.ask import Interrupted, Talk
+from uwfgit.engine.ask.extract import Extraction
+from uwfgit.engine.ask.masking import Recorder, mask_output
+from uwfgit.errors import CorruptError, UwfError
+from uwfgit.ids import Hash
+from uwfgit.model.ledger.ledger import Ledger, find_kept
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    ERROR_TYPE,
+    STEP_TYPE,
+    SUSPEND_TYPE,
+    Node,
+)
+from uwfgit.model.node.places import read_node
+from uwfgit.model.schema.check import validate_node, validate_value
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.workflow.workflow import Role
+from uwfgit.store.canonical import Json, format_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An output ready to record; what is ``None`` the engine fills in itself."""
+
+    output: Mapping[str, Json]
+    output_type: Hash
+    body: str
+    detail: Mapping[str, Json] | None = None
+    usage: Usage | None = None
+    started_at_ms: int | None = None
+    completed_at_ms: int | None = None
+    extracted_by: str | None = None
+    node_type: Hash | None = None
+
+
+def find_answer(
+    ledger: Ledger,
+    record: Record,
+    talk: Talk,
+    *,
+    asked: Mapping[str, str | None],
+    output_type: Hash,
+    role: Role,
+    is_link: Callable[[str], bool],
+) -> Answer | Failure:
+    """Give what a talk amounts to.
+
+    Args:
+        ledger: Where an adapter's nodes stand.
+        record: The thread.
+        talk: All that was said.
+        asked: What an adapter's StepNode must say of the step it was asked for.
+        output_type: The hash of the role's schema.
+        role: The role asked.
+        is_link: Whether a string may link.
+    """
+    if isinstance(talk.outcome, Failure):
+        return talk.outcome
+    if isinstance(talk.outcome, Interrupted):
+        return Failure(phase="interrupted", message=talk.outcome.message)
+    found = talk.outcome.found
+    if isinstance(found, Extraction):
+        return Answer(
+            output=found.output,
+            output_type=SUSPEND_TYPE if found.suspended else output_type,
+            body=found.body,
+            extracted_by="correction" if len(talk.replies) > 1 else "frontmatter",
+        )
+    try:
+        answer = _from_node(ledger, record, found, asked)
+    except UwfError as exc:
+        return Failure(phase="agent", message=f"adapter's node: {exc.message}")
+    if isinstance(answer, Failure):
+        return answer
+    return _checked(_masked(answer, talk.recorder), output_type, role, is_link)
+
+
+def _masked(answer: Answer, recorder: Recorder) -> Answer:
+    """Mask what an adapter stored by itself; the step gets nodes of its own."""
+    return replace(
+        answer,
+        output=mask_output(recorder, answer.output),
+        body=recorder.text(answer.body),
+        detail=answer.detail and recorder.detail(answer.detail),
+    )
+
+
+def _from_node(
+    ledger: Ledger, record: Record, printed: Hash, asked: Mapping[str, str | None]
+) -> Answer | Failure:
+    node = _find(ledger, record, printed)
+    if node is None:
+        return _failure(f"the store has no node {printed}")
+    if node.type != STEP_TYPE:
+        if not isinstance(node.payload, dict):
+            return _failure(f"node {printed} is no output: not a mapping")
+        return Answer(
+            output=node.payload, output_type=node.type, body="", node_type=node.type
+        )
+    wrong = [key for key, value in asked.items() if node.payload[key] != value]
+    if wrong:
+        return _failure(
+            f"step {printed} differs from what was asked in: {', '.join(wrong)}"
+        )
+    return _from_step(ledger, record, node)
+
+
+def _from_step(ledger: Ledger, record: Record, step: Node) -> Answer | Failure:
+    output = _find(ledger, record, step.payload["output"])
+    detail = _find(ledger, record, step.payload["detail"])
+    if output is None or not isinstance(output.payload, dict):
+        return _failure(f"step {step.hash} has no output node")
+    if detail is None or detail.type != DETAIL_TYPE:
+        return _failure(f"step {step.hash} has no detail node")
+    if step.payload["completedAtMs"] >= MAX_TIME * 1000:
+        return _failure(f"step {step.hash} is of a time no commit can have")
+    return Answer(
+        output=output.payload,
+        output_type=output.type,
+        body=step.payload["body"],
+        detail=detail.payload,
+        usage=usage_from_payload(step.payload["usage"]),
+        started_at_ms=step.payload["startedAtMs"],
+        completed_at_ms=step.payload["completedAtMs"],
+        node_type=STEP_TYPE,
+    )
+
+
+def _checked(
+    answer: Answer, output_type: Hash, role: Role, is_link: Callable[[str], bool]
+) -> Answer | Failure:
+    if answer.output_type == ERROR_TYPE:
+        return Failure(phase="agent", message=str(answer.output["error"]))
+    if answer.output_type not in {output_type, SUSPEND_TYPE}:
+        return _failure(
+            f"its output has type {answer.output_type}; "
+            f"allowed are {output_type} (the role's), suspend and error"
+        )
+    suspended = answer.output_type == SUSPEND_TYPE
+    if answer.output.get(STATUS) == SUSPEND and not suspended:
+        return _failure(f"an output with {SUSPEND} has the type suspend")
+    schema: Json = find_builtin_schema(SUSPEND_TYPE) if suspended else role.schema
+    found = validate_value(schema, answer.output, is_link=is_link)
+    if found:
+        text = "; ".join(
+            f"{format_path(v.path)}: {v.message}" if v.path else v.message
+            for v in found
+        )
+        return Failure(phase="extract", message=text)
+    return answer
+
+
+def _find(ledger: Ledger, record: Record, wanted: Hash) -> Node | None:
+    """Find a node of keep or of the thread; one that does not fit its type is corrupt.
+
+    Raises:
+        CorruptError: It is damaged, or plain git put it past every check.
+    """
+    # Keep's tree first, by name: the lookup may not be writable.
+    kept = find_kept(ledger, wanted)
+    if kept is None:
+        return record.node(wanted) if wanted in record.places else None
+    node = read_node(ledger.store, wanted, *kept)
+    schema = find_builtin_schema(node.type)
+    found = validate_node(node, schema) if schema is not None else ()
+    if found:
+        raise CorruptError(f"{wanted} does not fit its type: {found[0].message}")
+    return node
+
+
+def _failure(message: str) -> Failure:
+    return Failure(phase="agent", message=f"adapter: {message}")

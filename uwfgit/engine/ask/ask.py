@@ -1,0 +1,223 @@
+"""Ask an agent, check what it says against the role's schema, ask again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from uwfgit.agents.base import (
+    Agent,
+    AgentReply,
+    AgentRequest,
+    Failure,
+    Turn,
+    Usage,
+    add_usage,
+)
+from uwfgit.engine.ask.extract import (
+    Extraction,
+    correction_prompt,
+    correction_without_session,
+    extract_reply,
+)
+from uwfgit.engine.ask.masking import Recorder
+from uwfgit.errors import Problem
+from uwfgit.ids import Hash
+from uwfgit.model.workflow.workflow import Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A good end: what extract understood, or the node an adapter printed."""
+
+    found: Extraction | Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """A talk that a person ended; what was said until then counts."""
+
+    message: str = "the agent was interrupted"
+
+
+Outcome: TypeAlias = Reply | Failure | Interrupted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """All that was said in one step, and how it ended.
+
+    ``prompt`` is what the agent was told first, without corrections; ``recorder``
+    makes of what is said what may be recorded of it.
+    """
+
+    prompt: str
+    outcome: Outcome
+    recorder: Recorder
+    replies: tuple[AgentReply, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    usage: Usage | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def last(self) -> AgentReply:
+        """The newest reply; an empty one where there is none."""
+        return self.replies[-1] if self.replies else AgentReply(text="")
+
+    @property
+    def said(self) -> str:
+        """Everything the agent said, in order."""
+        return "\n\n".join(reply.text for reply in self.replies if reply.text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the runs and extract remarked, each once."""
+        found = [*self.remarks]
+        found += [text for reply in self.replies for text in reply.warnings]
+        if isinstance(self.outcome, Reply) and isinstance(
+            self.outcome.found, Extraction
+        ):
+            found += self.outcome.found.warnings
+        return tuple(dict.fromkeys((*found, *self.recorder.warnings)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What an agent's answers are held against, and how often.
+
+    ``retell`` makes the prompt for an agent that does not know its session any
+    more; it is asked only then.
+    """
+
+    role: Role
+    listed: bool
+    corrections: int
+    is_link: Callable[[str], bool]
+    retell: Callable[[], str] | None = None
+    recorder: Recorder = field(default_factory=Recorder)
+
+
+def talk_to(agent: Agent, request: AgentRequest, asking: Asking) -> Talk:
+    """Ask an agent until its answer holds, with at most so many corrections.
+
+    Ctrl-C, at any moment, is an outcome like another.
+    """
+    talk = Talk(prompt=request.prompt, outcome=Interrupted(), recorder=asking.recorder)
+    try:
+        for heard in _listen(talk, agent, request, asking):
+            talk = heard
+    except KeyboardInterrupt:
+        return replace(talk, outcome=Interrupted())
+    return talk
+
+
+def _listen(
+    talk: Talk, agent: Agent, request: AgentRequest, asking: Asking
+) -> Iterator[Talk]:
+    """Yield the talk after each reply; the last one has the outcome."""
+    problems: tuple[Problem, ...] = ()
+    while True:
+        reply = asking.recorder.reply(agent.run(request))
+        if reply.is_session_refused and request.session_id is not None:
+            talk = _begin_again(talk, reply, asking)
+            prompt = _tell_all(talk, problems, asking) if problems else talk.prompt
+            request = replace(
+                request, session_id=None, session_total=None, prompt=prompt
+            )
+            continue
+        talk = _hear(talk, reply, request)
+        if reply.failure is not None or reply.node is not None:
+            yield replace(talk, outcome=_end(reply))
+            return
+        found = extract_reply(
+            reply.text,
+            schema=asking.role.schema,
+            listed=asking.listed,
+            is_link=asking.is_link,
+        )
+        if isinstance(found, Extraction):
+            yield replace(talk, outcome=Reply(found=found))
+            return
+        if request.correction >= asking.corrections:
+            yield replace(talk, outcome=_unusable(found))
+            return
+        yield talk
+        problems = found
+        request = _correction(agent, request, talk, problems, asking)
+
+
+def _end(reply: AgentReply) -> Outcome:
+    if reply.failure is None:
+        assert reply.node is not None  # noqa: S101 - asked by the caller
+        return Reply(found=reply.node)
+    if reply.failure.phase == "interrupted":
+        return Interrupted(message=reply.failure.message)
+    return reply.failure
+
+
+def _unusable(problems: tuple[Problem, ...]) -> Failure:
+    summary = "; ".join(str(problem) for problem in problems)
+    return Failure(phase="extract", message=summary)
+
+
+def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> Talk:
+    at_ms = request.now_ms()
+    turns = list(reply.turns)
+    if not turns and reply.text:
+        turns = [Turn(index=0, role="assistant", content=reply.text, at_ms=at_ms)]
+    if request.correction:
+        prompt = talk.recorder.text(request.prompt)
+        turns.insert(0, Turn(index=0, role="user", content=prompt, at_ms=at_ms))
+    first = len(talk.turns)
+    numbered = (replace(turn, index=first + n) for n, turn in enumerate(turns))
+    return replace(
+        talk,
+        replies=(*talk.replies, reply),
+        turns=(*talk.turns, *numbered),
+        usage=add_usage(talk.usage, reply.usage),
+    )
+
+
+def _begin_again(talk: Talk, refused: AgentReply, asking: Asking) -> Talk:
+    why = f": {refused.failure.message}" if refused.failure else ""
+    remark = f"the agent could not go on in its session and was told all again{why}"
+    return replace(
+        talk,
+        prompt=asking.retell() if asking.retell else talk.prompt,
+        usage=add_usage(talk.usage, refused.usage),
+        remarks=(*talk.remarks, remark),
+    )
+
+
+def _tell_all(talk: Talk, problems: tuple[Problem, ...], asking: Asking) -> str:
+    return correction_without_session(
+        talk.prompt,
+        talk.last.text,
+        problems,
+        schema=asking.role.schema,
+        listed=asking.listed,
+    )
+
+
+def _correction(
+    agent: Agent,
+    request: AgentRequest,
+    talk: Talk,
+    problems: tuple[Problem, ...],
+    asking: Asking,
+) -> AgentRequest:
+    last = talk.last
+    if agent.has_sessions and last.session_id is not None:
+        prompt = correction_prompt(
+            problems, schema=asking.role.schema, listed=asking.listed
+        )
+    else:
+        prompt = _tell_all(talk, problems, asking)
+    return replace(
+        request,
+        prompt=prompt,
+        correction=request.correction + 1,
+        session_id=last.session_id,
+        session_total=last.session_total,
+    )

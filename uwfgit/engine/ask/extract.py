@@ -1,0 +1,236 @@
+"""What a reply means for its role's schema; the only place that decides (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uwfgit.constants import STATUS, SUSPEND
+from uwfgit.engine.ask.output_format import (
+    correction_prompt,
+    correction_without_session,
+)
+from uwfgit.engine.ask.splitter import BLOCK_CODE, Split, Wanted, split_reply
+from uwfgit.errors import OverrunError, Problem
+from uwfgit.model.bounded import run_bounded
+from uwfgit.model.schema.check import validate_value
+from uwfgit.model.schema.messages import (
+    Violation,
+    describe_overrun,
+    name_value,
+    shorten,
+)
+from uwfgit.model.schema.variants import (
+    Form,
+    Variant,
+    find_variants,
+    is_named,
+    merge_forms,
+    narrow_schema,
+)
+from uwfgit.store.canonical import Json, format_path, normalise
+
+__all__ = [
+    "BLOCK_CODE",
+    "FIELD_CODE",
+    "STATUS_CODE",
+    "Extraction",
+    "correction_prompt",
+    "correction_without_session",
+    "extract_reply",
+]
+
+STATUS_CODE: Final = "reply-status"
+FIELD_CODE: Final = "reply-field"
+REASON: Final = "reason"
+
+_PLAIN_STATUS: Final = "status"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """A reply that satisfied its schema, or that asks for a person.
+
+    ``output`` is normalised. That of a suspended one is ``$status`` and
+    ``reason``, whatever the schema says.
+    """
+
+    output: dict[str, Json]
+    body: str
+    warnings: tuple[str, ...] = ()
+    suspended: bool = False
+
+
+def extract_reply(
+    text: str, *, schema: Json, listed: bool, is_link: Callable[[str], bool]
+) -> Extraction | tuple[Problem, ...]:
+    """Read a reply, or tell every problem with it.
+
+    Args:
+        text: The whole reply.
+        schema: The role's schema.
+        listed: The role's graph node is a list; its schema need not fix a
+            ``$status``, and then any fields will do.
+        is_link: Tells which strings ``format: ocas_ref`` accepts.
+
+    One that cannot be checked within limits has the problem that it is so.
+    """
+    try:
+        return run_bounded(
+            lambda: _extract(text, schema, listed=listed, is_link=is_link),
+            "checking the answer",
+        )
+    except OverrunError as exc:
+        return (_field_problem(describe_overrun(exc)),)
+
+
+def _extract(
+    text: str, schema: Json, *, listed: bool, is_link: Callable[[str], bool]
+) -> Extraction | tuple[Problem, ...]:
+    form = merge_forms(schema)
+    clean = _SURROGATE.sub(_REPLACEMENT, text)
+    split = split_reply(clean, _wanted(form, listed=listed))
+    if not isinstance(split, Split):
+        return split
+    split = _clean_body(_rename_status(split, form), is_changed=clean != text)
+    if split.fields.get(STATUS) == SUSPEND:
+        return _suspend(split)
+    return _extract_fields(split, schema, form, listed=listed, is_link=is_link)
+
+
+def _wanted(form: Form, *, listed: bool) -> Wanted:
+    if listed and STATUS not in form.properties:
+        return Wanted(accepts=bool, hints=lambda inner: ":" in inner)
+    has_status = _PLAIN_STATUS in form.properties
+    names = {STATUS} if has_status else {STATUS, _PLAIN_STATUS}
+    return Wanted(
+        accepts=lambda fields: not names.isdisjoint(fields),
+        hints=lambda inner: _PLAIN_STATUS in inner,
+    )
+
+
+def _rename_status(split: Split, form: Form) -> Split:
+    """Read ``status`` as ``$status`` where the schema has no ``status``."""
+    fields = split.fields
+    if STATUS in fields or _PLAIN_STATUS not in fields:
+        return split
+    status = fields[_PLAIN_STATUS]
+    is_declared = _PLAIN_STATUS in form.properties
+    if is_declared or (STATUS not in form.properties and status != SUSPEND):
+        return split
+    rest = {name: item for name, item in fields.items() if name != _PLAIN_STATUS}
+    warning = f"'{_PLAIN_STATUS}' was read as '{STATUS}'"
+    warnings = (*split.warnings, warning)
+    return replace(split, fields={STATUS: status, **rest}, warnings=warnings)
+
+
+def _clean_body(split: Split, *, is_changed: bool) -> Split:
+    body = split.body.replace("\0", _REPLACEMENT)
+    warnings = split.warnings
+    if is_changed:
+        warnings = (*warnings, "characters that are no text were replaced")
+    if body != split.body:
+        warnings = (*warnings, "NUL characters in the body were replaced")
+    return replace(split, body=body, warnings=warnings)
+
+
+def _suspend(split: Split) -> Extraction:
+    reason = split.fields.get(REASON, "")
+    if not isinstance(reason, str):
+        reason = json.dumps(reason, ensure_ascii=False)
+    return Extraction(
+        output=normalise({STATUS: SUSPEND, REASON: reason}),
+        body=split.body,
+        warnings=split.warnings,
+        suspended=True,
+    )
+
+
+def _extract_fields(
+    split: Split,
+    schema: Json,
+    form: Form,
+    *,
+    listed: bool,
+    is_link: Callable[[str], bool],
+) -> Extraction | tuple[Problem, ...]:
+    variants = find_variants(schema)
+    chosen = _choose(split.fields, variants, form)
+    if chosen is None:
+        return (_wrong_status(split.fields, variants),)
+    kept, warnings = _drop_unknown(split.fields, chosen, variants, listed=listed)
+    output = normalise(kept)
+    problems = _validate(output, schema, chosen, is_link)
+    return problems or Extraction(
+        output=output, body=split.body, warnings=(*split.warnings, *warnings)
+    )
+
+
+def _choose(
+    fields: Mapping[str, Json], variants: Iterable[Variant], form: Form
+) -> Form | Variant | None:
+    for variant in variants:
+        if variant.status == fields.get(STATUS):
+            return variant
+    if variants:
+        return None
+    # A schema that names nothing means nothing by it.
+    names_nothing = not form.properties and not form.closed
+    return replace(form, open=True) if names_nothing else form
+
+
+def _wrong_status(fields: Mapping[str, Json], variants: Iterable[Variant]) -> Problem:
+    allowed = dict.fromkeys(each.status for each in variants) | {SUSPEND: None}
+    found = name_value(fields[STATUS]) if STATUS in fields else "nothing"
+    return Problem(
+        code=STATUS_CODE,
+        path=STATUS,
+        message=shorten(f"found {found}, must be one of {', '.join(allowed)}"),
+        hint="give the status that fits what you did",
+    )
+
+
+def _drop_unknown(
+    fields: Mapping[str, Json],
+    chosen: Form | Variant,
+    variants: Iterable[Variant],
+    *,
+    listed: bool,
+) -> tuple[dict[str, Json], tuple[str, ...]]:
+    kept: dict[str, Json] = {}
+    warnings: list[str] = []
+    for name, value in fields.items():
+        if is_named(chosen, name) or (name == STATUS and not listed):
+            kept[name] = value
+            continue
+        owners = [each.status for each in variants if name in each.properties]
+        why = f"belongs to {STATUS} '{owners[0]}'" if owners else "is not known"
+        warnings.append(shorten(f"field '{name}' {why} and was dropped"))
+    return kept, tuple(warnings)
+
+
+def _validate(
+    output: dict[str, Json],
+    schema: Json,
+    chosen: Form | Variant,
+    is_link: Callable[[str], bool],
+) -> tuple[Problem, ...]:
+    violations = validate_value(schema, output, is_link=is_link)
+    if violations and isinstance(chosen, Variant):
+        # Against the chosen alternative alone the messages name what is wrong.
+        narrow = narrow_schema(schema, chosen.path)
+        violations = validate_value(narrow, output, is_link=is_link) or violations
+    return tuple(_field_problem(violation) for violation in violations)
+
+
+def _field_problem(violation: Violation) -> Problem:
+    return Problem(
+        code=FIELD_CODE,
+        path=format_path(violation.path) or None,
+        message=violation.message,
+    )

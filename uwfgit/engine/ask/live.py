@@ -1,0 +1,249 @@
+"""Turns of a running step, in a file beside the store, for whoever looks on.
+
+The only place that knows the file. It is a view: what is recorded is never read
+from it, and that it cannot be written stops nothing. Where a reply could not be
+recorded, its words are kept under the same name; those are never removed here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
+from uwfgit.constants import MAX_BLOB_BYTES
+from uwfgit.engine.ask.masking import Recorder
+from uwfgit.ids import ThreadId
+from uwfgit.store.handle import Store
+from uwfgit.store.private import write_private
+
+_FIRST: Final = b'{"step":'
+"""How a file of live turns begins, and one of kept words does not."""
+_FULL: Final = "[what is said from here on is not shown before its end]\n"
+
+
+def live_path(store: Store, thread: ThreadId) -> Path:
+    """Give the file of a thread's running step."""
+    return store.state_dir / "live" / f"{thread}.jsonl"
+
+
+def turn_payload(turn: Turn) -> dict[str, Any]:
+    """Give a turn as the record and the live file have it."""
+    calls = turn.tool_calls
+    return {
+        "index": turn.index,
+        "role": turn.role,
+        "content": turn.content,
+        "toolCalls": None
+        if calls is None
+        else [
+            {"name": call.name, "arguments": call.arguments, "result": call.result}
+            for call in calls
+        ],
+        "reasoning": turn.reasoning,
+        "atMs": turn.at_ms,
+    }
+
+
+def clear_live(path: Path) -> None:
+    """Remove the turns of a run that was killed, or that is recorded."""
+    with suppress(OSError):
+        if _is_live(path):
+            path.unlink()
+
+
+def keep_words(path: Path, text: str) -> None:
+    """Write words that could not be recorded; earlier ones get another name.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    _make_room(path)
+    write_private(path, text)
+
+
+def _make_room(path: Path) -> None:
+    """Let nothing stand at a path; kept words move beside it."""
+    try:
+        is_live = _is_live(path)
+    except FileNotFoundError:
+        return
+    if is_live:
+        path.unlink()
+        return
+    names = (path.with_name(f"{path.stem}.{number}.jsonl") for number in count(1))
+    path.rename(next(name for name in names if not name.exists()))
+
+
+def _is_live(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_FIRST)) in (_FIRST, b"")
+
+
+@contextmanager
+def followed(
+    agent: Agent, path: Path, *, step: int, role: str, recorder: Recorder
+) -> Iterator[Agent]:
+    """Give an agent whose turns are in the file as soon as they come.
+
+    Kinds that give turns only at their end make no file. It is gone after the
+    block; left behind by an exception, the next run of the thread clears it.
+    """
+    live = _LiveFile(path=path, step=step, role=role, recorder=recorder)
+    try:
+        yield _Followed(agent=agent, live=live)
+    finally:
+        live.close()
+    if live.is_made:
+        clear_live(path)
+
+
+@dataclass(slots=True, kw_only=True)
+class _LiveFile:
+    path: Path
+    step: int
+    role: str
+    recorder: Recorder
+    is_made: bool = False
+    _descriptor: int | None = None
+    _room: int = MAX_BLOB_BYTES
+    _call: int = 0
+    _newest: tuple[int, int] = (0, 0)
+    _number: int = -1
+
+    def begin_call(self) -> None:
+        """Begin to count anew what the agent counts from 0."""
+        self._call += 1
+
+    def add(self, turn: Turn) -> None:
+        """Append a turn, or the next part of one, as it would be recorded."""
+        if self.is_made and self._descriptor is None:
+            return
+        newest = (self._call, turn.index)
+        if newest != self._newest:
+            self._newest = newest
+            self._number += 1
+        turn = replace(self.recorder.turn(turn), index=self._number)
+        try:
+            self._append(turn)
+        except OSError:
+            # Nobody can look on, and the run is none the worse.
+            self.close()
+
+    def _append(self, turn: Turn) -> None:
+        line = self._line(turn)
+        is_full = len(line) > self._room
+        if is_full:
+            line = self._line(replace(turn, content=_FULL, tool_calls=None))
+        self._room -= len(line)
+        if not self.is_made:
+            self.is_made = True
+            _make_room(self.path)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._descriptor = os.open(self.path, flags, 0o600)
+        if self._descriptor is not None:
+            written = os.write(self._descriptor, line)
+            # Behind half a line no other could be read.
+            if is_full or written < len(line):
+                self.close()
+
+    def _line(self, turn: Turn) -> bytes:
+        known = {"step": self.step, "of": self.role, **turn_payload(turn)}
+        return json.dumps(known).encode() + b"\n"
+
+    def close(self) -> None:
+        """Write no more."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Followed:
+    """An agent that tells its turns to a live file."""
+
+    agent: Agent
+    live: _LiveFile
+
+    @property
+    def kind(self) -> str:
+        return self.agent.kind
+
+    @property
+    def label(self) -> str:
+        return self.agent.label
+
+    @property
+    def has_sessions(self) -> bool:
+        return self.agent.has_sessions
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        if request.correction and self.live.is_made:
+            self.live.begin_call()
+            told = Turn(
+                index=0, role="user", content=request.prompt, at_ms=request.now_ms()
+            )
+            self.live.add(told)
+        self.live.begin_call()
+        return self.agent.run(replace(request, on_turn=self.live.add))
+
+
+def read_live(store: Store, thread: ThreadId) -> list[dict[str, Any]]:
+    """Read the turns of a thread's running step so far, whole ones and the newest.
+
+    None are there before the first, or where the agent's kind tells none. Whether
+    the thread runs is for the caller to know.
+    """
+    try:
+        with live_path(store, thread).open("rb") as file:
+            data = file.read(2 * MAX_BLOB_BYTES)
+    except OSError:
+        return []
+    turns: list[dict[str, Any]] = []
+    # What stands behind the last break is just being written.
+    for line in data.split(b"\n")[:-1]:
+        turn = _parse(line)
+        if turn is None:
+            continue
+        if turns and turns[-1]["index"] == turn["index"]:
+            turns[-1]["content"].append(turn["content"])
+        else:
+            turns.append({**turn, "content": [turn["content"]]})
+    return [{**turn, "content": "".join(turn["content"])} for turn in turns]
+
+
+_SHAPE: Final[Mapping[str, type]] = {
+    "step": int,
+    "of": str,
+    "index": int,
+    "role": str,
+    "content": str,
+    "atMs": int,
+}
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """Read one line; ``None`` for one that is not ours: agents can write there."""
+    try:
+        turn = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(turn, dict):
+        return None
+    calls, reasoning = turn.get("toolCalls"), turn.get("reasoning")
+    fits = (
+        all(type(turn.get(name)) is kind for name, kind in _SHAPE.items())
+        and (calls is None or _are_calls(calls))
+        and (reasoning is None or isinstance(reasoning, str))
+    )
+    return turn if fits else None
+
+
+def _are_calls(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(call, dict) for call in value)

@@ -1,0 +1,310 @@
+"""How a role is told to answer; the only place that words its schema (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from uwfgit.constants import STATUS, SUSPEND
+from uwfgit.errors import Problem
+from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, Path
+from uwfgit.model.schema.variants import Form, Variant, find_variants, merge_forms
+from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.store.canonical import Json
+
+_TICKS = re.compile("`+")
+
+
+def fence(text: str) -> str:
+    """Put text in a fence named ``data`` that nothing inside it can close."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
+    marker = "`" * max(3, longest + 1)
+    return f"{marker}data\n{text.rstrip()}\n{marker}"
+
+
+_INTRODUCTION: Final = f"""\
+# How to answer
+
+Start your reply with a YAML block between two lines `---`; its first line is the
+first line of the reply, without a code fence around the block and without text
+above it. Below the block write your report in markdown. A program reads the
+block: quote a text that holds `: ` or ` #`, and give each value as the type its
+field asks for. The block decides what happens next in this thread, so choose
+`{STATUS}` with care."""
+
+_SUSPEND: Final = f"""\
+## When you need a person: `{STATUS}: {SUSPEND}`
+
+```
+---
+{STATUS}: {SUSPEND}
+reason: "<what you need, and from whom>"
+---
+```
+
+Use this form in place of any other when the work can succeed, but only after
+something that you cannot do yourself: an approval, a decision, missing
+information, a result that comes later. The thread then waits; when a person has
+answered, your role runs again. When the work cannot succeed at all, do not use
+it: report that in a form your role has for failure."""
+
+_CLOSING: Final = """\
+Give only these fields; others are dropped. Deliver only what your role is asked
+for, and leave the rest to the other roles."""
+
+_KINDS: Final = {
+    "string": "text",
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "true or false",
+    "array": "list",
+    "object": "mapping",
+    "null": "null",
+}
+
+
+def output_format(schema: Json, *, listed: bool) -> str:
+    """Explain to an agent what its reply must look like.
+
+    One block per ``$status`` with a YAML example and its fields, constants as
+    they are to be written, and always the form that asks for a person.
+
+    Args:
+        schema: The role's schema.
+        listed: The role's graph node is a list, so any fields may do.
+    """
+    return _explain(json.dumps(schema), listed=listed)
+
+
+@lru_cache(maxsize=256)
+def _explain(key: str, *, listed: bool) -> str:
+    schema = json.loads(key)
+    variants = find_variants(schema)
+    choice = "Choose the one form that fits what you did." if len(variants) > 1 else ""
+    blocks = [_variant_block(each, schema) for each in variants]
+    if not variants:
+        blocks = [_flat_block(merge_forms(schema), listed=listed)]
+    parts = [_INTRODUCTION, choice, *blocks, _SUSPEND, _CLOSING]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _variant_block(variant: Variant, schema: Json) -> str:
+    title = f"## `{STATUS}: {variant.status}`"
+    return _block(title, variant, _description(schema, variant.path))
+
+
+def _description(schema: Json, path: Path) -> str:
+    for key in path:
+        schema = schema[key]
+    return _text(schema, "description")
+
+
+def _flat_block(form: Form, *, listed: bool) -> str:
+    if form.properties:
+        return _block("## The fields", form, "")
+    example = "result" if listed else STATUS
+    return (
+        "## The fields\n\n"
+        f'```\n---\n{example}: "<value>"\n---\n```\n\n'
+        "Give the fields that tell the others what you found."
+    )
+
+
+def _block(title: str, fields: Form | Variant, description: str) -> str:
+    properties = {name: fields.properties[name] for name in _ordered(fields)}
+    example = {name: _example(schema) for name, schema in properties.items()}
+    lines = [
+        line
+        for name, schema in properties.items()
+        for line in _field_lines(name, schema, required=name in fields.required)
+    ]
+    yaml = f"```\n---\n{dump_yaml(example)}---\n```"
+    return "\n\n".join(
+        part for part in (title, description, yaml, "\n".join(lines)) if part
+    )
+
+
+def _ordered(fields: Form | Variant) -> list[str]:
+    """Order fields: ``$status``, the required as written, then the rest."""
+    names = [STATUS, *fields.order, *fields.properties]
+    return [name for name in dict.fromkeys(names) if name in fields.properties]
+
+
+def _field_lines(
+    name: str, schema: Json, *, required: bool, depth: int = 0
+) -> Iterator[str]:
+    needed = "" if required else ", optional"
+    described = _text(schema, "description")
+    tail = f": {described}" if described else ""
+    yield f"- `{name}` ({_kind(schema)}{needed}){tail}"
+    inner = _without_null(schema)
+    if isinstance(inner, Mapping) and isinstance(inner.get("items"), Mapping):
+        name, inner = f"{name}[]", _without_null(inner["items"])
+    properties = inner.get("properties") if isinstance(inner, Mapping) else None
+    if not isinstance(properties, Mapping) or depth > MAX_SCHEMA_DEPTH:
+        return
+    for key in _property_names(inner, properties):
+        yield from _field_lines(
+            f"{name}.{key}",
+            properties[key],
+            required=key in _required(inner),
+            depth=depth + 1,
+        )
+
+
+def _property_names(schema: Json, properties: Mapping[str, Json]) -> list[str]:
+    names = dict.fromkeys((*_required(schema), *properties))
+    return [name for name in names if name in properties]
+
+
+def _required(schema: Json) -> Sequence[str]:
+    required = schema.get("required")
+    return required if isinstance(required, list) else ()
+
+
+def _text(schema: Json, key: str) -> str:
+    text = schema.get(key) if isinstance(schema, Mapping) else None
+    return " ".join(text.split()) if isinstance(text, str) else ""
+
+
+def _without_null(schema: Json) -> Json:
+    """Give what a field holds where the schema also allows null."""
+    if not isinstance(schema, Mapping):
+        return schema
+    for key in ("anyOf", "oneOf"):
+        branches = schema.get(key)
+        if isinstance(branches, list):
+            others = [each for each in branches if each != {"type": "null"}]
+            if len(others) == 1:
+                return _without_null(others[0])
+    return schema
+
+
+def _types(schema: Json) -> list[str]:
+    types = schema.get("type", []) if isinstance(schema, Mapping) else []
+    return [types] if isinstance(types, str) else list(types)
+
+
+def _kind(schema: Json) -> str:
+    inner = _without_null(schema)
+    if not isinstance(inner, Mapping):
+        return "any value"
+    null = "" if inner is schema else " or null"
+    if "const" in inner:
+        return f"always {_code(inner['const'])}{null}"
+    if isinstance(inner.get("enum"), list):
+        return f"one of {', '.join(map(_code, inner['enum']))}{null}"
+    kinds = [_KINDS.get(name, name) for name in _types(inner)]
+    if kinds == ["list"] and isinstance(inner.get("items"), Mapping):
+        kinds = [f"list, each {_kind(inner['items'])}"]
+    kind = " or ".join(kinds) or "any value"
+    return f"{kind}{_limits(inner)}{null}"
+
+
+def _limits(schema: Mapping[str, Json]) -> str:
+    form = schema.get("format")
+    limits = [] if form is None else ["hash of a node" if form == "ocas_ref" else form]
+    if "pattern" in schema:
+        limits.append(f"matching {_code(schema['pattern'])}")
+    for key, words in (("minimum", "at least"), ("maximum", "at most")):
+        if key in schema:
+            limits.append(f"{words} {schema[key]}")
+    return "".join(f", {limit}" for limit in limits)
+
+
+def _code(value: Json) -> str:
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False)
+    return f"`{value}`"
+
+
+def _example(schema: Json, depth: int = 0) -> Json:
+    inner = _without_null(schema)
+    if not isinstance(inner, Mapping) or depth > MAX_SCHEMA_DEPTH:
+        return "<any value>"
+    given = _given(inner)
+    if given:
+        return given[0]
+    kind = next((name for name in _types(inner) if name != "null"), "")
+    if kind == "object" or (not kind and "properties" in inner):
+        return _example_mapping(inner, depth)
+    if kind == "array":
+        return [_example(inner.get("items"), depth + 1)]
+    return _example_scalar(inner, kind)
+
+
+def _given(schema: Mapping[str, Json]) -> list[Json]:
+    """Give the values a schema itself has to show."""
+    given = [schema[key] for key in ("const",) if key in schema]
+    for key in ("enum", "examples"):
+        given += schema[key] if isinstance(schema.get(key), list) else []
+    return given + [schema[key] for key in ("default",) if key in schema]
+
+
+def _example_mapping(schema: Mapping[str, Json], depth: int) -> Json:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        return {"<key>": "<value>"}
+    names = _property_names(schema, properties)
+    return {name: _example(properties[name], depth + 1) for name in names}
+
+
+def _example_scalar(schema: Mapping[str, Json], kind: str) -> Json:
+    if kind in {"number", "integer"}:
+        return schema.get("minimum", 0)
+    if kind == "boolean":
+        return True
+    form = schema.get("format")
+    if form == "ocas_ref":
+        return "<hash>"
+    return f"<{form or ('text' if kind == 'string' else 'any value')}>"
+
+
+_REQUEST = """\
+Your work is done: do not do it again. Send the whole reply once more, the
+corrected block first and your report below it."""
+
+
+def correction_prompt(
+    problems: Iterable[Problem], *, schema: Json, listed: bool
+) -> str:
+    """Tell an agent in its live session everything wrong with its last reply."""
+    return (
+        "# Your last reply could not be used\n\n"
+        f"{_list(problems)}\n\n{_REQUEST}\n\n"
+        f"{output_format(schema, listed=listed)}\n"
+    )
+
+
+def correction_without_session(
+    prompt: str, reply: str, problems: Iterable[Problem], *, schema: Json, listed: bool
+) -> str:
+    """Tell it an agent that remembers nothing: the prompt, its reply, the problems.
+
+    Args:
+        prompt: The step's assembled prompt.
+        reply: What the agent answered.
+        problems: What is wrong with it.
+        schema: The role's schema.
+        listed: The role's graph node is a list.
+    """
+    return (
+        f"{prompt.rstrip()}\n\n"
+        "# Your reply to all this\n\n"
+        f"{fence(reply)}\n\n"
+        f"{correction_prompt(problems, schema=schema, listed=listed)}"
+    )
+
+
+def _list(problems: Iterable[Problem]) -> str:
+    return "\n".join(f"- {_line(problem)}" for problem in problems)
+
+
+def _line(problem: Problem) -> str:
+    place = f"line {problem.line}: " if problem.line else ""
+    path = f"`{problem.path}`: " if problem.path else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{place}{path}{problem.message}{hint}"

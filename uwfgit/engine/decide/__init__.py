@@ -1,0 +1,1 @@
+"""Which role comes next, and with what prompt."""

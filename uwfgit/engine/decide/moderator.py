@@ -1,0 +1,186 @@
+"""Which role comes next, and with what prompt; the only place that decides (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from uwfgit.constants import NEW, RESUME, START, STATUS
+from uwfgit.errors import ConfigError
+from uwfgit.model.template.render import TemplateError, render
+from uwfgit.model.workflow.workflow import Edges, Target
+from uwfgit.store.canonical import Json
+
+RESUME_PROMPT: Final = "Review the previous run and continue."
+"""What ``$START``'s ``new`` role is told where a workflow lacks ``resume``."""
+
+_TEMPLATE_CHARS: Final = 200
+
+RoutingKind: TypeAlias = Literal["no-status", "no-node", "no-edge", "no-match", "blank"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed:
+    """Where a thread goes: the role, its rendered prompt and folder.
+
+    ``missing`` names the variables that rendered empty, for a warning.
+    """
+
+    role: str
+    prompt: str
+    location: str | None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingError:
+    """Why there is no next role; a value, since a thread records it."""
+
+    kind: RoutingKind
+    role: str
+    status: str | None
+    message: str
+
+    @property
+    def code(self) -> str:
+        """The suspend message of a thread that stopped so; part of the format."""
+        return f"routing: {self.kind} {self.role} {self.status or '-'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a condition could not be evaluated."""
+
+    message: str
+
+
+Evaluate: TypeAlias = Callable[[str], bool | Fault]
+"""Tells whether an expression holds for the thread as it is."""
+
+
+def route(
+    graph: Mapping[str, Edges],
+    last_role: str,
+    last_output: Mapping[str, Json],
+    *,
+    injected: Mapping[str, str],
+    evaluate: Evaluate | None = None,
+) -> Routed | RoutingError:
+    """Pick the edge for what a role reported, and render its prompt.
+
+    A StartNode counts as role ``$START`` with ``$status`` ``new`` or
+    ``resume``. ``$END`` is a target like any other.
+
+    Args:
+        graph: The workflow's graph.
+        last_role: The role whose output decides.
+        last_output: Its output; the templates' values.
+        injected: Values of the engine, which win over fields of one name.
+        evaluate: Evaluates conditions; asked only where a list has some.
+
+    Raises:
+        ConfigError: The role's edges have conditions and there is no
+            ``evaluate``.
+    """
+    found = _find_target(graph, last_role, last_output, evaluate)
+    if isinstance(found, RoutingError):
+        return found
+    status = _status_of(last_output)
+    return _render_target(found, last_role, status, {**last_output, **injected})
+
+
+def _status_of(output: Mapping[str, Json]) -> str | None:
+    status = output.get(STATUS)
+    return status if isinstance(status, str) and status else None
+
+
+def _find_target(
+    graph: Mapping[str, Edges],
+    role: str,
+    output: Mapping[str, Json],
+    evaluate: Evaluate | None,
+) -> Target | RoutingError:
+    edges = graph.get(role)
+    status = _status_of(output)
+    if isinstance(edges, tuple):
+        return _choose(edges, role, status, evaluate)
+    if status is None:
+        return _refuse("no-status", role, status, f"role '{role}' gave no $status")
+    if edges is None:
+        return _refuse("no-node", role, status, f"role '{role}' has no edges")
+    target = edges.get(status) or _resume_of(edges, role, status)
+    if target is None:
+        known = ", ".join(f"'{name}'" for name in edges)
+        message = f"role '{role}' has no edge for '{status}' (it has {known or 'none'})"
+        return _refuse("no-edge", role, status, message)
+    return target
+
+
+def _resume_of(edges: Mapping[str, Target], role: str, status: str) -> Target | None:
+    new = edges.get(NEW)
+    if role != START or status != RESUME or new is None:
+        return None
+    return Target(role=new.role, prompt=RESUME_PROMPT, location=new.location)
+
+
+def _choose(
+    targets: tuple[Target, ...],
+    role: str,
+    status: str | None,
+    evaluate: Evaluate | None,
+) -> Target | RoutingError:
+    for target in targets:
+        if target.when is None:
+            return target
+        if evaluate is None:
+            raise missing_extra()
+        holds = evaluate(target.when)
+        if isinstance(holds, Fault):
+            shown = _one_line(target.when)
+            message = f"condition '{shown}' of role '{role}' fails: {holds.message}"
+            return _refuse("no-match", role, status, message)
+        if holds:
+            return target
+    tried = "; ".join(_one_line(target.when or "") for target in targets)
+    message = f"role '{role}' has no edge that matches ({tried or 'it has none'})"
+    return _refuse("no-match", role, status, message)
+
+
+def missing_extra() -> ConfigError:
+    """Make the error for conditions that cannot be evaluated here."""
+    return ConfigError(
+        "the workflow has conditions (when:), which need JSONata; "
+        "run: pip install 'uwfgit[jsonata]'"
+    )
+
+
+def _one_line(expression: str) -> str:
+    return " ".join(expression.split())[:_TEMPLATE_CHARS]
+
+
+def _render_target(
+    target: Target, role: str, status: str | None, values: Mapping[str, Json]
+) -> Routed | RoutingError:
+    where = f"prompt of the edge from '{role}' to '{target.role}'"
+    shown = target.prompt.strip()[:_TEMPLATE_CHARS]
+    try:
+        prompt = render(target.prompt, values)
+        location = render(target.location or "", values)
+    except TemplateError as exc:
+        # Checked when the workflow was read, so this is a rendering too large.
+        return _refuse("blank", role, status, f"{where}: {exc}: {shown}")
+    if not prompt.text.strip():
+        return _refuse("blank", role, status, f"{where} renders blank: {shown}")
+    return Routed(
+        role=target.role,
+        prompt=prompt.text,
+        location=location.text if location.text.strip() else None,
+        missing=tuple(dict.fromkeys((*prompt.missing, *location.missing))),
+    )
+
+
+def _refuse(
+    kind: RoutingKind, role: str, status: str | None, message: str
+) -> RoutingError:
+    return RoutingError(kind=kind, role=role, status=status, message=message)

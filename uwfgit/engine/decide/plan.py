@@ -1,0 +1,109 @@
+"""Which role comes next, with what prompt, and what a step leads to (pure).
+
+The base prompt of a step is a function of the pinned workflow and of the
+steps before it; verify runs the same functions over recorded outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
+from uwfgit.engine.decide.conditions import make_evaluator
+from uwfgit.engine.decide.moderator import Routed, RoutingError, route
+from uwfgit.model.thread.record import Start, Step
+from uwfgit.model.thread.state import Outcome
+from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.store.canonical import Json
+
+
+def base_prompt(
+    workflow: Workflow,
+    newest_first: Iterable[Step],
+    *,
+    task: str,
+    thread: str,
+    start: Start | None = None,
+) -> Routed | RoutingError:
+    """Give role, prompt and location of the step that follows a chain.
+
+    Args:
+        workflow: What the thread pins.
+        newest_first: The steps before, newest first; read only as far as the
+            newest that is no ``$SUSPEND``, and all of them where the edges
+            have conditions.
+        task: The thread's prompt.
+        thread: The thread of the event.
+        start: The thread's StartNode, for conditions.
+
+    Raises:
+        ConfigError: There are conditions, which cannot be evaluated here.
+    """
+    steps = iter(newest_first)
+    last = next((step for step in steps if step.status != SUSPEND), None)
+    injected = injected_values(last.body if last else "", task=task, thread=thread)
+    evaluate = make_evaluator(
+        () if last is None else chain((last,), steps),
+        task=task,
+        thread=thread,
+        start=start,
+    )
+
+    def go(role: str, output: Mapping[str, Json]) -> Routed | RoutingError:
+        return route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
+
+    if last is None:
+        return go(START, {STATUS: NEW})
+    routed = go(last.role, last.output)
+    if isinstance(routed, Routed) and routed.role == END:
+        return go(START, {STATUS: RESUME})
+    return routed
+
+
+def outcome_of(
+    workflow: Workflow,
+    role: str,
+    output: Mapping[str, Json],
+    body: str,
+    *,
+    task: str,
+    thread: str,
+    start: Start | None = None,
+    newest_first: Iterable[Step] = (),
+) -> Outcome:
+    """Give the state a thread is in after a step.
+
+    Args:
+        newest_first: The steps, this one first; read only where its edges have
+            conditions.
+
+    Raises:
+        ConfigError: There are conditions, which cannot be evaluated here.
+    """
+    if output.get(STATUS) == SUSPEND:
+        return Outcome(
+            status="suspended",
+            suspended_role=role,
+            suspend_message=str(output.get("reason", "")),
+        )
+    evaluate = make_evaluator(newest_first, task=task, thread=thread, start=start)
+    injected = injected_values(body, task=task, thread=thread)
+    routed = route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
+    if isinstance(routed, RoutingError):
+        return Outcome(
+            status="suspended", suspended_role=role, suspend_message=routed.code
+        )
+    if routed.role == END:
+        return Outcome(status="end", next=END)
+    return Outcome(status="idle", current_role=routed.role, next=routed.role)
+
+
+def is_routing_error(suspend_message: str | None) -> bool:
+    """Tell whether a thread waits because its graph gave no next role."""
+    return suspend_message is not None and suspend_message.startswith("routing: ")
+
+
+def injected_values(body: str, *, task: str, thread: str) -> dict[str, str]:
+    """Give the values the engine adds to a role's output, for templates."""
+    return {"_body": body.strip(), "_prompt": task, "_thread": thread}

@@ -1,0 +1,1 @@
+"""One cycle, and the commands that run cycles."""

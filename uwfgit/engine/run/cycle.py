@@ -1,0 +1,348 @@
+"""One cycle: ask the role's agent, then record a step or a failed attempt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from uwfgit.constants import ERROR_STATUS, SUSPEND
+from uwfgit.engine.ask.answer import Answer, find_answer
+from uwfgit.engine.ask.ask import Asking, Talk, talk_to
+from uwfgit.engine.ask.live import (
+    clear_live,
+    followed,
+    keep_words,
+    live_path,
+    turn_payload,
+)
+from uwfgit.engine.decide.next_step import outcome_with
+from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.hold import hold_slot
+from uwfgit.engine.run.run import Cycle, Engine, Run
+from uwfgit.errors import (
+    ConflictError,
+    CorruptError,
+    InvalidError,
+    RefConflictError,
+    StoreError,
+)
+from uwfgit.ids import Hash
+from uwfgit.model.ledger.append import append_attempt, append_step
+from uwfgit.model.ledger.commit import require_signing
+from uwfgit.model.ledger.draft import StepDraft
+from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.record import Record
+from uwfgit.store.care.guard import changed_files, fingerprint
+from uwfgit.store.handle import git_errors
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
+
+EXIT_DONE: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_WAITING: Final = 3
+EXIT_HELD: Final = 4
+EXIT_AGENT: Final = 5
+EXIT_INTERRUPTED: Final = 130
+_ERROR_CHARS = 4_000
+# A blob of 16 MiB holds this much text even when every character is escaped.
+_SAID_BYTES = 2 * 1024 * 1024
+_CUT_CHARS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleEnd:
+    """What came of a cycle; ``step`` is the recorded node, an attempt's too."""
+
+    number: int
+    role: str
+    step: Hash | None
+    status: str | None
+    error: str | None
+    exit_code: int
+
+
+def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
+    """Run one cycle and record what came of it.
+
+    Raises:
+        StateError: The working directory is missing.
+        RoutingFailedError: The workflow lacks the role.
+        ConfigError: No agent is configured, or not rightly.
+        StoreError: The prompt cannot be written for the agent, or the step was
+            to be signed and could not be.
+    """
+    run = Run.prepare(engine, record, cycle)
+    require_signing(engine.ledger)
+    # Of a run that was killed; not seen as this one's while it waits for its slot.
+    clear_live(live_path(engine.ledger.store, run.thread))
+    engine.on_ready()
+    with hold_slot(engine):
+        return _run(run.begin())
+
+
+def _run(run: Run) -> CycleEnd:
+    store = run.engine.ledger.store
+    guard = fingerprint(store)
+    with followed(
+        run.agent,
+        live_path(store, run.thread),
+        step=run.number,
+        role=run.cycle.routed.role,
+        recorder=run.recorder,
+    ) as agent:
+        talk = talk_to(
+            agent,
+            run.request(),
+            Asking(
+                role=run.role,
+                listed=run.listed,
+                corrections=run.engine.settings.limits.corrections,
+                is_link=run.is_link,
+                recorder=run.recorder,
+            ),
+        )
+        tampered = changed_files(guard, fingerprint(store))
+        end = _keep_surely(run, talk)
+    return _tampered(end, tampered) if tampered else end
+
+
+def _keep_surely(run: Run, talk: Talk) -> CycleEnd:
+    try:
+        return _keep(run, talk)
+    except KeyboardInterrupt:
+        # What the agent said must not be lost to a moment's impatience.
+        tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
+        if tip != run.record.tip.commit:
+            raise
+        return _keep(run, talk)
+
+
+def _keep(run: Run, talk: Talk) -> CycleEnd:
+    """Record what was said; where that cannot be, keep it beside the store."""
+    run.prompt_file.unlink(missing_ok=True)
+    try:
+        tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
+        if tip == run.record.tip.commit:
+            return _record_answer(run, talk)
+    except RefConflictError as exc:
+        return _keep_aside(run, talk, exc.message, EXIT_AGENT)
+    except ConflictError as exc:
+        return _keep_aside(run, talk, exc.message, EXIT_HELD)
+    except (StoreError, CorruptError) as exc:
+        return _keep_aside(run, talk, exc.message, EXIT_FAILED)
+    error = "the thread's branch moved while the agent worked"
+    return _keep_aside(run, talk, error, EXIT_AGENT)
+
+
+def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
+    message = f"the agent changed the store's own files: {', '.join(files)}"
+    if end.error is not None:
+        message = f"{message}; {end.error}"
+    return CycleEnd(
+        number=end.number,
+        role=end.role,
+        step=end.step,
+        status=end.status,
+        error=message,
+        exit_code=EXIT_AGENT,
+    )
+
+
+def _keep_aside(run: Run, talk: Talk, error: str, exit_code: int) -> CycleEnd:
+    """Keep a reply that cannot be recorded."""
+    try:
+        where = f"its reply is in {_keep_words(run, talk)}"
+    except StoreError as exc:
+        where = exc.message
+    error = f"{error}; nothing was recorded, {where}"
+    return _end(run, None, status=None, error=error, exit_code=exit_code)
+
+
+def _keep_words(run: Run, talk: Talk) -> Path:
+    """Write what was said beside the store, where no event could hold it.
+
+    Raises:
+        StoreError: That cannot be written either, nor a file in the user's home.
+    """
+    lines = [
+        json.dumps({"role": turn.role, "content": turn.content, "atMs": turn.at_ms})
+        for turn in talk.turns
+    ]
+    text = "\n".join(lines) + "\n"
+    path = live_path(run.engine.ledger.store, run.thread)
+    try:
+        keep_words(path, text)
+    except OSError:
+        # The store's disk is full or read-only; the user's need not be.
+        path = run.engine.home / path.parent.name / path.name
+        with git_errors("cannot keep its reply"):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            keep_words(path, text)
+    return path
+
+
+def _record_answer(run: Run, talk: Talk) -> CycleEnd:
+    answer = find_answer(
+        run.engine.ledger,
+        run.record,
+        talk,
+        asked=_asked(run),
+        output_type=run.output_type,
+        role=run.role,
+        is_link=run.is_link,
+    )
+    if isinstance(answer, Answer):
+        return _record_step(run, talk, answer)
+    return _record_attempt(run, talk, answer.message, answer.phase)
+
+
+def _asked(run: Run) -> dict[str, str | None]:
+    return {
+        "start": run.record.tip.state.start,
+        "prev": run.prev,
+        "role": run.cycle.routed.role,
+        "edgePrompt": run.cycle.routed.prompt,
+        "cwd": str(run.cwd),
+    }
+
+
+def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
+    record = run.record
+    draft = _draft(run, talk, answer)
+    try:
+        outcome = outcome_with(record, draft, replaces=run.replaced is not None)
+        tip = append_step(
+            run.engine.ledger,
+            record,
+            draft,
+            event=run.cycle.event,
+            outcome=outcome,
+            rule=run.rule(),
+            is_last=run.cycle.is_last(),
+        )
+    except InvalidError as exc:
+        # What the agent put collides with a node of the thread, what it said is
+        # too large for one, or a condition over it takes for ever: its words are
+        # kept all the same.
+        return _record_attempt(run, talk, exc.message, "extract")
+    _note_reply(run)
+    status = draft.output.get("$status")
+    status = status if isinstance(status, str) else None
+    message = tip.state.suspend_message
+    if status != SUSPEND and is_routing_error(message):
+        return _end(
+            run, tip.state.head, status=status, error=message, exit_code=EXIT_FAILED
+        )
+    code = EXIT_WAITING if tip.state.status == "suspended" else EXIT_DONE
+    return _end(run, tip.state.head, status=status, error=None, exit_code=code)
+
+
+def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:
+    message = message[:_ERROR_CHARS]
+    body, turns = talk.said.replace("\0", "\ufffd"), talk.turns
+    if len(body.encode()) > _SAID_BYTES:
+        message += f" (the whole reply is in {_keep_words(run, talk)})"
+        body = body[:_CUT_CHARS]
+        turns = tuple(
+            replace(turn, content=turn.content[:_CUT_CHARS]) for turn in turns
+        )
+        talk = replace(talk, turns=turns)
+    output = {"$status": ERROR_STATUS, "error": message, "phase": phase}
+    answer = Answer(output=output, output_type=ERROR_TYPE, body=body)
+    node = append_attempt(
+        run.engine.ledger,
+        run.record,
+        _draft(run, talk, answer),
+        of_poke=run.replaced is not None,
+    )
+    if talk.said:
+        _note_reply(run)
+    interrupted = phase == "interrupted"
+    return _end(
+        run,
+        node,
+        status=ERROR_STATUS,
+        error=message,
+        exit_code=EXIT_INTERRUPTED if interrupted else EXIT_AGENT,
+    )
+
+
+def _note_reply(run: Run) -> None:
+    if run.record.replies is not None:
+        run.record.replies.append(run.cycle.routed.role)
+
+
+def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
+    ledger = run.engine.ledger
+    missing = tuple(
+        f"the prompt uses '{name}', which has no value"
+        for name in run.cycle.routed.missing
+    )
+    return StepDraft(
+        role=run.cycle.routed.role,
+        output=answer.output,
+        output_type=answer.output_type,
+        body=answer.body,
+        detail=answer.detail or _detail(run, talk),
+        agent=run.agent.label,
+        edge_prompt=run.cycle.routed.prompt,
+        note=run.cycle.note,
+        cwd=str(run.cwd),
+        started_at_ms=answer.started_at_ms or run.started_at_ms,
+        completed_at_ms=answer.completed_at_ms or ledger.now_ms(),
+        usage=answer.usage if answer.node_type == STEP_TYPE else talk.usage,
+        previous_attempts=_pending_attempts(run.record, run.cycle.routed.role)
+        if answer.output_type != ERROR_TYPE
+        else (),
+        code_before=run.code_before,
+        code_after=run.engine.code_head(run.cwd),
+        extracted_by=answer.extracted_by,
+        warnings=(*missing, *talk.warnings),
+    )
+
+
+def _detail(run: Run, talk: Talk) -> dict[str, object]:
+    return {
+        "kind": run.agent.kind,
+        "agentVersion": talk.last.agent_version,
+        "sessionId": talk.last.session_id,
+        "model": talk.last.model,
+        "exitCode": talk.last.exit_code,
+        "assembledPrompt": talk.prompt,
+        "turns": [turn_payload(turn) for turn in talk.turns],
+    }
+
+
+def _end(
+    run: Run,
+    step: Hash | None,
+    *,
+    status: str | None,
+    error: str | None,
+    exit_code: int,
+) -> CycleEnd:
+    return CycleEnd(
+        number=run.number,
+        role=run.cycle.routed.role,
+        step=step,
+        status=status,
+        error=error,
+        exit_code=exit_code,
+    )
+
+
+def _pending_attempts(record: Record, role: str) -> tuple[Hash, ...]:
+    """Give the failed attempts of a role since its newest good step, oldest first."""
+    found: list[Hash] = []
+    for event in iter_events(record.store, record.tip.commit):
+        if event.role != role or event.node is None:
+            continue
+        if event.name in STEP_EVENTS:
+            break
+        if event.name == "attempt":
+            found.append(event.node)
+    return tuple(reversed(found))

@@ -1,0 +1,368 @@
+"""The commands that run steps: exec, resume and poke, under the thread's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from uwfgit.constants import END
+from uwfgit.engine.decide.moderator import Routed, RoutingError
+from uwfgit.engine.decide.next_step import find_detour, next_prompt
+from uwfgit.engine.run.cycle import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_HELD,
+    EXIT_INTERRUPTED,
+    EXIT_WAITING,
+    CycleEnd,
+    run_cycle,
+)
+from uwfgit.engine.run.hold import (
+    hold_thread,
+    is_pause_asked,
+    take_pause,
+    thread_lock_path,
+)
+from uwfgit.engine.run.report import (
+    RunReport,
+    StepReport,
+    make_run_report,
+    make_step_report,
+    steps_since,
+    with_problem,
+)
+from uwfgit.engine.run.run import Cycle, Engine
+from uwfgit.errors import ConflictError, RoutingFailedError, StateError, UwfError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.sharing import require_undiverged
+
+__all__ = [
+    "Engine",
+    "RunReport",
+    "StepReport",
+    "admit_thread",
+    "exec_thread",
+    "hold_thread",
+    "poke_thread",
+    "resume_thread",
+    "thread_lock_path",
+]
+
+
+def exec_thread(
+    engine: Engine,
+    thread: ThreadId,
+    *,
+    count: int | None,
+    agent: str | None = None,
+    cwd: Path | None = None,
+    on_step: Callable[[StepReport], None] | None = None,
+) -> RunReport:
+    """Run up to ``count`` cycles, or until the thread stops.
+
+    Args:
+        engine: What running needs.
+        thread: Which thread.
+        count: ``None`` runs until it stops, at most ``limits.maxSteps`` cycles.
+        agent: The ``--agent`` flag.
+        cwd: The ``--cwd`` flag.
+        on_step: Told of each cycle as it ends.
+
+    Raises:
+        StateError: The thread was cancelled, or has diverged.
+        UntrustedError: Others made it, and the user has not agreed to run it.
+        LockedError: Someone else runs it.
+    """
+    with hold_thread(engine.ledger, thread, command=engine.command) as held:
+        record = _open(engine, thread)
+        _require_runnable(record)
+        limit = engine.settings.limits.max_steps if count is None else count
+        state, ground = record.tip.state, None
+        if state.status == "idle":
+            role = state.current_role or ""
+            ground = engine.admit(record, role, agent, cwd)
+        ends: list[CycleEnd] = []
+        reports: list[StepReport] = []
+        began, is_paused = record.tip.commit, False
+        try:
+            while record.tip.state.status == "idle" and len(ends) < limit:
+                cycle = Cycle(
+                    event="step",
+                    routed=_route(record),
+                    agent=agent,
+                    cwd=cwd,
+                    ground=ground,
+                    is_last=lambda: (
+                        len(ends) + 1 >= limit
+                        or is_pause_asked(engine.ledger, thread, held)
+                    ),
+                )
+                ends.append(_run_next(engine, record, cycle, is_first=not ends))
+                reports.append(_tell(record, ends[-1], on_step))
+                is_paused = take_pause(engine.ledger, thread, held)
+                if ends[-1].exit_code or is_paused:
+                    break
+        except KeyboardInterrupt:
+            return _interrupted(engine, thread, began)
+        is_limited = count is None and not is_paused
+        return _exec_report(record, ends, reports, limited=is_limited)
+
+
+def _run_next(
+    engine: Engine, record: Record, cycle: Cycle, *, is_first: bool
+) -> CycleEnd:
+    try:
+        return run_cycle(engine, record, cycle)
+    except UwfError as exc:
+        if is_first:
+            raise
+        # What ran before it is reported all the same.
+        return CycleEnd(
+            number=record.tip.state.steps + 1,
+            role=cycle.routed.role,
+            step=None,
+            status=None,
+            error=f"{exc.message} ({exc.hint})" if exc.hint else exc.message,
+            exit_code=EXIT_HELD if isinstance(exc, ConflictError) else EXIT_FAILED,
+        )
+
+
+def _require_runnable(record: Record) -> None:
+    thread = record.tip.thread
+    if record.tip.state.status == "cancelled":
+        raise StateError(
+            f"thread {thread} is cancelled",
+            hint=f"go on in a fork: uwf thread fork {thread}",
+        )
+    require_undiverged(record.store, thread, record.tip.commit)
+
+
+def _exec_report(
+    record: Record, ends: list[CycleEnd], reports: list[StepReport], *, limited: bool
+) -> RunReport:
+    state = record.tip.state
+    report = _report(record, ends, reports)
+    if not ends and state.status == "suspended":
+        return _waiting(record, report)
+    if limited and ends and not ends[-1].exit_code and state.status == "idle":
+        return with_problem(
+            report,
+            EXIT_FAILED,
+            f"stopped after {len(ends)} steps (limits.maxSteps)",
+            f"go on with: uwf thread exec {state.thread} --all",
+            code="limit",
+        )
+    return report
+
+
+def resume_thread(
+    engine: Engine,
+    thread: ThreadId,
+    *,
+    note: str | None = None,
+    agent: str | None = None,
+    cwd: Path | None = None,
+    on_step: Callable[[StepReport], None] | None = None,
+) -> RunReport:
+    """Run one cycle of a thread that waits for a person, or that has ended.
+
+    Raises:
+        StateError: The thread is idle or cancelled, or has no next role.
+        LockedError: Someone else runs it.
+    """
+    with hold_thread(engine.ledger, thread, command=engine.command):
+        record = _open(engine, thread)
+        _check_resumable(record)
+        routed = _route(record)
+        ground = engine.admit(record, routed.role, agent, cwd)
+        cycle = _with_note(
+            engine,
+            Cycle(event="resume", routed=routed, agent=agent, cwd=cwd, ground=ground),
+            note,
+        )
+        return _run_one(engine, record, cycle, on_step)
+
+
+def _run_one(
+    engine: Engine,
+    record: Record,
+    cycle: Cycle,
+    on_step: Callable[[StepReport], None] | None,
+) -> RunReport:
+    began = record.tip.commit
+    try:
+        end = run_cycle(engine, record, cycle)
+        return _report(record, [end], [_tell(record, end, on_step)])
+    except KeyboardInterrupt:
+        return _interrupted(engine, record.tip.thread, began)
+
+
+def _with_note(engine: Engine, cycle: Cycle, note: str | None) -> Cycle:
+    if note is None:
+        return cycle
+    found: set[str] = set()
+    note = engine.masker.mask(note, found)
+    return replace(cycle, note=note, masked=tuple(found))
+
+
+def _check_resumable(record: Record) -> None:
+    state = record.tip.state
+    thread = state.thread
+    if state.status == "idle":
+        raise StateError(
+            f"thread {thread} is idle, there is nothing to resume",
+            hint=f"run its next step: uwf thread exec {thread}",
+        )
+    _require_runnable(record)
+    detour = find_detour(record)
+    if detour is not None:
+        message = f"thread {thread} has no next role ({state.suspend_message})"
+        raise StateError(message, hint=detour)
+
+
+def poke_thread(
+    engine: Engine,
+    thread: ThreadId,
+    *,
+    note: str,
+    agent: str | None = None,
+    cwd: Path | None = None,
+    on_step: Callable[[StepReport], None] | None = None,
+) -> RunReport:
+    """Have the newest step done again with a person's correction.
+
+    Raises:
+        StateError: The thread is cancelled or has no step.
+        LockedError: Someone else runs it.
+    """
+    with hold_thread(engine.ledger, thread, command=engine.command):
+        record = _open(engine, thread)
+        state = record.tip.state
+        _require_runnable(record)
+        if not state.steps:
+            command = "resume" if state.status == "suspended" else "exec"
+            raise StateError(
+                f"thread {thread} has no step to poke",
+                hint=f"run its first step: uwf thread {command} {thread}",
+            )
+        old = record.step(state.head, state.steps)
+        routed = Routed(
+            role=old.role,
+            prompt=old.edge_prompt,
+            location=_old_location(record),
+            missing=(),
+        )
+        ground = engine.admit(record, routed.role, agent, cwd)
+        cycle = Cycle(event="poke", routed=routed, agent=agent, cwd=cwd, ground=ground)
+        cycle = _with_note(engine, cycle, note)
+        return _run_one(engine, record, cycle, on_step)
+
+
+def admit_thread(
+    engine: Engine,
+    thread: ThreadId,
+    event: Literal["exec", "resume", "poke"],
+    *,
+    agent: str | None = None,
+    cwd: Path | None = None,
+) -> None:
+    """Have a thread admitted that another process is about to run.
+
+    What else stands in the way is for that one to find: it holds the thread.
+
+    Raises:
+        UwfError: It may not run.
+    """
+    record = _open(engine, thread)
+    state = record.tip.state
+    if event == "exec":
+        role = state.current_role
+    elif event == "poke":
+        role = record.step(state.head, state.steps).role if state.steps else None
+    else:
+        routed = None if state.status == "idle" else next_prompt(record)
+        role = routed.role if isinstance(routed, Routed) else None
+    if role and role != END and state.status != "cancelled":
+        engine.admit(record, role, agent, cwd)
+
+
+def _old_location(record: Record) -> str | None:
+    """Give the location of the newest step's own edge, should its folder be gone."""
+    routed = next_prompt(record, skip=1)
+    return routed.location if isinstance(routed, Routed) else None
+
+
+def _open(engine: Engine, thread: ThreadId) -> Record:
+    store = engine.ledger.store
+    return open_record(store, load_tip(store, thread))
+
+
+def _route(record: Record) -> Routed:
+    routed = next_prompt(record)
+    if isinstance(routed, RoutingError):
+        raise RoutingFailedError(routed.message)
+    if routed.role == END:
+        raise StateError(
+            f"workflow '{record.workflow.name}' leads from $START.resume to $END",
+            hint="there is nothing to resume; fork the thread or start another",
+        )
+    return routed
+
+
+def _tell(
+    record: Record, end: CycleEnd, on_step: Callable[[StepReport], None] | None
+) -> StepReport:
+    report = make_step_report(
+        record.tip.state,
+        number=end.number,
+        step=end.step,
+        role=end.role,
+        status=end.status,
+        error=end.error,
+    )
+    if on_step is not None:
+        on_step(report)
+    return report
+
+
+def _report(
+    record: Record, ends: list[CycleEnd], reports: list[StepReport]
+) -> RunReport:
+    return make_run_report(
+        record.tip.state,
+        tuple(reports),
+        exit_code=ends[-1].exit_code if ends else EXIT_DONE,
+        problem=ends[-1].error if ends else None,
+    )
+
+
+def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:
+    # Read again: the interrupt may have come right after a ref was moved.
+    record = _open(engine, thread)
+    command = "exec" if record.tip.state.status == "idle" else "resume"
+    return make_run_report(
+        record.tip.state,
+        steps_since(record, began),
+        exit_code=EXIT_INTERRUPTED,
+        problem="interrupted",
+        hint=f"go on with: uwf thread {command} {thread}",
+    )
+
+
+def _waiting(record: Record, report: RunReport) -> RunReport:
+    state = record.tip.state
+    resume = f"uwf thread resume {state.thread}"
+    newest = next(iter_events(record.store, record.tip.commit))
+    if newest.name == "attempt":
+        problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
+        hint = f"try again with: {resume}"
+    else:
+        problem = f"thread {state.thread} waits for a person"
+        hint = f"answer with: {resume} -p TEXT"
+    return with_problem(
+        report, EXIT_WAITING, f"{problem}: {state.suspend_message}", hint
+    )

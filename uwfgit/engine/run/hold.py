@@ -1,0 +1,113 @@
+"""Holding a thread while it is run or changed, and being asked to pause."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from uwfgit.engine.run.run import Engine
+from uwfgit.errors import LockedError, StoreError
+from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.layout import TRASH_PREFIX, thread_ref
+from uwfgit.store.locks.flock import Holder, Lock, lock
+from uwfgit.store.locks.holding import hold_refs, lock_path
+
+_PAUSE: Final = 0.1
+
+
+@contextmanager
+def hold_slot(engine: Engine) -> Iterator[None]:
+    """Wait until fewer than ``concurrency.maxRunning`` steps run, and be one.
+
+    Waits for as long as it takes: the steps before it end, by their limits at
+    the latest. A run inside another step uses that one's slot, or a parent
+    that waits for its child would hold it up for ever.
+    """
+    if engine.environment.get("UWF_STEP"):
+        yield
+        return
+    with ExitStack() as stack:
+        if not _try_slots(engine, stack):
+            engine.on_wait(
+                f"waiting: {engine.settings.max_running} steps run already "
+                "(concurrency.maxRunning)"
+            )
+            while not _try_slots(engine, stack):
+                time.sleep(_PAUSE)
+        yield
+
+
+def _try_slots(engine: Engine, stack: ExitStack) -> bool:
+    for number in range(1, max(1, engine.settings.max_running) + 1):
+        path = lock_path(engine.ledger.store, f"slot-{number}")
+        try:
+            stack.enter_context(lock(path, command=engine.command, wait=0))
+        except LockedError:
+            continue
+        return True
+    return False
+
+
+def thread_lock_path(ledger: Ledger, thread: ThreadId) -> Path:
+    """Give the file whose lock a running thread holds."""
+    return lock_path(ledger.store, thread)
+
+
+@contextmanager
+def hold_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Iterator[Lock]:
+    """Hold a thread for the length of the block.
+
+    Raises:
+        LockedError: Someone else holds it; names the holder.
+    """
+    refs = [thread_ref(thread), TRASH_PREFIX + thread]
+    what = f"thread {thread}"
+    with hold_refs(ledger.store, thread, refs, command=command, what=what) as held:
+        yield held
+
+
+def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:
+    """Ask the one who runs a thread to stop after the step at hand.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    path = _pause_file(ledger, thread)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(_name(holder), encoding="utf-8")
+    except OSError as exc:
+        raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
+
+
+def is_pause_asked(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
+    """Tell whether this holder was asked to pause, and did not yet."""
+    try:
+        # Written for one holder by name: one that came too late stops no other.
+        told = _pause_file(ledger, thread).read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return held.holder is not None and told == _name(held.holder)
+
+
+def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
+    """Tell whether this holder was asked to pause; it is told once."""
+    if not is_pause_asked(ledger, thread, held):
+        return False
+    try:
+        _pause_file(ledger, thread).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def _pause_file(ledger: Ledger, thread: ThreadId) -> Path:
+    return ledger.store.state_dir / "live" / f"{thread}.pause"
+
+
+def _name(holder: Holder) -> str:
+    return f"{holder.host} {holder.pid} {holder.since}"

@@ -1,0 +1,374 @@
+"""A cycle before the agent is asked: role, folder, prompt, environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final, Literal
+
+from uwfgit.agents.base import Agent, AgentRequest, ReplyCount
+from uwfgit.config import Settings
+from uwfgit.engine.ask.masking import Recorder
+from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
+from uwfgit.engine.decide.conditions import require_conditions
+from uwfgit.engine.decide.moderator import Routed
+from uwfgit.errors import CorruptError, RoutingFailedError, StateError
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.ledger import Ledger, find_linkable
+from uwfgit.model.mask import NO_MASK, Masker
+from uwfgit.model.node.node import STEP_TYPE, make_schema
+from uwfgit.model.thread.derive import find_hash_words, output_file
+from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.links import LinkRule, can_link
+from uwfgit.model.thread.record import Record, Step
+from uwfgit.model.workflow.workflow import Role
+from uwfgit.store.handle import git_errors
+from uwfgit.store.private import write_private
+
+_VARIABLE_BYTES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where a foreign thread works: its folders are someone else's text.
+
+    Attributes:
+        cwd: Takes the place of the recorded working directory.
+        roots: Where a location that its workflow names must lie.
+    """
+
+    cwd: Path
+    roots: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What running steps needs of the outside.
+
+    Attributes:
+        choose: Gives the agent for (``--agent`` flag, workflow, role).
+        environment: What every agent's environment starts from.
+        home: ``UWF_HOME``.
+        code_head: Reads the HEAD of the work tree at a folder.
+        masker: Knows the secrets that must not be recorded.
+        command: What is being run, for whoever meets the thread's lock.
+        on_ready: Told before each cycle that it can begin: the thread is held
+            and nothing is missing.
+        on_wait: Told why a cycle has to wait.
+        admit: Looks at a thread before anything of it runs, given the
+            ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
+            where a thread that others made may work.
+    """
+
+    ledger: Ledger
+    settings: Settings
+    choose: Callable[[str | None, str, str], Agent]
+    environment: Mapping[str, str]
+    home: Path
+    code_head: Callable[[Path], str | None]
+    masker: Masker = NO_MASK
+    command: str = "uwf"
+    on_ready: Callable[[], None] = lambda: None
+    on_wait: Callable[[str], None] = lambda _: None
+    admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
+        lambda _record, _role, _agent, _cwd: None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """What one cycle is to do."""
+
+    event: Literal["step", "resume", "poke"]
+    routed: Routed
+    agent: str | None
+    cwd: Path | None
+    ground: Ground | None = None
+    note: str | None = None
+    masked: tuple[str, ...] = ()
+    """The secrets that were masked in the note."""
+    is_last: Callable[[], bool] = lambda: True
+    """Whether the command ends with it even when the thread could go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A cycle with everything found out before the agent is asked."""
+
+    engine: Engine
+    record: Record
+    cycle: Cycle
+    role: Role
+    agent: Agent
+    number: int
+    prev: Hash | None
+    replaced: Step | None
+    cwd: Path
+    output_type: Hash
+    token: str
+    recorder: Recorder
+    started_at_ms: int = 0
+    code_before: str | None = None
+
+    @classmethod
+    def prepare(cls, engine: Engine, record: Record, cycle: Cycle) -> Run:
+        """Find out what the cycle needs; nothing is written yet.
+
+        Raises:
+            StateError: The working directory is missing.
+            RoutingFailedError: The workflow lacks the role.
+            ConfigError: No agent is configured, or not rightly; or the workflow
+                has conditions, which cannot be evaluated here.
+        """
+        workflow, name = record.workflow, cycle.routed.role
+        # Else the agent's work would end where nothing can say what follows.
+        require_conditions(workflow)
+        role = workflow.roles.get(name)
+        if role is None:
+            raise RoutingFailedError(f"workflow '{workflow.name}' has no role '{name}'")
+        state = record.tip.state
+        replaced = None
+        if cycle.event == "poke":
+            replaced = record.step(state.head, state.steps)
+        number = replaced.number if replaced else state.steps + 1
+        head = state.head if state.steps else None
+        cwd = _find_cwd(record, cycle, replaced)
+        return cls(
+            engine=engine,
+            record=record,
+            cycle=cycle,
+            role=role,
+            agent=engine.choose(cycle.agent, workflow.name, name),
+            number=number,
+            prev=replaced.prev if replaced else head,
+            replaced=replaced,
+            cwd=cwd,
+            output_type=make_schema(dict(role.schema)).hash,
+            token=f"{state.thread}:{number}:{engine.ledger.random(8).hex()}",
+            recorder=Recorder(
+                masker=engine.masker,
+                tool_results=engine.settings.tool_results,
+                schema=role.schema,
+                masked=set(cycle.masked),
+            ),
+        )
+
+    def begin(self) -> Run:
+        """Note time and code as they are right before the agent is asked."""
+        return replace(
+            self,
+            started_at_ms=self.engine.ledger.now_ms(),
+            code_before=self.engine.code_head(self.cwd),
+        )
+
+    @property
+    def thread(self) -> ThreadId:
+        """The thread's id."""
+        return self.record.tip.thread
+
+    @property
+    def listed(self) -> bool:
+        """Whether the role's graph node is a list."""
+        edges = self.record.workflow.graph.get(self.cycle.routed.role)
+        return isinstance(edges, tuple)
+
+    @property
+    def prompt_file(self) -> Path:
+        """Where the assembled prompt stands while the agent runs."""
+        live = self.engine.ledger.store.state_dir / "live"
+        return live / f"{self.thread}.prompt.md"
+
+    def rule(self) -> LinkRule:
+        """What the answer may link, as far as the agent has put nodes by now."""
+        ledger = self.engine.ledger
+        texts = [self.record.start.prompt, self.cycle.note or ""]
+        return LinkRule(
+            put=frozenset(ledger.local.puts_of(self.token)),
+            named=frozenset(find_hash_words(texts)),
+            find=lambda node: find_linkable(ledger, node),
+        )
+
+    def is_link(self, text: str) -> bool:
+        """Tell whether a string may link a node."""
+        try:
+            return can_link(self.record, self.rule(), Hash(text))
+        except CorruptError:
+            # Recording the answer says it again, with both contents named.
+            return True
+
+    def past(self) -> Iterator[PastStep]:
+        """Give the steps before this one, newest first."""
+        steps = self.record.iter_steps()
+        for step in islice(steps, 1 if self.replaced else 0, None):
+            yield PastStep(
+                number=step.number,
+                role=step.role,
+                output=step.output,
+                body=step.body,
+                agent=step.agent,
+            )
+
+    def prompt(self) -> str:
+        """Assemble what the agent is told."""
+        state, name = self.record.tip.state, self.cycle.routed.role
+        roles = self.record.roles()
+        spoken = sum(
+            role == name for number, role in roles.items() if number < self.number
+        )
+        waiting = self.cycle.event == "resume" and state.status == "suspended"
+        parts = PromptParts(
+            thread=state.thread,
+            number=self.number,
+            role_name=name,
+            role=self.role,
+            listed=self.listed,
+            task=self.record.start.prompt,
+            spoken=spoken,
+            past=self.past(),
+            edge_prompt=self.cycle.routed.prompt,
+            suspend_reason=state.suspend_message if waiting else None,
+            earlier_answer=self._earlier_answer(),
+            note=self.cycle.note,
+            context_chars=self.engine.settings.limits.context_chars,
+            live_session=False,
+        )
+        return assemble_prompt(parts)
+
+    def _earlier_answer(self) -> str | None:
+        if self.replaced is None:
+            return None
+        return output_file(self.replaced.output, self.replaced.body).decode()
+
+    def request(self) -> AgentRequest:
+        """Make the agent's first call; its prompt is on disk afterwards.
+
+        Raises:
+            StoreError: It cannot be written there.
+        """
+        # What was recorded before a secret was known, or stands in the workflow.
+        prompt = self.recorder.text(self.prompt())
+        with git_errors(f"write '{self.prompt_file}'"):
+            self.prompt_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(self.prompt_file, prompt)
+        limits = self.engine.settings.limits
+        return AgentRequest(
+            thread=self.record.tip.thread,
+            role=self.cycle.routed.role,
+            number=self.number,
+            prompt=prompt,
+            edge_prompt=self.cycle.routed.prompt,
+            cwd=self.cwd,
+            environment=self._environment(),
+            count_replies=self.count_replies,
+            idle_seconds=limits.idle_seconds,
+            wall_seconds=limits.wall_seconds,
+            now_ms=self.engine.ledger.now_ms,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        state = self.record.tip.state
+        return {
+            **self.engine.environment,
+            "UWF_STORE": str(self.engine.ledger.store.path),
+            "UWF_HOME": str(self.engine.home),
+            "UWF_THREAD": state.thread,
+            "UWF_ROLE": self.cycle.routed.role,
+            "UWF_STEP": self.token,
+            "UWF_EDGE_PROMPT": _variable(self.cycle.routed.prompt),
+            "UWF_PROMPT_FILE": str(self.prompt_file),
+            "UWF_START": state.start,
+            "UWF_PREV": self.prev or "",
+            "UWF_OUTPUT_TYPE": self.output_type,
+            "UWF_CWD": str(self.cwd),
+            "UWF_AGENT": self.agent.label,
+            "UWF_STARTED_AT_MS": str(self.started_at_ms),
+        }
+
+    def count_replies(self) -> ReplyCount:
+        """Count the replies the record holds: steps, replaced ones, answers tried."""
+        if self.record.replies is None:
+            self.record.replies = list(_iter_replies(self.record))
+        role = self.cycle.routed.role
+        replies = self.record.replies
+        return ReplyCount(of_role=replies.count(role), of_all=len(replies))
+
+
+def _variable(text: str) -> str:
+    """Make a text fit an environment variable; the prompt's file has it whole.
+
+    Linux takes at most 128 KiB in one variable, and no NUL.
+    """
+    return text.replace("\0", "").encode()[:_VARIABLE_BYTES].decode(errors="ignore")
+
+
+def _iter_replies(record: Record) -> Iterator[str]:
+    """Give the role of each reply in a thread's history, newest first."""
+    for event in iter_events(record.store, record.tip.commit):
+        if event.role is None or event.node is None:
+            continue
+        if event.name in STEP_EVENTS or (
+            event.name == "attempt" and _has_reply(record, event.node)
+        ):
+            yield event.role
+
+
+def _has_reply(record: Record, attempt: Hash) -> bool:
+    return bool(record.node(attempt, STEP_TYPE).payload["body"])
+
+
+def _find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
+    """Choose a step's folder: by flag, as the old step's, by the edge, the thread's.
+
+    Raises:
+        StateError: The chosen one does not exist.
+    """
+    if cycle.ground is not None:
+        return _find_ground(cycle, cycle.ground)
+    base = Path(record.start.cwd)
+    if cycle.cwd is not None:
+        chosen, why = cycle.cwd, "--cwd"
+    elif replaced is not None and _is_folder(Path(replaced.cwd)):
+        chosen, why = Path(replaced.cwd), "of the replaced step"
+    elif cycle.routed.location is not None:
+        chosen, why = base / cycle.routed.location, "named by the workflow"
+    else:
+        chosen, why = base, "of the thread"
+    if not _is_folder(chosen):
+        raise StateError(
+            f"working directory '{chosen}' ({why}) does not exist",
+            hint="choose one with --cwd DIR",
+        )
+    return chosen
+
+
+def _is_folder(path: Path) -> bool:
+    # pathlib's own raises where a name is too long, as a workflow may render it.
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def _find_ground(cycle: Cycle, ground: Ground) -> Path:
+    """Choose the folder of a foreign thread's step; no recorded one is used.
+
+    Raises:
+        StateError: The workflow names one that is outside, or does not exist.
+    """
+    chosen = cycle.cwd or ground.cwd
+    if cycle.cwd is None and cycle.routed.location is not None:
+        # No path holds a NUL, and realpath gives up at one.
+        location = cycle.routed.location.replace("\0", "\ufffd")
+        chosen = Path(os.path.realpath(ground.cwd / location))
+        if not any(chosen.is_relative_to(root) for root in ground.roots):
+            raise StateError(
+                f"the workflow wants to work in '{chosen}', outside of "
+                f"{', '.join(map(str, ground.roots))}",
+                hint="choose a folder with --cwd DIR, or list it in trustedRoots",
+            )
+    if not _is_folder(chosen):
+        raise StateError(
+            f"working directory '{chosen}' does not exist",
+            hint="choose one with --cwd DIR",
+        )
+    return chosen

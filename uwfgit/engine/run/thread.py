@@ -1,0 +1,212 @@
+"""Threads without a run: start, fork, cancel, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from uwfgit.constants import END
+from uwfgit.engine.decide.conditions import require_conditions
+from uwfgit.engine.decide.moderator import RoutingError
+from uwfgit.engine.decide.next_step import first_prompt
+from uwfgit.engine.run.hold import hold_thread
+from uwfgit.errors import (
+    InvalidError,
+    NotFoundError,
+    RoutingFailedError,
+    StateError,
+    UsageError,
+)
+from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
+from uwfgit.model.ledger.branch import append_cancel, append_fork, append_start
+from uwfgit.model.ledger.ledger import Ledger, find_step_commit
+from uwfgit.model.thread.events import Event
+from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
+from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.store.canonical import Json
+from uwfgit.store.layout import TRASH_PREFIX, thread_ref
+from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.refs import find_ref, move_refs
+
+
+def start_thread(
+    ledger: Ledger,
+    *,
+    workflow: Workflow,
+    data: bytes,
+    prompt: str,
+    cwd: Path,
+    cwd_in_repo: str | None = None,
+    root_commit: str | None = None,
+    parent: tuple[ThreadId, Hash, int] | None = None,
+) -> Tip:
+    """Pin a workflow and create a thread; nothing runs.
+
+    Args:
+        ledger: Where to.
+        workflow: What the thread pins.
+        data: The bytes of the workflow's file.
+        prompt: The task.
+        cwd: The folder its agents work in; absolute, must exist.
+        cwd_in_repo: That folder within its work tree.
+        root_commit: The first commit of that repository.
+        parent: The thread that starts this one, its head, and its depth.
+
+    Raises:
+        InvalidError: The prompt is blank, or the folder is missing.
+        RoutingFailedError: The workflow has no first role for this task.
+        ConfigError: It has conditions, which cannot be evaluated here.
+    """
+    if not prompt.strip():
+        raise InvalidError("the task is empty", hint="give one with -p TEXT")
+    if not cwd.is_absolute() or not cwd.is_dir():
+        raise InvalidError(f"'{cwd}' is no existing folder", hint="give one with --cwd")
+    thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    start: dict[str, Json] = {
+        "prompt": prompt,
+        "cwd": str(cwd),
+        "cwdInRepo": cwd_in_repo,
+        "rootCommit": root_commit,
+    }
+    if parent is not None:
+        start |= _parent_payload(parent)
+    require_conditions(workflow)
+    routed = first_prompt(workflow, start, thread=thread)
+    if isinstance(routed, RoutingError):
+        raise RoutingFailedError(routed.message)
+    if routed.role == END:
+        raise RoutingFailedError(f"workflow '{workflow.name}' leads straight to $END")
+    record = append_start(
+        ledger,
+        thread=thread,
+        workflow=workflow,
+        data=data,
+        start=start,
+        current_role=routed.role,
+    )
+    return record.tip
+
+
+def _parent_payload(parent: tuple[ThreadId, Hash, int]) -> Mapping[str, Json]:
+    thread, step, depth = parent
+    return {"depth": depth + 1, "parent": {"thread": thread, "step": step}}
+
+
+def fork_thread(
+    ledger: Ledger,
+    thread: ThreadId,
+    *,
+    at: int | None = None,
+    from_role: str | None = None,
+    step: Hash | None = None,
+) -> Tip:
+    """Branch a new thread off one; nothing is copied, moved or deleted.
+
+    Args:
+        ledger: Where to.
+        thread: The thread to fork; it stays as it is.
+        at: Fork at this step, 0 for the start. Without any choice, at the head.
+        from_role: Fork before this role's newest step, so that it runs again.
+        step: Fork at this step, a replaced one too.
+
+    Raises:
+        NotFoundError: There is no such step.
+        UsageError: More than one choice.
+    """
+    if sum(choice is not None for choice in (at, from_role, step)) > 1:
+        raise UsageError("choose one of --at, --from-role and a step")
+    record = open_record(ledger.store, load_tip(ledger.store, thread))
+    wanted = step or _chosen_step(record, at=at, from_role=from_role)
+    event = _find_event(record, wanted)
+    origin = read_tip(ledger.store, event.thread, event.commit.oid)
+    return append_fork(
+        ledger,
+        origin,
+        thread=mint_thread_id(ledger.now_ms(), ledger.random(10)),
+        forked_from=ForkedFrom(
+            thread=event.thread, step=wanted, number=origin.state.steps
+        ),
+    )
+
+
+def _chosen_step(record: Record, *, at: int | None, from_role: str | None) -> Hash:
+    state = record.tip.state
+    if from_role is not None:
+        at = _before_role(record, from_role)
+    if at is None:
+        return state.head
+    if at == 0:
+        return state.start
+    return record.step_at(at).hash
+
+
+def _before_role(record: Record, role: str) -> int:
+    numbers = [number for number, name in record.roles().items() if name == role]
+    if not numbers:
+        raise NotFoundError(
+            "role", role, hint=f"it has no step in thread {record.tip.thread}"
+        )
+    return max(numbers) - 1
+
+
+def _find_event(record: Record, step: Hash) -> Event:
+    event = find_step_commit(record.store, record.tip, step)
+    if event is not None:
+        return event
+    raise NotFoundError(
+        "step",
+        step,
+        hint="fork at a step of the thread, or one that a poke replaced",
+    )
+
+
+def cancel_thread(
+    ledger: Ledger, thread: ThreadId, *, reason: str | None, command: str
+) -> Tip:
+    """Give a thread up; it is kept and cannot run again.
+
+    Raises:
+        StateError: It has ended or is cancelled already.
+        LockedError: It is running.
+    """
+    with hold_thread(ledger, thread, command=command):
+        return write_whole(
+            ledger.store, lambda: _cancel(ledger, thread, reason), decides_anew=True
+        )
+
+
+def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
+    tip = load_tip(ledger.store, thread)
+    if tip.state.status in {"end", "cancelled"}:
+        state = "at its end" if tip.state.status == "end" else "cancelled already"
+        raise StateError(f"thread {thread} is {state}")
+    return append_cancel(ledger, tip, reason=reason)
+
+
+def remove_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
+    """Move a thread's branch to the trash and give its tip.
+
+    A damaged thread can be removed too.
+
+    Raises:
+        NotFoundError: There is no such thread.
+        LockedError: It is running.
+    """
+    with hold_thread(ledger, thread, command=command):
+        return write_whole(
+            ledger.store, lambda: _remove(ledger, thread), decides_anew=True
+        )
+
+
+def _remove(ledger: Ledger, thread: ThreadId) -> Oid:
+    commit = find_ref(ledger.store, thread_ref(thread))
+    if commit is None:
+        raise NotFoundError("thread", thread)
+    trash = TRASH_PREFIX + thread
+    moves = {
+        trash: (find_ref(ledger.store, trash), commit),
+        thread_ref(thread): (commit, None),
+    }
+    move_refs(ledger.store, moves, reason="rm")
+    return commit

@@ -1,0 +1,1 @@
+"""A workflow walked through without agents or writes."""

@@ -1,0 +1,280 @@
+"""A thread that is not recorded: the same moderator over answers given by hand (pure).
+
+Nothing is written and no agent runs. Who answers is handed in, so that a file
+of replies, a person or nobody at all can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
+
+from uwfgit.constants import END, ERROR_STATUS, STATUS
+from uwfgit.engine.decide.conditions import make_evaluator
+from uwfgit.engine.decide.moderator import Routed, RoutingError, route
+from uwfgit.engine.decide.plan import (
+    base_prompt,
+    injected_values,
+    is_routing_error,
+    outcome_of,
+)
+from uwfgit.errors import Problem
+from uwfgit.ids import Hash
+from uwfgit.model.thread.record import Step
+from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.store.canonical import Json
+
+THREAD: Final = "0" * 26
+"""What ``{{_thread}}`` shows: the id no thread has."""
+_NO_HASH: Final = Hash("0" * 13)
+
+Status: TypeAlias = Literal["idle", "suspended", "end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A role's turn; the counts are of replies so far, of the role and of all."""
+
+    number: int
+    role: str
+    prompt: str
+    schema: Mapping[str, Json]
+    listed: bool
+    of_role: int
+    of_all: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An answer that counts."""
+
+    output: Mapping[str, Json]
+    body: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An answer that satisfies no form of the role's schema."""
+
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """Nobody answers; the simulation stops there."""
+
+    reason: str
+
+
+Answer: TypeAlias = Said | Refused | Silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedStep:
+    """What a role would be asked, and what it reported.
+
+    ``status`` is ``error`` for an answer that was refused, ``None`` where
+    nobody answered and at ``$END``. ``missing`` names the variables that had
+    no value; ``optional`` those that have none when fields are left out that
+    may be. ``error`` is why there is no prompt.
+    """
+
+    number: int
+    role: str
+    prompt: str
+    location: str | None = None
+    missing: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    status: str | None = None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+    walk: int = 1
+    edge: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """The steps, the status the thread would have, and why it went no further."""
+
+    steps: tuple[SimulatedStep, ...]
+    status: Status
+    message: str | None = None
+
+
+def _ignore(step: SimulatedStep) -> None:
+    del step
+
+
+def simulate(
+    workflow: Workflow,
+    *,
+    task: str,
+    answer: Callable[[Asked], Answer],
+    max_steps: int,
+    on_prompt: Callable[[SimulatedStep], None] = _ignore,
+    on_step: Callable[[SimulatedStep], None] = _ignore,
+) -> Simulation:
+    """Run a thread until its end, or until nobody answers.
+
+    A role that asks for a person, or whose answer is refused, is asked again,
+    as if somebody had resumed the thread.
+
+    Args:
+        workflow: The workflow.
+        task: The thread's prompt.
+        answer: Gives each role's answer.
+        max_steps: After so many answers it stops.
+        on_prompt: Told of each step before it is answered.
+        on_step: Told of each step when it is.
+    """
+    run = _Run(workflow=workflow, task=task)
+    for step in run.steps(answer, max_steps, on_prompt):
+        run.done.append(step)
+        on_step(step)
+    return Simulation(steps=tuple(run.done), status=run.status, message=run.message)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    workflow: Workflow
+    task: str
+    chain: list[Step] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    done: list[SimulatedStep] = field(default_factory=list)
+    status: Status = "idle"
+    message: str | None = None
+
+    def steps(
+        self,
+        answer: Callable[[Asked], Answer],
+        max_steps: int,
+        on_prompt: Callable[[SimulatedStep], None],
+    ) -> Iterator[SimulatedStep]:
+        while len(self.replies) < max_steps:
+            routed = self._next()
+            if isinstance(routed, RoutingError):
+                self.status, self.message = "suspended", routed.message
+                return
+            step = self._step(routed)
+            on_prompt(step)
+            said = answer(self._ask(routed))
+            yield _answered(step, said)
+            if isinstance(said, Silent):
+                self.message = said.reason
+                return
+            self.replies.append(routed.role)
+            if isinstance(said, Said) and self._is_over(routed.role, said):
+                if self.status == "end":
+                    last = self._end()
+                    on_prompt(last)
+                    yield last
+                return
+        self.message = f"stopped after {max_steps} steps"
+
+    def _next(self) -> Routed | RoutingError:
+        return base_prompt(
+            self.workflow, reversed(self.chain), task=self.task, thread=THREAD
+        )
+
+    def _ask(self, routed: Routed) -> Asked:
+        return Asked(
+            number=len(self.chain) + 1,
+            role=routed.role,
+            prompt=routed.prompt,
+            schema=self.workflow.roles[routed.role].schema,
+            listed=isinstance(self.workflow.graph.get(routed.role), tuple),
+            of_role=self.replies.count(routed.role),
+            of_all=len(self.replies),
+        )
+
+    def _step(self, routed: Routed) -> SimulatedStep:
+        return SimulatedStep(
+            number=len(self.chain) + 1,
+            role=routed.role,
+            prompt=routed.prompt,
+            location=routed.location,
+            missing=routed.missing,
+        )
+
+    def _is_over(self, role: str, said: Said) -> bool:
+        """Record an answer; tell whether the thread stops there for good."""
+        self.chain.append(_step_of(len(self.chain) + 1, role, said))
+        outcome = outcome_of(
+            self.workflow,
+            role,
+            said.output,
+            said.body,
+            task=self.task,
+            thread=THREAD,
+            newest_first=reversed(self.chain),
+        )
+        if outcome.status == "end":
+            self.status = "end"
+            return True
+        if is_routing_error(outcome.suspend_message):
+            self.status, self.message = "suspended", outcome.suspend_message
+            return True
+        return False
+
+    def _end(self) -> SimulatedStep:
+        """Show what the edge to ``$END`` says."""
+        last = self.chain[-1]
+        routed = route(
+            self.workflow.graph,
+            last.role,
+            last.output,
+            injected=injected_values(last.body, task=self.task, thread=THREAD),
+            evaluate=make_evaluator(
+                reversed(self.chain), task=self.task, thread=THREAD
+            ),
+        )
+        found = routed if isinstance(routed, Routed) else None
+        return SimulatedStep(
+            number=len(self.chain) + 1,
+            role=END,
+            prompt=found.prompt if found else "",
+            missing=found.missing if found else (),
+        )
+
+
+def _answered(step: SimulatedStep, said: Answer) -> SimulatedStep:
+    if isinstance(said, Refused):
+        return replace(step, status=ERROR_STATUS, problems=said.problems)
+    if isinstance(said, Silent):
+        return step
+    status = said.output.get(STATUS)
+    return replace(
+        step,
+        status=status if isinstance(status, str) else None,
+        warnings=said.warnings,
+    )
+
+
+def _step_of(number: int, role: str, said: Said) -> Step:
+    """Make the step a thread would have recorded; only its answer is looked at."""
+    return Step(
+        number=number,
+        hash=_NO_HASH,
+        start=_NO_HASH,
+        prev=None,
+        role=role,
+        output_hash=_NO_HASH,
+        output=said.output,
+        body=said.body,
+        detail_hash=_NO_HASH,
+        agent="",
+        edge_prompt="",
+        note=None,
+        cwd="",
+        started_at_ms=0,
+        completed_at_ms=0,
+        usage=None,
+        previous_attempts=(),
+        code_before=None,
+        code_after=None,
+        extracted_by=None,
+        warnings=(),
+    )

@@ -1,0 +1,213 @@
+"""An event as a commit: objects first, then the branch by compare-and-swap.
+
+Whatever fails before the ref moves leaves only garbage for gc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from uwfgit.errors import StoreError
+from uwfgit.ids import Oid
+from uwfgit.model.ledger.draft import Changes, file_entry
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import Tip
+from uwfgit.model.thread.state import ThreadState, encode_state
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.git.signing import NO_SIGNER, Signer
+from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
+from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.objects import (
+    Person,
+    edit_tree,
+    format_commit,
+    read_commit,
+    write_formatted,
+)
+from uwfgit.store.refs import move_ref
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def writes_event(
+    write: Callable[Concatenate[Ledger, P], T],
+) -> Callable[Concatenate[Ledger, P], T]:
+    """Mark a function that writes one event, from its first object to its ref.
+
+    No prune takes its objects, and what fails for a moment is done again from
+    the start; a lost race is not.
+    """
+
+    @wraps(write)
+    def run(ledger: Ledger, /, *args: P.args, **options: P.kwargs) -> T:
+        return write_whole(ledger.store, lambda: write(ledger, *args, **options))
+
+    return run
+
+
+def committer(ledger: Ledger, *, not_before: int = 0) -> Person:
+    """Give the git identity at this moment, never behind ``not_before`` (s)."""
+    return Person(
+        name=ledger.identity.name,
+        email=ledger.identity.email,
+        time=max(ledger.now_ms() // 1000, not_before),
+        offset=ledger.utc_offset,
+    )
+
+
+def event_person(ledger: Ledger, tip: Tip) -> Person:
+    """Give the committer of an event that is no run, never behind the tip."""
+    # A whole second, so it may have to lie ahead of the last step's milliseconds.
+    behind = -(-tip.state.updated_at_ms // 1000)
+    return committer(ledger, not_before=max(tip.committed_at, behind))
+
+
+def after_event(state: ThreadState, person: Person) -> ThreadState:
+    """Give a state the times and the name of an event that is no run."""
+    now = person.time * 1000
+    return replace(
+        state,
+        updated_at_ms=now,
+        completed_at_ms=completed_at(state, now),
+        updated_by=str(person),
+    )
+
+
+def completed_at(state: ThreadState, now: int) -> int | None:
+    """Give ``completedAtMs``: the time of the event when it is the last."""
+    return now if state.status in {"end", "cancelled"} else None
+
+
+def write_event(  # noqa: PLR0913 - one argument a fact
+    ledger: Ledger,
+    parent: Tip | None,
+    changes: Changes,
+    *,
+    state: ThreadState,
+    author: Person,
+    person: Person,
+    message: str,
+    old: Oid | None = None,
+    is_last: bool = True,
+    holds_reply: bool = False,
+) -> Tip:
+    """Write an event: all its objects, then its branch.
+
+    Args:
+        ledger: Where to.
+        parent: The commit before; ``None`` for genesis.
+        changes: Paths to set, but for ``thread.json``.
+        state: The state afterwards.
+        author: Who did the work.
+        person: Who records it, and when.
+        message: The commit message.
+        old: What the branch must point at; ``None`` when it must not exist.
+        is_last: Whether the command may end with it.
+        holds_reply: Whether it keeps what an agent said, signed or not.
+
+    Raises:
+        StoreError: It was to be signed, and cannot be.
+    """
+    store = ledger.store
+    path = f"{thread_folder(state.thread)}/{STATE_FILE}"
+    changes = {**changes, path: file_entry(ledger, encode_state(state))}
+    before = parent.commit if parent else GENESIS_OID
+    base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
+    tree = edit_tree(store, base, changes)
+    commit = commit_tree(
+        ledger,
+        tree=tree,
+        parent=before,
+        author=author,
+        person=person,
+        message=message,
+        is_last=is_last,
+        holds_reply=holds_reply,
+    )
+    if not ledger.is_draft:
+        subject = message.partition("\n")[0]
+        # Before the ref: killed in between, it would pass for somebody else's.
+        ledger.local.record_commit(commit)
+        move_ref(store, thread_ref(state.thread), old=old, new=commit, reason=subject)
+    return Tip(
+        thread=state.thread,
+        commit=commit,
+        tree=tree,
+        committed_at=person.time,
+        state=state,
+    )
+
+
+def commit_tree(
+    ledger: Ledger,
+    *,
+    tree: Oid,
+    parent: Oid,
+    author: Person,
+    person: Person,
+    message: str,
+    is_last: bool = True,
+    holds_reply: bool = False,
+) -> Oid:
+    """Write a commit that no ref names yet, signed when the user wants it so.
+
+    One that holds a reply is written unsigned, with a warning, when it cannot be
+    signed.
+
+    Raises:
+        StoreError: It cannot be signed, or not be written.
+    """
+    data = format_commit(
+        ledger.store,
+        tree=tree,
+        parents=(parent,),
+        author=author,
+        committer=person,
+        message=message,
+    )
+    if ledger.signer.wants(is_last=is_last):
+        data = _sign(ledger, data, holds_reply=holds_reply)
+    return write_formatted(ledger.store, data)
+
+
+def _sign(ledger: Ledger, data: bytes, *, holds_reply: bool) -> bytes:
+    try:
+        return ledger.signer.sign(ledger.store, data)
+    except StoreError as exc:
+        if not holds_reply:
+            raise
+        ledger.signer.warn(f"kept, but not signed: {exc.message}")
+        return data
+
+
+def signer_for(ledger: Ledger, person: Person) -> Signer:
+    """Give who signs an event of somebody's: nobody signs for others."""
+    own = (ledger.identity.name, ledger.identity.email)
+    return ledger.signer if (person.name, person.email) == own else NO_SIGNER
+
+
+def require_signing(ledger: Ledger) -> None:
+    """Find out, once a command, whether commits can be signed if they are to be.
+
+    Before an agent is asked: its reply would else be kept unsigned.
+
+    Raises:
+        StoreError: They cannot be; says why.
+    """
+    if ledger.signer.signing.mode == "never":
+        return
+    name, email = ledger.identity.name, ledger.identity.email
+    person = Person(name=name, email=email, time=0)
+    data = format_commit(
+        ledger.store,
+        tree=read_commit(ledger.store, GENESIS_OID).tree,
+        parents=(GENESIS_OID,),
+        author=person,
+        committer=person,
+        message="probe\n",
+    )
+    ledger.signer.prove(ledger.store, data)

@@ -1,0 +1,192 @@
+"""Nodes put by hand: ``refs/uwf/keep``, one commit without parents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import CorruptError, InvalidError, NotFoundError, Problem
+from uwfgit.ids import Hash, Oid
+from uwfgit.model.ledger.commit import committer
+from uwfgit.model.ledger.ledger import Ledger, find_node
+from uwfgit.model.node.builtin import find_builtin_node, find_builtin_schema
+from uwfgit.model.node.node import META_TYPE, Node
+from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.schema.check import validate_node
+from uwfgit.model.thread.message import format_message
+from uwfgit.store.canonical import Json, format_path
+from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
+from uwfgit.store.locks.holding import hold_refs
+from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.objects import Entry, read_commit, walk_files, write_commit
+from uwfgit.store.pack.batch import Batch
+from uwfgit.store.refs import find_ref, move_ref
+
+_WAIT: Final = 10.0
+"""Many agents put nodes at once, each for milliseconds."""
+_Changes = dict[str, Entry | None]
+
+
+def load_type(ledger: Ledger, node_type: Hash) -> Json:
+    """Give the schema of a type.
+
+    Raises:
+        NotFoundError: The store holds no such schema.
+    """
+    builtin = find_builtin_schema(node_type)
+    if builtin is not None:
+        return builtin
+    node = find_node(ledger, node_type)
+    if node is None or node.type != META_TYPE:
+        raise NotFoundError(
+            "type", node_type, hint="put its schema first: uwf cas schema put JSON"
+        )
+    return node.payload
+
+
+def check_node(ledger: Ledger, node: Node) -> None:
+    """Refuse a node that its type does not allow.
+
+    Raises:
+        InvalidError: With every violation.
+        NotFoundError: The type is unknown.
+    """
+    found = validate_node(node, load_type(ledger, node.type))
+    if found:
+        raise InvalidError(
+            [
+                Problem(
+                    code="schema",
+                    message=violation.message,
+                    path=format_path(violation.path) or None,
+                )
+                for violation in found
+            ]
+        )
+
+
+def put_nodes(ledger: Ledger, nodes: Iterable[Node]) -> None:
+    """Keep nodes until they are dropped; many in one call make one commit.
+
+    The schema of a type that is not built in is kept along. The nodes were
+    checked against their types before.
+
+    Raises:
+        CorruptError: Another content is kept, or put along, under the hash of one;
+            names both oids.
+        RefConflictError, LockedError: Another writer; nothing changed.
+    """
+    wanted = tuple(nodes)
+    _change_keep(ledger, "put", lambda batch: _find_puts(ledger, batch, wanted))
+
+
+def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
+    changes: _Changes = {}
+    places: NodePlaces = {}
+    ledger.kept.refresh()
+    for node in _with_types(ledger, nodes):
+        entry = Entry(oid=batch.add("blob", node.data))
+        kept = ledger.kept.find(node.hash)
+        known = places.setdefault(node.hash, kept or (node.type, entry.oid))
+        if known != (node.type, entry.oid):
+            raise CorruptError(
+                f"hash {node.hash} names two contents: {known[1]} and {entry.oid}",
+                hint=f"if it is kept, drop it first: uwf cas drop {node.hash}",
+            )
+        if kept is None:
+            changes[_path(node)] = entry
+    return changes
+
+
+def _with_types(ledger: Ledger, nodes: Iterable[Node]) -> Iterable[Node]:
+    seen: set[Hash] = set()
+    for node in nodes:
+        if node.type not in seen and find_builtin_node(node.type) is None:
+            schema = find_node(ledger, node.type)
+            if schema is not None:
+                yield schema
+        seen.add(node.type)
+        yield node
+
+
+def drop_node(ledger: Ledger, node: Hash) -> None:
+    """Stop keeping a node put by hand; threads that hold it keep it.
+
+    Raises:
+        NotFoundError: It is not kept.
+        RefConflictError, LockedError: Another writer; nothing changed.
+    """
+    _change_keep(ledger, "drop", lambda _: _find_drops(ledger, node))
+
+
+def _find_drops(ledger: Ledger, node: Hash) -> _Changes:
+    places = [
+        path
+        for path, _ in _iter_kept(ledger)
+        if (name := find_node_name(path.rpartition("/")[2])) and name[0] == node
+    ]
+    if not places:
+        raise NotFoundError("kept node", node)
+    return dict.fromkeys(places)
+
+
+def list_kept(ledger: Ledger, node_type: Hash | None = None) -> tuple[Hash, ...]:
+    """Give the hashes of the nodes put by hand, sorted."""
+    found = []
+    for path, _ in _iter_kept(ledger):
+        name = find_node_name(path.rpartition("/")[2])
+        if name is not None and node_type in {None, name[1]}:
+            found.append(name[0])
+    return tuple(sorted(found))
+
+
+def _iter_kept(ledger: Ledger) -> Iterable[tuple[str, Entry]]:
+    keep = find_ref(ledger.store, KEEP_REF)
+    if keep is None:
+        return ()
+    return walk_files(ledger.store, read_commit(ledger.store, keep).tree)
+
+
+def _path(node: Node) -> str:
+    return f"{NODES}/{node.hash[:2]}/{node.name}"
+
+
+def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -> None:
+    """Change the kept nodes by what ``find`` says of them while nobody else can."""
+
+    def change() -> None:
+        with hold_refs(
+            store,
+            "keep",
+            [KEEP_REF],
+            command=f"uwf cas {verb}",
+            what="the kept nodes",
+            wait=_WAIT,
+        ):
+            batch = Batch(store=store)
+            changes = find(batch)
+            old = find_ref(store, KEEP_REF)
+            base = read_commit(store, old).tree if old else None
+            tree = batch.edit_tree(base, changes)
+            with batch.write():
+                if changes:
+                    reason = f"{verb} {len(changes)} nodes"
+                    new = _write_keep(ledger, tree, reason)
+                    move_ref(store, KEEP_REF, old=old, new=new, reason=reason)
+
+    store = ledger.store
+    write_whole(store, change, decides_anew=True)
+
+
+def _write_keep(ledger: Ledger, tree: Oid, reason: str) -> Oid:
+    person = committer(ledger)
+    trailers = [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Event", "keep")]
+    return write_commit(
+        ledger.store,
+        tree=tree,
+        parents=(),
+        author=person,
+        committer=person,
+        message=format_message(f"keep: {reason}", "", trailers),
+    )

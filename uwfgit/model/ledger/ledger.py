@@ -1,0 +1,291 @@
+"""What is recorded: threads, steps and nodes found by name, over one store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from uwfgit.errors import (
+    AmbiguousError,
+    CorruptError,
+    NotFoundError,
+    UsageError,
+    UwfError,
+)
+from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
+from uwfgit.model.node.builtin import find_builtin_node
+from uwfgit.model.node.node import Node
+from uwfgit.model.node.places import Place, read_node, read_nodes
+from uwfgit.model.thread.events import STEP_EVENTS, Event, iter_events
+from uwfgit.model.thread.record import (
+    Record,
+    Step,
+    Tip,
+    load_tip,
+    open_record,
+    read_tip,
+)
+from uwfgit.model.thread.state import ThreadState, parse_state
+from uwfgit.store.git.signing import NO_SIGNER, Signer
+from uwfgit.store.git.worktree import Identity
+from uwfgit.store.handle import Store
+from uwfgit.store.kept import Kept
+from uwfgit.store.layout import KEEP_REF
+from uwfgit.store.local import Local
+from uwfgit.store.lookup.table import Lookup, NodeRow
+
+_SUFFIX_CHARS = 4
+_NUMBER_CHARS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A store opened for threads, with what the outside world gives.
+
+    ``random`` gives that many random bytes; ``utc_offset`` is the time zone of
+    commits, in minutes. With ``is_draft`` events are written, but no branch moves.
+    """
+
+    store: Store
+    lookup: Lookup
+    local: Local
+    identity: Identity
+    now_ms: Callable[[], int]
+    random: Callable[[int], bytes]
+    utc_offset: int = 0
+    is_draft: bool = False
+    signer: Signer = NO_SIGNER
+    kept: Kept = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kept", Kept(store=self.store))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRow:
+    """A line of a listing; a corrupt thread has a problem and no state."""
+
+    thread: ThreadId
+    commit: Oid
+    state: ThreadState | None
+    problem: str | None = None
+
+
+def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
+    """Find a thread by its id, a unique prefix or suffix of it, or ``@last``.
+
+    Raises:
+        NotFoundError: No thread has that name.
+        AmbiguousError: Several have.
+    """
+    if text == "@last":
+        last = ledger.local.last()
+        if last is None:
+            raise NotFoundError("thread", text, hint="no thread was used here yet")
+        return last
+    whole = find_thread_id(text)
+    if whole is not None:
+        return whole
+    wanted = text.upper()
+    found = ledger.lookup.find_threads(prefix=wanted) if wanted else ()
+    if not found and len(wanted) >= _SUFFIX_CHARS:
+        found = ledger.lookup.find_threads(suffix=wanted)
+    if not found:
+        raise NotFoundError(
+            "thread", text, hint="list them with: uwf thread list --all"
+        )
+    if len(found) > 1:
+        raise AmbiguousError("thread", text, found)
+    return found[0]
+
+
+def find_tip(ledger: Ledger, text: str) -> Tip:
+    """Find a thread by any of its names and read its tip.
+
+    Raises:
+        NotFoundError, AmbiguousError, CorruptError: As the parts say.
+    """
+    return load_tip(ledger.store, resolve_thread(ledger, text))
+
+
+def list_threads(ledger: Ledger) -> list[ThreadRow]:
+    """List all threads, newest first; a damaged one is a row with its problem."""
+    rows = []
+    for row in ledger.lookup.list_threads():
+        state, problem = _row_state(ledger, row.thread, row.commit, row.state_json)
+        rows.append(
+            ThreadRow(
+                thread=row.thread, commit=row.commit, state=state, problem=problem
+            )
+        )
+    rows.sort(key=lambda row: row.thread, reverse=True)
+    return rows
+
+
+def _row_state(
+    ledger: Ledger, thread: ThreadId, commit: Oid, text: str | None
+) -> tuple[ThreadState | None, str | None]:
+    try:
+        if text is None:
+            return read_tip(ledger.store, thread, commit).state, None
+        # Ten thousand of them: what git holds was checked when it was written.
+        state = parse_state(text)
+    except UwfError as exc:
+        return None, exc.message
+    if state.thread != thread:
+        return None, f"thread.json is of thread {state.thread}"
+    return state, None
+
+
+def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
+    """Find a step by its hash, or as ``THREAD:N`` in the logical chain.
+
+    A hash may also be that of a failed attempt or of a replaced step.
+
+    Raises:
+        NotFoundError, AmbiguousError, CorruptError: As the parts say.
+    """
+    thread, colon, number = text.rpartition(":")
+    if colon:
+        return _numbered_step(ledger, thread, number)
+    step = find_hash(text)
+    rows = ledger.lookup.find_steps(step) if step else ()
+    if step is None or not rows:
+        raise NotFoundError("step", text, hint="name it by hash, or as THREAD:NUMBER")
+    if len({row.oid for row in ledger.lookup.find_nodes(step)}) > 1:
+        raise AmbiguousError(
+            "step",
+            text,
+            sorted(row.thread for row in rows),
+            hint="different contents share this hash; name the step THREAD:NUMBER",
+        )
+    row = min(rows, key=lambda row: row.thread)
+    record = open_record(ledger.store, load_tip(ledger.store, row.thread))
+    return record, record.step(step, row.number)
+
+
+def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, Step]:
+    if not number.isascii() or not number.isdigit() or len(number) > _NUMBER_CHARS:
+        raise UsageError(f"'{number}' is no step number", hint="steps count from 1")
+    record = open_record(ledger.store, find_tip(ledger, thread))
+    return record, record.step_at(int(number))
+
+
+def find_step_commit(store: Store, tip: Tip, step: Hash) -> Event | None:
+    """Find the event that added a step, or the start, to a thread's history."""
+    for event in iter_events(store, tip.commit):
+        if event.node == step and event.name in (*STEP_EVENTS, "start"):
+            return event
+    return None
+
+
+def find_kept(ledger: Ledger, node: Hash) -> tuple[Hash, Oid] | None:
+    """Find a node put by hand: its type and blob, from git alone.
+
+    Raises:
+        CorruptError: Two contents stand under the hash.
+    """
+    ledger.kept.refresh()
+    return ledger.kept.find(node)
+
+
+def find_node(ledger: Ledger, node: Hash) -> Node | None:
+    """Find a node anywhere in the store; built-in types are always there.
+
+    Raises:
+        AmbiguousError: Threads, or one and the kept nodes, hold different
+            contents under the hash.
+        CorruptError: It is damaged.
+    """
+    kept = find_kept(ledger, node)
+    place = _find_place(ledger, node, kept, ledger.lookup.find_nodes(node))
+    if place is not None:
+        return read_node(ledger.store, node, *place)
+    return find_builtin_node(node)
+
+
+def _find_place(
+    ledger: Ledger, node: Hash, kept: Place | None, rows: Iterable[NodeRow]
+) -> Place | None:
+    places = {(row.type, row.oid) for row in rows}
+    if kept is not None:
+        places.add(kept)
+    if len(places) > 1:
+        raise AmbiguousError(
+            "node",
+            node,
+            sorted(_holders(ledger, node, places, kept)),
+            hint="different contents share this hash; choose with --thread",
+        )
+    return places.pop() if places else None
+
+
+def _holders(
+    ledger: Ledger,
+    node: Hash,
+    places: set[tuple[Hash, Oid]],
+    kept: tuple[Hash, Oid] | None,
+) -> set[str]:
+    threads: set[str] = {KEEP_REF} if kept is not None else set()
+    for _, oid in places:
+        threads.update(ledger.lookup.threads_with_node(node, oid))
+    return threads
+
+
+def load_node(ledger: Ledger, text: str, *, thread: str | None = None) -> Node:
+    """Read a node named by its hash, of one thread or of the whole store.
+
+    Raises:
+        NotFoundError: The store, or that thread, does not hold it.
+        AmbiguousError: Threads hold different contents under the hash.
+        CorruptError: It is damaged.
+    """
+    wanted = find_hash(text)
+    if wanted is None:
+        raise UsageError(f"'{text}' is no hash", hint="a hash has 13 characters")
+    if thread is not None:
+        record = open_record(ledger.store, find_tip(ledger, thread))
+        found = record.node(wanted) if wanted in record.places else None
+    else:
+        found = find_node(ledger, wanted)
+    if found is None:
+        raise NotFoundError("node", wanted)
+    return found
+
+
+def load_nodes(ledger: Ledger, nodes: Iterable[Hash]) -> tuple[Node, ...]:
+    """Read many nodes of the whole store in one go, in the order of their names.
+
+    Raises:
+        NotFoundError, AmbiguousError, CorruptError: As :func:`load_node`.
+    """
+    wanted = tuple(nodes)
+    ledger.kept.refresh()
+    rows = ledger.lookup.find_many(wanted)
+    places: dict[Hash, Place] = {}
+    known: dict[Hash, Node] = {}
+    for node in wanted:
+        kept = ledger.kept.find(node)
+        place = _find_place(ledger, node, kept, rows.get(node, ()))
+        if place is not None:
+            places[node] = place
+        elif (builtin := find_builtin_node(node)) is not None:
+            known[node] = builtin
+        else:
+            raise NotFoundError("node", node)
+    known |= {node.hash: node for node in read_nodes(ledger.store, places.items())}
+    return tuple(known[node] for node in wanted)
+
+
+def find_linkable(ledger: Ledger, node: Hash) -> Node | None:
+    """Find a node to link; one that is ambiguous or damaged links nothing.
+
+    A kept one wins: it is what was put for the answer.
+    """
+    try:
+        kept = find_kept(ledger, node)
+        if kept is not None:
+            return read_node(ledger.store, node, *kept)
+        return find_node(ledger, node)
+    except (AmbiguousError, CorruptError):
+        return None

@@ -1,0 +1,1 @@
+"""Older forms of workflow files, read as if migrated."""

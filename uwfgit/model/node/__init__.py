@@ -1,0 +1,1 @@
+"""Immutable typed values, and where a thread keeps them."""

@@ -1,0 +1,1 @@
+"""A workflow's graph as a picture."""

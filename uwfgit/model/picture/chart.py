@@ -1,0 +1,286 @@
+"""A workflow's graph as boxes and arrows, in the order a run meets them (pure).
+
+What a picture shows of a graph is decided here; the ``picture_*`` modules only
+write it down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from uwfgit.constants import END, START, SUSPEND
+from uwfgit.model.findings import is_free
+from uwfgit.model.picture.columns import cut, one_line
+from uwfgit.model.picture.edge_counts import Edge, Trips
+from uwfgit.model.workflow.workflow import Edges, Workflow
+from uwfgit.store.canonical import Json
+
+NO_ROLE: Final = "(no such role)"
+OTHERWISE: Final = "otherwise"
+"""Label of an edge of a list that has no condition."""
+
+_TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
+BoxKind: TypeAlias = Literal["start", "role", "end", "suspend", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A node of the graph.
+
+    ``stuck`` means that no edges lead from it to ``$END``. ``visits`` counts a
+    thread's steps, ``mark`` says what that thread is about to do there.
+    """
+
+    name: str
+    kind: BoxKind
+    reachable: bool
+    stuck: bool = False
+    visits: int = 0
+    mark: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What a picture writes in the box, on one line."""
+        words = [one_line(self.name)]
+        if self.visits:
+            words.append(f"{self.visits}{_TIMES}")
+        if self.kind == "unknown":
+            words.append(NO_ROLE)
+        if self.stuck:
+            words.append("(no way to $END)")
+        if self.mark:
+            words.append(f"({self.mark})")
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """An edge. ``loop`` means that it leads back; ``count`` is how often it was taken.
+
+    ``extra`` means that a thread took it and the graph does not have it.
+    """
+
+    source: str
+    label: str
+    target: str
+    loop: bool
+    count: int = 0
+    extra: bool = False
+
+    def text(self, width: int) -> str:
+        """Give the label on one line, cut to a width, and its count."""
+        label = cut(one_line(self.label), width)
+        return f"{label} {self.count}{_TIMES}" if self.count else label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Boxes in reading order, those that nothing leads to last, and their arrows."""
+
+    name: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+    def arrows_of(self, name: str) -> tuple[Arrow, ...]:
+        """Give the arrows that leave a box."""
+        return tuple(arrow for arrow in self.arrows if arrow.source == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Link:
+    edge: Edge
+    label: str
+    target: str
+
+
+def chart_of(workflow: Workflow, trips: Trips | None = None) -> Chart:
+    """Chart a workflow, with what a thread did in it if that is given."""
+    links = [
+        link for name, edges in workflow.graph.items() for link in _links(name, edges)
+    ]
+    return _arrange(workflow.name, list(workflow.roles), links, trips)
+
+
+def _links(name: str, edges: Edges) -> Iterator[_Link]:
+    if isinstance(edges, tuple):
+        for index, target in enumerate(edges):
+            label = target.when or OTHERWISE
+            yield _Link(edge=(name, index), label=label, target=target.role)
+    else:
+        for status, target in edges.items():
+            yield _Link(edge=(name, status), label=status, target=target.role)
+
+
+def chart_of_document(document: Json) -> Chart | None:
+    """Chart a document that need not be a valid workflow; ``None`` without a graph."""
+    if not isinstance(document, dict) or not isinstance(document.get("graph"), dict):
+        return None
+    graph = document["graph"]
+    roles = document.get("roles")
+    found = roles if isinstance(roles, dict) else {}
+    names = [name for name in found if not is_free(name)]
+    links = [
+        link
+        for name, node in graph.items()
+        if not is_free(name)
+        for link in _found_links(name, node)
+    ]
+    name = document.get("name")
+    return _arrange(name if isinstance(name, str) else "", names, links, None)
+
+
+def _found_links(name: str, node: Json) -> Iterator[_Link]:
+    items: Iterable[tuple[str | int, Json]] = ()
+    if isinstance(node, dict):
+        items = ((key, item) for key, item in node.items() if not is_free(key))
+    elif isinstance(node, list):
+        items = enumerate(node)
+    for key, item in items:
+        target = item.get("role") if isinstance(item, dict) else None
+        if isinstance(target, str):
+            when = item.get("when")
+            label = key if isinstance(key, str) else when
+            label = label if isinstance(label, str) else OTHERWISE
+            yield _Link(edge=(name, key), label=label, target=target)
+
+
+def _arrange(
+    name: str, roles: Sequence[str], links: Sequence[_Link], trips: Trips | None
+) -> Chart:
+    counts = trips.edges if trips else Counter[tuple[Edge, str]]()
+    known = {(link.edge, link.target) for link in links}
+    extra = [
+        _Link(edge=edge, label=str(edge[1]), target=target)
+        for edge, target in counts
+        if (edge, target) not in known
+    ]
+    every = [*links, *extra]
+    order, reachable = _reading_order(roles, every)
+    place = {each: index for index, each in enumerate(order)}
+    return Chart(
+        name=name,
+        boxes=tuple(_boxes(order, reachable, roles, every, trips)),
+        arrows=tuple(
+            Arrow(
+                source=link.edge[0],
+                label=link.label,
+                target=link.target,
+                loop=place[link.target] <= place[link.edge[0]]
+                and (link.target in reachable) is (link.edge[0] in reachable),
+                count=counts[link.edge, link.target],
+                extra=number >= len(links),
+            )
+            for number, link in enumerate(every)
+        ),
+    )
+
+
+def _boxes(
+    order: Sequence[str],
+    reachable: frozenset[str],
+    roles: Sequence[str],
+    links: Sequence[_Link],
+    trips: Trips | None,
+) -> Iterator[Box]:
+    ending = _search([END], _turned(links))
+    for name in order:
+        kind = _kind(name, roles)
+        yield Box(
+            name=name,
+            kind=kind,
+            reachable=name in reachable,
+            stuck=name in reachable and kind == "role" and name not in ending,
+            visits=trips.visits[name] if trips else 0,
+            mark=trips.mark if trips and trips.here == name else None,
+        )
+
+
+def _kind(name: str, roles: Sequence[str]) -> BoxKind:
+    fixed: dict[str, BoxKind] = {START: "start", END: "end", SUSPEND: "suspend"}
+    return fixed.get(name, "role" if name in roles else "unknown")
+
+
+_Next: TypeAlias = Mapping[str, Sequence[str]]
+
+
+def _forward(links: Iterable[_Link]) -> _Next:
+    found: dict[str, list[str]] = {}
+    for link in links:
+        if link.edge[0] in {END, SUSPEND}:
+            # A mistake, and no way on: a thread stops there.
+            continue
+        found.setdefault(link.edge[0], []).append(link.target)
+    return found
+
+
+def _turned(links: Iterable[_Link]) -> _Next:
+    found: dict[str, list[str]] = {}
+    for link in links:
+        found.setdefault(link.target, []).append(link.edge[0])
+    return found
+
+
+def _search(names: Iterable[str], following: _Next) -> frozenset[str]:
+    found = set(names)
+    waiting = list(found)
+    while waiting:
+        for name in following.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return frozenset(found)
+
+
+def _reading_order(
+    roles: Sequence[str], links: Sequence[_Link]
+) -> tuple[list[str], frozenset[str]]:
+    """Order the boxes so that arrows lead down unless they lead back.
+
+    ``$END`` follows what can be reached, and what cannot be reached is last.
+    """
+    following = _forward(links)
+    reachable = _search([START], following)
+    named = dict.fromkeys(
+        (START, *roles, *following, *(link.target for link in links), END)
+    )
+    last = [name for name in (END, SUSPEND) if name in reachable]
+    lost = [name for name in named if name not in reachable and name != END]
+    entered = {each for name in lost for each in following.get(name, ())}
+    first = [name for name in lost if name not in entered]
+    done: set[str] = {*last, END}
+    order = _top_down([START], following, done)
+    order += last
+    order += _top_down([*first, *lost], following, done)
+    return [*order, *(() if END in reachable else (END,))], reachable
+
+
+def _top_down(names: Sequence[str], following: _Next, done: set[str]) -> list[str]:
+    """Give what can be reached, each before what it leads to unless in a loop."""
+    return [
+        found
+        for name in names
+        if name not in done
+        for found in _descend(name, following, done)
+    ]
+
+
+def _descend(name: str, following: _Next, done: set[str]) -> list[str]:
+    # Depth first with a stack of our own: a chain of roles has no bound.
+    left: list[str] = []
+    done.add(name)
+    stack = [(name, list(following.get(name, ())))]
+    while stack:
+        current, ahead = stack[-1]
+        # The last first, so that the first stands right below in the end.
+        inner = ahead.pop() if ahead else None
+        if inner is None:
+            left.append(current)
+            stack.pop()
+        elif inner not in done:
+            done.add(inner)
+            stack.append((inner, list(following.get(inner, ()))))
+    return left[::-1]

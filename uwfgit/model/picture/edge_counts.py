@@ -1,0 +1,131 @@
+"""Which edges a thread took, read off its steps (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from uwfgit.constants import END, NEW, RESUME, START, SUSPEND
+from uwfgit.model.template.render import TemplateError, render
+from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.workflow.workflow import Target, Workflow
+
+Edge: TypeAlias = tuple[str, str | int]
+"""A node of the graph, and a status there, or a place in its list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trips:
+    """How often a thread took each edge, and met each role.
+
+    ``here`` is where it is, ``mark`` what it does there.
+    """
+
+    edges: Counter[tuple[Edge, str]]
+    visits: Counter[str]
+    here: str | None
+    mark: str | None
+
+
+def trips_of(workflow: Workflow, state: ThreadState, steps: Sequence[Step]) -> Trips:
+    """Follow a thread through its graph.
+
+    Args:
+        workflow: What the thread pins, or another one to see it in.
+        state: The thread's state.
+        steps: Its logical chain, oldest first.
+    """
+    walk = _Walk(workflow=workflow)
+    for step in steps:
+        walk.go(step)
+    walk.arrive(_next_role(state))
+    here, mark = _position(state)
+    return Trips(edges=walk.edges, visits=walk.visits, here=here, mark=mark)
+
+
+def _position(state: ThreadState) -> tuple[str | None, str | None]:
+    if state.status == "idle":
+        return state.current_role, "next"
+    if state.status == "suspended":
+        return state.suspended_role, "waits"
+    return (END, "reached") if state.status == "end" else (None, None)
+
+
+def _next_role(state: ThreadState) -> str | None:
+    """Give where the newest step led, as far as the thread has gone there."""
+    if state.status == "end":
+        return END
+    if state.status == "idle":
+        return state.current_role
+    is_lost = (state.suspend_message or "").startswith("routing: ")
+    return None if is_lost else state.suspended_role
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    workflow: Workflow
+    edges: Counter[tuple[Edge, str]] = field(default_factory=Counter)
+    visits: Counter[str] = field(default_factory=Counter)
+    last: Step | None = None
+    """The newest step that is no ``$SUSPEND``."""
+    entered: bool = False
+    """Whether the edge to the next step was taken before, by one that waited."""
+
+    def go(self, step: Step) -> None:
+        self.arrive(step.role, step.edge_prompt)
+        self.visits[step.role] += 1
+        self.entered = step.status == SUSPEND
+        if self.entered:
+            self._count((step.role, SUSPEND), SUSPEND)
+        else:
+            self.last = step
+
+    def arrive(self, role: str | None, prompt: str | None = None) -> None:
+        """Count the edge to a role, unless it was counted before a wait."""
+        if role is None or self.entered:
+            return
+        if self.last is None:
+            self._count((START, NEW), role)
+            return
+        edge = self._edge_to(self.last, role, prompt)
+        target = self._target(edge)
+        if target is not None and target.role == END != role:
+            # The thread was at its end and was taken up again.
+            self._count(edge, END)
+            self._count((START, RESUME), role)
+        else:
+            self._count(edge, role)
+
+    def _count(self, edge: Edge, target: str) -> None:
+        self.edges[edge, target] += 1
+
+    def _target(self, edge: Edge) -> Target | None:
+        node = self.workflow.graph.get(edge[0])
+        if isinstance(node, tuple):
+            return node[edge[1]] if isinstance(edge[1], int) else None
+        return node.get(str(edge[1])) if node is not None else None
+
+    def _edge_to(self, step: Step, role: str, prompt: str | None) -> Edge:
+        node = self.workflow.graph.get(step.role)
+        if not isinstance(node, tuple):
+            return step.role, step.status or "-"
+        fitting = [i for i, target in enumerate(node) if target.role == role]
+        # Why an entry was chosen is not recorded, only what it said.
+        for index in fitting if len(fitting) > 1 else ():
+            if _says(node[index], step, prompt):
+                return step.role, index
+        if fitting:
+            return step.role, fitting[0]
+        ending = [i for i, target in enumerate(node) if target.role == END]
+        return step.role, ending[0] if ending else step.status or "-"
+
+
+def _says(target: Target, step: Step, prompt: str | None) -> bool:
+    try:
+        rendered = render(target.prompt, {**step.output, "_body": step.body.strip()})
+    except TemplateError:
+        return False
+    return rendered.text == prompt

@@ -1,0 +1,233 @@
+"""A chart drawn with characters, for a terminal (pure).
+
+Boxes stand below each other. What leads to the next one goes straight down;
+other edges go out to a lane at the right, one for each box they lead to, and
+end on its line. Where the lanes do not fit, an edge names its target instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from uwfgit.constants import SUSPEND
+from uwfgit.model.picture.chart import NO_ROLE, Arrow, Box, Chart
+from uwfgit.model.picture.columns import cut, display_width, fill, one_line
+
+WIDTH: Final = 80
+"""What a picture fits where nobody says how wide it may be."""
+
+_LABEL: Final = 38
+_GAPS: Final = (4, 3, 2)
+"""Columns from lane to lane, the widest that fits."""
+_STUB: Final = " ──▶ "
+
+
+@dataclass(slots=True, kw_only=True)
+class _Row:
+    """A line of the picture; ``lane`` is the box its lane leads to.
+
+    ``other`` is what stands there instead when that lane does not fit.
+    """
+
+    text: str
+    lane: str | None = None
+    is_target: bool = False
+    other: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Lane:
+    target: str
+    rows: list[int] = field(default_factory=list)
+    column: int = 0
+
+    @property
+    def top(self) -> int:
+        return min(self.rows)
+
+    @property
+    def bottom(self) -> int:
+        return max(self.rows)
+
+    def passes(self, row: int) -> bool:
+        return self.top < row < self.bottom
+
+
+def text_picture(chart: Chart, *, width: int = WIDTH) -> str:
+    """Draw a chart in at most so many columns."""
+    reached = [box for box in chart.boxes if box.reachable]
+    lost = [box for box in chart.boxes if not box.reachable and box.kind != "end"]
+    parts = [_draw(_rows(chart, reached), width)]
+    if lost:
+        parts += ["", "not reachable from $START:", ""]
+        parts += [_draw(_rows(chart, lost), width)]
+    if not any(box.kind == "end" and box.reachable for box in chart.boxes):
+        parts += ["", "$END is not reachable."]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _rows(chart: Chart, boxes: Sequence[Box]) -> list[_Row]:
+    """Write the lines of some boxes, one above the other."""
+    drawn = _choose_boxes(chart, boxes)
+    kinds = {box.name: box.kind for box in chart.boxes}
+    lanes = {box.name for box in drawn if box.kind in {"role", "unknown"}}
+    rows: list[_Row] = []
+    for index, box in enumerate(drawn):
+        following = drawn[index + 1].name if index + 1 < len(drawn) else None
+        rows.append(_Row(text=box.text, lane=box.name, is_target=True))
+        arrows = chart.arrows_of(box.name)
+        straight = [arrow for arrow in arrows if arrow.target == following]
+        aside = [arrow for arrow in arrows if arrow.target != following]
+        rows += _aside_rows(aside, kinds, lanes, ends=not straight)
+        rows += _straight_rows(straight)
+        if following is not None and not straight:
+            rows.append(_plain(""))
+    return rows
+
+
+def _choose_boxes(chart: Chart, boxes: Sequence[Box]) -> list[Box]:
+    """Leave out what has no arrows of its own, unless it ends the column."""
+    drawn: list[Box] = []
+    for box in boxes:
+        above = chart.arrows_of(drawn[-1].name) if drawn else ()
+        ends = box.kind == "end" and any(arrow.target == box.name for arrow in above)
+        if box.kind in {"start", "role"} or ends or chart.arrows_of(box.name):
+            drawn.append(box)
+    return drawn
+
+
+def _straight_rows(arrows: Sequence[Arrow]) -> list[_Row]:
+    if not arrows:
+        return []
+    rows = [_Row(text=f" │ {label}") for label in _join_labels(arrows)]
+    return [*rows, _Row(text=" ▼")]
+
+
+def _aside_rows(
+    arrows: Sequence[Arrow],
+    kinds: Mapping[str, str],
+    lanes: AbstractSet[str],
+    *,
+    ends: bool,
+) -> list[_Row]:
+    groups: dict[str, list[Arrow]] = {}
+    for arrow in arrows:
+        groups.setdefault(arrow.target, []).append(arrow)
+    rows = [
+        row for group in groups.values() for row in _group_rows(group, kinds, lanes)
+    ]
+    for index, row in enumerate(rows):
+        branch = " └─ " if ends and index == len(rows) - 1 else " ├─ "
+        rows[index] = replace(row, text=branch + row.text, other=branch + row.other)
+    return rows
+
+
+def _group_rows(
+    arrows: Sequence[Arrow], kinds: Mapping[str, str], lanes: AbstractSet[str]
+) -> Iterator[_Row]:
+    target = arrows[0].target
+    for label in _join_labels(arrows):
+        if target == arrows[0].source:
+            yield _plain(f"{label} ──↺ {one_line(target)}")
+            continue
+        after = " ↑" if arrows[0].loop else ""
+        if kinds[target] == "unknown":
+            after = f" {NO_ROLE}"
+        named = f"{label}{_STUB}{one_line(target)}{after}"
+        has_lane = target in lanes
+        yield _Row(text=label, lane=target, other=named) if has_lane else _plain(named)
+
+
+def _plain(text: str) -> _Row:
+    return _Row(text=text, other=text)
+
+
+def _join_labels(arrows: Iterable[Arrow]) -> list[str]:
+    """Write the labels of edges with one target, on one line while it is short."""
+    lines: list[str] = []
+    for arrow in arrows:
+        label = arrow.text(_LABEL)
+        if arrow.extra and arrow.target != SUSPEND:
+            label += " (not in the graph)"
+        joined = f"{lines[-1]}, {label}" if lines else label
+        if lines and display_width(joined) <= _LABEL:
+            lines[-1] = joined
+        else:
+            lines.append(label)
+    return lines
+
+
+def _draw(rows: list[_Row], width: int) -> str:
+    lanes = _find_lanes(rows)
+    while True:
+        for gap in _GAPS:
+            base = _base(rows, lanes) + 3
+            if not lanes or base + gap * _assign_columns(lanes) <= width:
+                return "\n".join(
+                    cut(_line(rows, lanes, index, base, gap), width).rstrip()
+                    for index in range(len(rows))
+                )
+        # The longest lane crosses most others: its edges name their target.
+        longest = max(lanes, key=lambda lane: lane.bottom - lane.top)
+        lanes.remove(longest)
+        for row in rows:
+            if row.lane == longest.target and not row.is_target:
+                row.text, row.lane = row.other, None
+
+
+def _find_lanes(rows: Sequence[_Row]) -> list[_Lane]:
+    lanes: dict[str, _Lane] = {}
+    for index, row in enumerate(rows):
+        if row.lane is not None:
+            lanes.setdefault(row.lane, _Lane(target=row.lane)).rows.append(index)
+    return [lane for lane in lanes.values() if len(lane.rows) > 1]
+
+
+def _base(rows: Sequence[_Row], lanes: Sequence[_Lane]) -> int:
+    """Give the width of the lines that lanes start from or pass."""
+    lined = {index for lane in lanes for index in range(lane.top, lane.bottom + 1)}
+    return max((display_width(rows[index].text) for index in lined), default=0)
+
+
+def _assign_columns(lanes: Sequence[_Lane]) -> int:
+    """Put short lanes near, each where no other is; give how many columns it takes."""
+    columns: list[list[_Lane]] = []
+    for lane in sorted(lanes, key=lambda each: (each.bottom - each.top, each.top)):
+        for number, others in enumerate(columns):
+            if all(lane.top > o.bottom or lane.bottom < o.top for o in others):
+                others.append(lane)
+                lane.column = number
+                break
+        else:
+            lane.column = len(columns)
+            columns.append([lane])
+    return len(columns)
+
+
+def _line(
+    rows: Sequence[_Row], lanes: Sequence[_Lane], index: int, base: int, gap: int
+) -> str:
+    row = rows[index]
+    own = next((lane for lane in lanes if index in lane.rows), None)
+    passing = {lane.column for lane in lanes if lane.passes(index)}
+    text = row.text
+    if own is not None:
+        text += " ◀─" if row.is_target else " ─"
+    count = max([*passing, own.column if own else -1], default=-1) + 1
+    for column in range(count):
+        char = "─" if own is not None and column <= own.column else " "
+        text = fill(text, base + gap * column, char)
+        if own is not None and column == own.column:
+            text += _corner(own, index)
+        else:
+            text += "│" if column in passing else char
+    return text
+
+
+def _corner(lane: _Lane, index: int) -> str:
+    if index == lane.top:
+        return "┐"
+    return "┘" if index == lane.bottom else "┤"

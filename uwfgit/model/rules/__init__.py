@@ -1,0 +1,1 @@
+"""What makes a workflow file valid."""

@@ -1,0 +1,74 @@
+"""What makes a workflow file valid (pure).
+
+The codes stand in ``rules_report.RULES``; each ``rules_*`` module reports one
+family of them.
+"""
+
+from __future__ import annotations
+
+from uwfgit.errors import OverrunError, Problem
+from uwfgit.model.bounded import run_bounded
+from uwfgit.model.findings import RULES, Findings
+from uwfgit.model.legacy.read import Normalised, normalise_document
+from uwfgit.model.rules.graph import FindSyntaxError, check_conditions, check_graph
+from uwfgit.model.rules.schema import check_edges, check_schemas
+from uwfgit.model.rules.shape import Draft, check_shape
+from uwfgit.model.rules.template import check_templates
+from uwfgit.model.schema.messages import describe_overrun
+from uwfgit.model.yaml.core import Located, sort_problems
+
+__all__ = ["RULES", "check_document", "check_normalised"]
+
+
+def check_document(doc: Located, *, stem: str | None) -> tuple[Problem, ...]:
+    """Check a document against every rule, in the order of its lines.
+
+    Args:
+        doc: The document.
+        stem: The name the workflow must have for its file's sake; ``None``
+            when it comes from no file.
+    """
+    return check_normalised(normalise_document(doc), stem=stem)
+
+
+def check_normalised(
+    normalised: Normalised,
+    *,
+    stem: str | None,
+    find_syntax_error: FindSyntaxError | None = None,
+) -> tuple[Problem, ...]:
+    """Check a document as :func:`check_document` does, once it is normalised.
+
+    Args:
+        normalised: The document.
+        stem: The name the workflow must have.
+        find_syntax_error: Reads conditions; without it they are not checked.
+    """
+    found = Findings(doc=normalised.doc)
+    found.problems.extend(normalised.problems)
+    # What an older form leaves out would be reported again by other names.
+    is_whole = normalised.is_whole
+    draft = check_shape(found, stem=stem, older=not is_whole)
+    if is_whole:
+        incomplete = _check_roles(found, draft) if draft.has_roles else set()
+        check_graph(found, draft, incomplete=incomplete)
+    if find_syntax_error is not None:
+        check_conditions(found, find_syntax_error)
+    return sort_problems(found.problems)
+
+
+def _check_roles(found: Findings, draft: Draft) -> set[str]:
+    """Check what schemas say; give the roles whose edges are not all known."""
+
+    def check() -> set[str]:
+        variants = check_schemas(found, draft)
+        incomplete = check_edges(found, draft, variants)
+        check_templates(found, draft, variants)
+        return incomplete
+
+    try:
+        return run_bounded(check, "checking the roles")
+    except OverrunError as exc:
+        message = describe_overrun(exc).message
+        found.add("J1", ("roles",), f"a schema {message}", hint=exc.hint or "")
+        return set(draft.roles)

@@ -1,0 +1,311 @@
+"""Rules T*: what the graph's prompts and locations may name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from uwfgit.constants import INJECTED, START, STATUS
+from uwfgit.model.findings import Findings, list_names
+from uwfgit.model.rules.shape import Draft, Edge
+from uwfgit.model.schema.variants import Form, Variant, is_named, merge_forms
+from uwfgit.model.template.render import (
+    Part,
+    Section,
+    TemplateError,
+    Variable,
+    parse_template,
+)
+from uwfgit.model.yaml.located import Path
+from uwfgit.store.canonical import Json
+
+_LIQUID = re.compile(r"\{%-?\s*(\w*).*?(?:%\}|$)", re.DOTALL | re.MULTILINE)
+_LIQUID_HINTS: Final = {
+    "for": "write {{#items}}…{{/items}} for a loop",
+    "if": "write {{#name}}…{{/name}} for a condition",
+    "unless": "write {{^name}}…{{/name}} for what is absent",
+    "else": "write {{^name}}…{{/name}} for the other case",
+    "comment": "write {{! … }} for a comment",
+    "assign": "name the property itself, templates assign nothing",
+}
+
+Fields: TypeAlias = Variant | Form
+Scopes: TypeAlias = tuple["_Scope", ...]
+"""Innermost first."""
+
+
+class _Use(NamedTuple):
+    """A name in a template, with the sections it stands in."""
+
+    name: str
+    offset: int
+    is_section: bool
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scope:
+    """What names mean in some place: a step's output, or an item of it.
+
+    ``anything`` is for an item whose schema names no property at all.
+    """
+
+    fields: Fields
+    anything: bool = False
+
+    def has(self, path: Sequence[str]) -> bool:
+        first = path[0]
+        if first == STATUS:
+            return len(path) == 1
+        if self.anything:
+            return True
+        if not is_named(self.fields, first):
+            return False
+        schema = self.fields.properties.get(first)
+        return schema is None or any(True for _ in _descend(schema, path[1:]))
+
+    def find(self, path: Sequence[str]) -> tuple[Json, ...]:
+        """Find the schemas of what a path names."""
+        schema = self.fields.properties.get(path[0])
+        return () if schema is None else tuple(_descend(schema, path[1:]))
+
+
+def check_templates(
+    found: Findings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
+) -> None:
+    """Report rules T*.
+
+    Args:
+        found: Where problems go.
+        draft: The document's parts.
+        variants: Those of each role whose statuses are certain.
+    """
+    for source, edges in draft.nodes.items():
+        role = draft.roles.get(source, {})
+        for edge in edges:
+            uses = [
+                (path, use)
+                for path, template in _templates(edge)
+                for use in _read(found, path, template)
+            ]
+            if source == START:
+                _check_start(found, uses)
+                continue
+            fields = _fields_of(role, edge, variants.get(source, ()))
+            if fields is not None:
+                _check_uses(found, uses, fields)
+
+
+def _templates(edge: Edge) -> Iterator[tuple[Path, str]]:
+    for name, template in (("prompt", edge.prompt), ("location", edge.location)):
+        if template is not None:
+            yield (*edge.path, name), template
+
+
+def _read(found: Findings, path: Path, template: str) -> tuple[_Use, ...]:
+    """Give the names a template uses; report T1 and T5, then there are none."""
+    liquid = False
+    for match in _LIQUID.finditer(template):
+        liquid = True
+        place = found.doc.place_of(path, match.start())
+        hint = _LIQUID_HINTS.get(match[1].removeprefix("end"), "write it as Mustache")
+        message = f"'{{% {match[1]} %}}' is Liquid, not Mustache"
+        if not match[1].startswith("end"):
+            found.add("T5", path, message, hint=hint, place=place)
+    try:
+        parts = parse_template(template)
+    except TemplateError as exc:
+        if not (liquid and exc.rule == "T1"):
+            place = found.doc.place_of(path, exc.offset)
+            hint = exc.hint or "see the Mustache manual: {{name}}, {{#name}}…{{/name}}"
+            found.add(exc.rule, path, exc.problems[0].message, hint=hint, place=place)
+        return ()
+    return () if liquid else tuple(_iter_uses(parts, ()))
+
+
+def _iter_uses(parts: Iterable[Part], outer: tuple[Section, ...]) -> Iterator[_Use]:
+    for part in parts:
+        if isinstance(part, Variable):
+            yield _Use(part.name, part.offset, is_section=False, sections=outer)
+        elif isinstance(part, Section):
+            yield _Use(part.name, part.offset, is_section=True, sections=outer)
+            yield from _iter_uses(part.children, (*outer, part))
+
+
+def _fields_of(
+    role: Mapping[str, Json], edge: Edge, variants: Iterable[Variant]
+) -> Fields | None:
+    """Give what an edge's templates may name; ``None`` when that is not certain."""
+    schema = role.get("frontmatter")
+    if edge.status is None and isinstance(schema, dict):
+        fields = merge_forms(schema)
+        return fields if fields.properties else None
+    own = [variant for variant in variants if variant.status == edge.status]
+    return own[0] if len(own) == 1 else None
+
+
+def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
+    seen: set[str] = set()
+    for path, use in uses:
+        if use.name in (*INJECTED, ".", *seen):
+            continue
+        seen.add(use.name)
+        found.add(
+            "T4",
+            path,
+            f"'{use.name}' is always empty in a $START prompt",
+            hint="use {{_prompt}} for the task",
+            severity="warning",
+            place=found.doc.place_of(path, use.offset),
+        )
+
+
+def _check_uses(
+    found: Findings, uses: Sequence[tuple[Path, _Use]], fields: Fields
+) -> None:
+    """Report rule T2, each name once, and rule T3, once for the variant."""
+    seen: set[str] = set()
+    optional: dict[str, tuple[Path, int]] = {}
+    for path, use in _distinct(uses):
+        scopes = _scopes(use.sections, fields)
+        if not _is_known(use.name, scopes):
+            if use.name not in seen:
+                seen.add(use.name)
+                _report_unknown(found, path, use, fields)
+        elif isinstance(fields, Variant) and _may_be_absent(use, scopes, fields):
+            optional.setdefault(use.name.split(".")[0], (path, use.offset))
+    if optional:
+        path, offset = next(iter(optional.values()))
+        names = list_names(optional)
+        first = next(iter(optional))
+        found.add(
+            "T3",
+            path,
+            f"{names} may be absent: this variant does not require it",
+            hint=f"add it to 'required', or write {{{{#{first}}}}}…{{{{/{first}}}}}",
+            severity="warning",
+            place=found.doc.place_of(path, offset),
+        )
+
+
+def _distinct(
+    uses: Iterable[tuple[Path, _Use]],
+) -> Iterator[tuple[Path, _Use]]:
+    """Give the first use of each name in each section."""
+    seen: set[tuple[str, bool, int]] = set()
+    for path, use in uses:
+        # Uses in one section share the tuple, which is dear to compare.
+        key = (use.name, use.is_section, id(use.sections))
+        if key not in seen:
+            seen.add(key)
+            yield path, use
+
+
+def _report_unknown(found: Findings, path: Path, use: _Use, fields: Fields) -> None:
+    known = [*fields.properties, *INJECTED]
+    similar = found.find_similar(use.name, known)
+    declared = list_names(n for n in fields.properties if n != STATUS)
+    hint = f"did you mean '{similar}'?" if similar else "declare it in this variant"
+    if similar is None and declared:
+        hint = f"{hint}, or use one of {declared}"
+    message = f"'{use.name}' is not declared for this status"
+    place = found.doc.place_of(path, use.offset)
+    found.add("T2", path, message, hint=hint, place=place)
+
+
+def _is_known(name: str, scopes: Scopes) -> bool:
+    if name == "." or name in INJECTED:
+        return True
+    path = name.split(".")
+    return any(scope.has(path) for scope in scopes)
+
+
+def _may_be_absent(use: _Use, scopes: Scopes, fields: Fields) -> bool:
+    """Tell whether a top-level property is used that no section guards."""
+    first = use.name.partition(".")[0]
+    if (
+        use.is_section
+        or not first
+        or first in fields.required
+        or first in (STATUS, *INJECTED)
+    ):
+        return False
+    guards = [s.name.split(".")[0] for s in use.sections if not s.inverted]
+    if first in guards:
+        return False
+    # An item's own property comes before the output's.
+    path = use.name.split(".")
+    return not any(scope.has(path) for scope in scopes[:-1])
+
+
+def _scopes(sections: Iterable[Section], fields: Fields) -> Scopes:
+    scopes: Scopes = (_Scope(fields=fields),)
+    for section in sections:
+        if not section.inverted:
+            scopes = (*_item_scopes(section.name, scopes), *scopes)
+    return scopes
+
+
+def _item_scopes(name: str, scopes: Scopes) -> Scopes:
+    """Give what a section adds: its item's fields, or its own."""
+    path = name.split(".")
+    if name == ".":
+        return ()
+    for scope in scopes:
+        if scope.has(path):
+            schemas = scope.find(path)
+            items = [item for schema in schemas for item in _items(schema)]
+            return tuple(_item_scope(i) for i in items if _may_be(i, "object"))
+    return ()
+
+
+def _item_scope(schema: Json) -> _Scope:
+    fields = merge_forms(schema)
+    return _Scope(fields=fields, anything=not (fields.properties or fields.closed))
+
+
+def _items(schema: Json) -> Iterator[Json]:
+    """Give the schemas a section over a value sees: a list's items, or itself."""
+    if _may_be(schema, "array") and ("items" in schema or "prefixItems" in schema):
+        prefix = schema.get("prefixItems")
+        yield from prefix if isinstance(prefix, list) else ()
+        yield schema.get("items", True)
+    elif isinstance(schema, Mapping) and _declares_nothing(schema):
+        yield True
+    else:
+        yield from (schema,) if _may_be(schema, "object") else ()
+
+
+def _declares_nothing(schema: Mapping[str, Json]) -> bool:
+    return not any(
+        key in schema for key in ("properties", "oneOf", "anyOf", "allOf", "type")
+    )
+
+
+def _may_be(schema: Json, kind: str) -> bool:
+    if not isinstance(schema, Mapping):
+        return kind == "object" and schema is not False
+    types = schema.get("type", kind)
+    return kind in ([types] if isinstance(types, str) else types)
+
+
+def _descend(schema: Json, path: Sequence[str]) -> Iterator[Json]:
+    """Give the schemas at a path, as deep as the schema declares."""
+    if not path:
+        yield schema
+        return
+    first, rest = path[0], path[1:]
+    if _may_be(schema, "array") and first.isdigit() and isinstance(schema, Mapping):
+        for item in _items(schema):
+            yield from _descend(item, rest)
+        return
+    if not _may_be(schema, "object"):
+        return
+    fields = merge_forms(schema)
+    if first in fields.properties:
+        yield from _descend(fields.properties[first], rest)
+    elif is_named(fields, first) or not (fields.properties or fields.closed):
+        # Nothing is declared, so anything may be there, however deep.
+        yield True

@@ -1,0 +1,383 @@
+"""JSON Schemas and the values they describe: the only user of jsonschema (pure).
+
+A schema is draft 2020-12 without references: it fetches nothing and cannot
+recurse. jsonschema is imported at the first use, since starting up counts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from uwfgit.constants import WORK_SECONDS
+from uwfgit.errors import OverrunError, Severity
+from uwfgit.ids import Hash, is_hash
+from uwfgit.model.bounded import run_bounded
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import Node
+from uwfgit.model.schema.messages import (
+    Violation,
+    describe_errors,
+    describe_overrun,
+    shorten,
+)
+from uwfgit.model.schema.plain import is_plainly_valid
+from uwfgit.model.schema.subschema import (
+    MAX_SCHEMA_DEPTH,
+    Path,
+    iter_children,
+    iter_in_place,
+    iter_subschemas,
+    measure_depth,
+)
+from uwfgit.store.canonical import META_TYPE, Json
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema.protocols import Validator
+
+_NAME: Final = "rfc3987_syntax"
+
+
+def defer_iri_grammar() -> None:
+    """Put the stand-in in place, unless the grammar is loaded already."""
+    if _NAME not in sys.modules:
+        stand_in = ModuleType(_NAME, "Loads the real module at the first call.")
+        vars(stand_in)["is_valid_syntax"] = _is_valid_syntax
+        sys.modules[_NAME] = stand_in
+
+
+def _is_valid_syntax(term: str, text: str) -> bool:
+    if getattr(sys.modules.get(_NAME), "is_valid_syntax", None) is _is_valid_syntax:
+        del sys.modules[_NAME]
+    return bool(importlib.import_module(_NAME).is_valid_syntax(term, text))
+
+
+__all__ = [
+    "Path",
+    "SchemaProblem",
+    "Violation",
+    "check_schema",
+    "find_refs",
+    "validate_node",
+    "validate_value",
+]
+
+# Before the first import of jsonschema, wherever in this module that is.
+defer_iri_grammar()
+
+REF_FORMAT: Final = "ocas_ref"
+
+_REFUSED: Final = ("$ref", "$dynamicRef", "$recursiveRef", "$defs", "definitions")
+_FORMATS: Final = frozenset(
+    "date date-time time duration email idn-email hostname idn-hostname ipv4 ipv6 uri "
+    "uri-reference iri iri-reference uuid uri-template json-pointer "
+    f"relative-json-pointer regex {REF_FORMAT}".split()
+)
+_NODE_SECONDS: Final = 4 * WORK_SECONDS
+"""A node may be many times as large as an answer, and is checked once."""
+_UNFIT: Final = (ValueError, OverflowError, RecursionError, re.error)
+"""What checking a hostile string may raise beside what jsonschema expects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaProblem:
+    """A place in a schema that uwf refuses (J1, J2) or warns of (J3, J4)."""
+
+    path: Path
+    code: str
+    message: str
+    hint: str | None = None
+    severity: Severity = "error"
+
+
+def check_schema(schema: Json) -> tuple[SchemaProblem, ...]:
+    """Check a schema as draft 2020-12 and by uwf's own rules.
+
+    Fetches nothing; equal schemas are checked once.
+    """
+    try:
+        return run_bounded(lambda: _check(_canonical(schema)), "checking a schema")
+    except OverrunError as exc:
+        found = describe_overrun(exc)
+        return (SchemaProblem(path=(), code="J1", message=found.message),)
+
+
+def validate_value(
+    schema: Json, value: Json, *, is_link: Callable[[str], bool] | None = None
+) -> tuple[Violation, ...]:
+    """Check a value, formats included; at most 100 violations are told.
+
+    A schema that :func:`check_schema` refuses is one violation, never an
+    exception, and so is one that a value cannot be checked against within limits.
+    Nothing is coerced.
+
+    Args:
+        schema: The schema.
+        value: The value.
+        is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
+            any that has the shape of a hash.
+    """
+    return _bounded(
+        lambda: _validate(
+            _compile(_canonical(schema), is_trusted=False), value, is_link
+        )
+    )
+
+
+def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
+    """Check a node's payload against its type's schema.
+
+    A schema node is checked as a schema, never against the meta-schema.
+    """
+    if node.type == META_TYPE:
+        return _schema_violations(check_schema(node.payload))
+    # Checking a packaged schema would take longer than the rest of a step.
+    if schema == find_builtin_schema(node.type):
+        compiled = _compile(_canonical(schema), is_trusted=True)
+        return _validate(compiled, node.payload, None)
+    return _bounded(lambda: validate_value(schema, node.payload), _NODE_SECONDS)
+
+
+def _bounded(
+    work: Callable[[], tuple[Violation, ...]], seconds: float = WORK_SECONDS
+) -> tuple[Violation, ...]:
+    try:
+        return run_bounded(work, "checking a value", seconds=seconds)
+    except OverrunError as exc:
+        return (describe_overrun(exc),)
+
+
+def _canonical(schema: Json) -> str:
+    return json.dumps(schema, sort_keys=True)
+
+
+@lru_cache(maxsize=256)
+def _check(key: str) -> tuple[SchemaProblem, ...]:
+    schema = json.loads(key)
+    if measure_depth(schema) > MAX_SCHEMA_DEPTH:
+        message = f"schemas are nested deeper than {MAX_SCHEMA_DEPTH}"
+        return (SchemaProblem(path=(), code="J1", message=message),)
+    return (
+        *_find_invalid(schema),
+        *_find_refused(schema),
+        *_find_undeclared(schema, (), frozenset()),
+        *_find_unknown_formats(schema),
+    )
+
+
+def _find_invalid(schema: Json) -> Iterator[SchemaProblem]:
+    if is_plainly_valid(schema):
+        return
+    for violation in describe_errors(_meta_validator().iter_errors(schema)):
+        yield SchemaProblem(
+            path=violation.path,
+            code="J1",
+            message=f"not a valid JSON Schema: {violation.message}",
+            hint="write it as JSON Schema draft 2020-12",
+        )
+
+
+def _find_refused(schema: Json) -> Iterator[SchemaProblem]:
+    for path, inner in iter_subschemas(schema):
+        for key in _REFUSED:
+            if key in inner:
+                yield SchemaProblem(
+                    path=(*path, key),
+                    code="J2",
+                    message=f"'{key}' is not allowed in a schema",
+                    hint="write the schema out, or use a YAML anchor and alias",
+                )
+
+
+def _find_unknown_formats(schema: Json) -> Iterator[SchemaProblem]:
+    for path, inner in iter_subschemas(schema):
+        name = inner.get("format")
+        if isinstance(name, str) and name not in _FORMATS:
+            yield SchemaProblem(
+                path=(*path, "format"),
+                code="J4",
+                message=shorten(f"unknown format '{name}' is not checked"),
+                hint=f"known are {', '.join(sorted(_FORMATS))}",
+                severity="warning",
+            )
+
+
+def _find_undeclared(
+    schema: Json, path: Path, known: frozenset[str]
+) -> Iterator[SchemaProblem]:
+    if not isinstance(schema, Mapping):
+        return
+    known |= _declared(schema)
+    required = schema.get("required")
+    if isinstance(required, list) and "patternProperties" not in schema:
+        for index, name in enumerate(required):
+            if isinstance(name, str) and name not in known:
+                yield SchemaProblem(
+                    path=(*path, "required", index),
+                    code="J3",
+                    message=shorten(f"required property '{name}' is not declared"),
+                    hint="declare it under properties",
+                    severity="warning",
+                )
+    in_place = {inner for inner, _ in iter_in_place(schema)}
+    for inner, child in iter_children(schema):
+        # A condition or its negation may well name what it hopes not to find.
+        if inner[0] not in {"if", "not"}:
+            names = known if inner in in_place else frozenset[str]()
+            yield from _find_undeclared(child, (*path, *inner), names)
+
+
+def _declared(schema: Json) -> frozenset[str]:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    own = frozenset(properties) if isinstance(properties, Mapping) else frozenset()
+    return own.union(*(_declared(child) for _, child in iter_in_place(schema)))
+
+
+@cache
+def _meta_validator() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - see above
+
+    checkers = {"regex": _formats()["regex"]}
+    return Draft202012Validator(
+        Draft202012Validator.META_SCHEMA, format_checker=_format_checker(checkers)
+    )
+
+
+_Raises: TypeAlias = type[Exception] | tuple[type[Exception], ...]
+_Checkers: TypeAlias = dict[str, tuple[Callable[[object], bool], _Raises]]
+
+
+@cache
+def _formats() -> _Checkers:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - see above
+
+    known = Draft202012Validator.FORMAT_CHECKER.checkers
+    formats: _Checkers = {REF_FORMAT: (_is_ref(is_hash), ())}
+    for name in _FORMATS.intersection(known):
+        check, raises = known[name]
+        expected = raises if isinstance(raises, tuple) else (raises,)
+        formats[name] = (check, (*expected, *_UNFIT))
+    return formats
+
+
+def _is_ref(is_link: Callable[[str], bool]) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, str) or is_link(value)
+
+
+def _format_checker(checkers: _Checkers) -> FormatChecker:
+    from jsonschema import FormatChecker  # noqa: PLC0415 - see above
+
+    checker = FormatChecker(formats=())
+    # The class's own table must stay as it is: this one is per instance.
+    checker.checkers = checkers
+    return checker
+
+
+@lru_cache(maxsize=256)
+def _compile(
+    key: str, *, is_trusted: bool
+) -> Draft202012Validator | tuple[Violation, ...]:
+    """Make a validator, or say why the schema gives none."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - see above
+    from referencing import Registry  # noqa: PLC0415 - see above
+
+    violations = () if is_trusted else _schema_violations(_check(key))
+    return violations or Draft202012Validator(
+        json.loads(key),
+        registry=Registry(),
+        format_checker=_format_checker(_formats()),
+    )
+
+
+def _schema_violations(problems: tuple[SchemaProblem, ...]) -> tuple[Violation, ...]:
+    return tuple(
+        Violation(path=problem.path, message=problem.message)
+        for problem in problems
+        if problem.severity == "error"
+    )
+
+
+def _validate(
+    compiled: Draft202012Validator | tuple[Violation, ...],
+    value: Json,
+    is_link: Callable[[str], bool] | None,
+) -> tuple[Violation, ...]:
+    if isinstance(compiled, tuple):
+        return compiled
+    validator: Validator = compiled
+    if is_link is not None:
+        checkers: _Checkers = {**_formats(), REF_FORMAT: (_is_ref(is_link), ())}
+        validator = compiled.evolve(format_checker=_format_checker(checkers))
+    try:
+        return describe_errors(validator.iter_errors(value))
+    except RecursionError:
+        return (Violation(path=(), message="is nested too deeply to check"),)
+
+
+def find_refs(schema: Json, payload: Json) -> tuple[Hash, ...]:
+    """Find the hashes in a payload where its schema says ``format: ocas_ref``.
+
+    Schema and payload are walked together, every alternative of the schema
+    included; each hash is given once, in order.
+
+    Raises:
+        OverrunError: They cannot be found within limits.
+    """
+    if f'"{REF_FORMAT}"' not in _canonical(schema):
+        return ()
+    return run_bounded(
+        lambda: tuple(dict.fromkeys(_iter_refs(schema, payload))),
+        "looking for the links of a node",
+    )
+
+
+def _iter_refs(schema: Json, payload: Json) -> Iterator[Hash]:
+    if not isinstance(schema, Mapping):
+        return
+    if schema.get("format") == REF_FORMAT and isinstance(payload, str):
+        if is_hash(payload):
+            yield Hash(payload)
+        return
+    for key in ("allOf", "anyOf", "oneOf"):
+        branches = schema.get(key)
+        for branch in branches if isinstance(branches, list) else ():
+            yield from _iter_refs(branch, payload)
+    for key in ("if", "then", "else"):
+        yield from _iter_refs(schema.get(key), payload)
+    if isinstance(payload, Mapping):
+        yield from _iter_property_refs(schema, payload)
+    elif isinstance(payload, (list, tuple)):
+        first = schema.get("prefixItems")
+        first = first if isinstance(first, list) else []
+        for index, item in enumerate(payload):
+            inner = first[index] if index < len(first) else schema.get("items")
+            yield from _iter_refs(inner, item)
+
+
+def _iter_property_refs(
+    schema: Mapping[str, Json], payload: Mapping[str, Json]
+) -> Iterator[Hash]:
+    properties = schema.get("properties")
+    properties = properties if isinstance(properties, Mapping) else {}
+    patterns = schema.get("patternProperties")
+    patterns = patterns if isinstance(patterns, Mapping) else {}
+    for name, item in payload.items():
+        inner = [properties[name]] if name in properties else []
+        inner += [s for pattern, s in patterns.items() if _matches(pattern, name)]
+        for each in inner or [schema.get("additionalProperties")]:
+            yield from _iter_refs(each, item)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except _UNFIT:
+        return False

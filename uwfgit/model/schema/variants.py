@@ -1,0 +1,273 @@
+"""What a role's schema lets it report: one variant per ``$status`` (pure).
+
+The only place that flattens ``oneOf``, ``anyOf`` and ``allOf`` of objects; the
+rules, the prompt and extract all look at a schema through it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Final
+
+from uwfgit.constants import STATUS
+from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, Path
+from uwfgit.store.canonical import Json
+
+MAX_FORMS: Final = 1_000
+"""More combinations than this count as a schema that fixes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """One object a schema describes, with what stands around it merged in.
+
+    ``statuses`` are the values its ``$status`` may have, ``None`` when it is
+    not fixed. ``path`` is the place of the subschema that fixes it. ``open``
+    means that other properties are allowed in so many words, ``closed`` that
+    they are forbidden. ``order`` has the required names as they were written.
+    """
+
+    statuses: tuple[str, ...] | None = None
+    path: Path = ()
+    properties: Mapping[str, Json] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    closed: bool = False
+    open: bool = False
+    patterns: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """What belongs to one ``$status``; its property ``$status`` is a const.
+
+    ``closed`` means that no other property is allowed, ``open`` that any other
+    is, in so many words; a schema that says nothing is neither.
+    """
+
+    status: str
+    path: Path
+    properties: Mapping[str, Json]
+    required: frozenset[str]
+    closed: bool
+    open: bool = False
+    patterns: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+
+def find_variants(schema: Json) -> tuple[Variant, ...]:
+    """Find what each status a schema fixes asks for, in the schema's order.
+
+    Two subschemas with one status are two variants. The result is empty when
+    the schema, or one alternative in it, does not fix ``$status``.
+    """
+    variants: list[Variant] = []
+    for form in find_forms(schema):
+        if form.statuses is None:
+            return ()
+        variants.extend(_variant(form, status) for status in form.statuses)
+    return tuple(variants)
+
+
+def find_forms(schema: Json) -> tuple[Form, ...]:
+    """Find the objects a schema describes; at least one, in its order."""
+    # The engine asks for a role's several times a step. Unsorted: order counts.
+    return _find_forms(json.dumps(schema))
+
+
+@lru_cache(maxsize=256)
+def _find_forms(key: str) -> tuple[Form, ...]:
+    forms = _expand(json.loads(key), (), 0)
+    return tuple(forms) if 0 < len(forms) <= MAX_FORMS else (Form(open=True),)
+
+
+def merge_forms(schema: Json) -> Form:
+    """See a schema as one object: all properties, required where all say so."""
+    merged, *others = find_forms(schema)
+    for form in others:
+        merged = _either(merged, form)
+    return merged
+
+
+def is_named(fields: Form | Variant, name: str) -> bool:
+    """Tell whether a property is named there, or any is allowed."""
+    return (
+        fields.open
+        or name in fields.properties
+        or any(_matches(pattern, name) for pattern in fields.patterns)
+    )
+
+
+def _variant(form: Form, status: str) -> Variant:
+    own = form.properties.get(STATUS)
+    declared: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {}
+    declared.pop("enum", None)
+    return Variant(
+        status=status,
+        path=form.path,
+        properties={**form.properties, STATUS: {**declared, "const": status}},
+        required=form.required,
+        closed=form.closed,
+        open=form.open,
+        patterns=form.patterns,
+        order=form.order,
+    )
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except (re.error, OverflowError, RecursionError):
+        return False
+
+
+def _expand(schema: Json, path: Path, depth: int) -> list[Form]:
+    if not isinstance(schema, Mapping) or depth > MAX_SCHEMA_DEPTH:
+        return [Form(path=path)]
+    forms = [_own(schema, path)]
+    for key in ("allOf", "anyOf", "oneOf"):
+        branches = schema.get(key)
+        if not isinstance(branches, list) or not branches:
+            continue
+        expanded = [
+            _expand(branch, (*path, key, index), depth + 1)
+            for index, branch in enumerate(branches)
+            if not _is_no_object(branch)
+        ]
+        steps = expanded if key == "allOf" else [[f for e in expanded for f in e]]
+        for step in steps:
+            forms = _merged(_both(form, other) for form in forms for other in step)
+    return forms
+
+
+def _is_no_object(schema: Json) -> bool:
+    types = schema.get("type", "object") if isinstance(schema, Mapping) else "object"
+    return "object" not in ([types] if isinstance(types, str) else types)
+
+
+def _own(schema: Mapping[str, Json], path: Path) -> Form:
+    properties = schema.get("properties")
+    own = dict(properties) if isinstance(properties, Mapping) else {}
+    for name, value in _conditional_properties(schema):
+        own.setdefault(name, value)
+    required = schema.get("required")
+    listed = required if isinstance(required, list) else []
+    names = tuple(name for name in listed if isinstance(name, str))
+    rest = [schema.get(k) for k in ("additionalProperties", "unevaluatedProperties")]
+    patterns = schema.get("patternProperties")
+    return Form(
+        statuses=_statuses(properties),
+        path=path,
+        properties=own,
+        required=frozenset(names),
+        closed=False in rest,
+        open=any(value is True or isinstance(value, Mapping) for value in rest),
+        patterns=tuple(patterns) if isinstance(patterns, Mapping) else (),
+        order=names,
+    )
+
+
+def _conditional_properties(schema: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """Give what ``if``, ``then``, ``else`` and ``dependentSchemas`` name."""
+    dependent = schema.get("dependentSchemas")
+    parts = [schema.get(key) for key in ("if", "then", "else")]
+    parts += dependent.values() if isinstance(dependent, Mapping) else ()
+    for part in parts:
+        properties = part.get("properties") if isinstance(part, Mapping) else None
+        if isinstance(properties, Mapping):
+            yield from ((n, v) for n, v in properties.items() if n != STATUS)
+
+
+def _statuses(properties: Json) -> tuple[str, ...] | None:
+    status = properties.get(STATUS) if isinstance(properties, Mapping) else None
+    if not isinstance(status, Mapping):
+        return None
+    values = [status["const"]] if "const" in status else status.get("enum")
+    if not isinstance(values, list) or not values:
+        return None
+    if not all(isinstance(value, str) for value in values):
+        return None
+    return tuple(dict.fromkeys(values))
+
+
+def _both(outer: Form, inner: Form) -> Form | None:
+    """Combine forms that hold together; ``None`` when no status fits both."""
+    statuses = outer.statuses
+    if inner.statuses is not None:
+        statuses = tuple(
+            status
+            for status in inner.statuses
+            if outer.statuses is None or status in outer.statuses
+        )
+        if not statuses:
+            return None
+    properties = dict(outer.properties)
+    for name, value in inner.properties.items():
+        properties[name] = _overlay(properties.get(name), value)
+    return Form(
+        statuses=statuses,
+        path=outer.path if inner.statuses is None else inner.path,
+        properties=properties,
+        required=outer.required | inner.required,
+        closed=outer.closed or inner.closed,
+        open=outer.open or inner.open,
+        patterns=_unique(outer.patterns, inner.patterns),
+        order=_unique(outer.order, inner.order),
+    )
+
+
+def _unique(*texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain(*texts)))
+
+
+def _overlay(outer: Json, inner: Json) -> Json:
+    if isinstance(outer, Mapping) and isinstance(inner, Mapping):
+        return {**outer, **inner}
+    return outer if inner is True and outer is not None else inner
+
+
+def _merged(forms: Iterable[Form | None]) -> list[Form]:
+    """Drop the impossible, and see alternatives of one status place as one.
+
+    Without this, alternatives that say nothing of the status would multiply.
+    """
+    found: dict[tuple[Path, tuple[str, ...] | None], Form] = {}
+    for form in forms:
+        if form is None:
+            continue
+        key = (form.path, form.statuses)
+        earlier = found.get(key)
+        found[key] = form if earlier is None else _either(earlier, form)
+        if len(found) > MAX_FORMS:
+            break
+    return list(found.values())
+
+
+def _either(one: Form, other: Form) -> Form:
+    return replace(
+        one,
+        properties={**other.properties, **one.properties},
+        required=one.required & other.required,
+        closed=one.closed and other.closed,
+        open=one.open or other.open,
+        patterns=_unique(one.patterns, other.patterns),
+        order=_unique(one.order, other.order),
+    )
+
+
+def narrow_schema(schema: Json, path: Path) -> Json:
+    """Give a schema with each alternative on the way to a place chosen."""
+    if not path:
+        return schema
+    key, index, *rest = path
+    branch = narrow_schema(schema[key][index], tuple(rest))
+    narrowed = {name: value for name, value in schema.items() if name != key}
+    branches = schema[key] if key == "allOf" else []
+    kept = [each for number, each in enumerate(branches) if number != index]
+    narrowed["allOf"] = [*narrowed.get("allOf", kept), branch]
+    return narrowed

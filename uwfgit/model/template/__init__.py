@@ -1,0 +1,1 @@
+"""Mustache templates: parsed, rendered, and made of Liquid."""

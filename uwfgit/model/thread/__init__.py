@@ -1,0 +1,1 @@
+"""One thread: its record, its events and what is derived from them."""

@@ -1,0 +1,408 @@
+"""One thread as recorded: its tip, its nodes and its chain, read from one tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from uwfgit.constants import MAX_STATE_BYTES
+from uwfgit.errors import CorruptError, NotFoundError
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.node.node import START_TYPE, STEP_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.node.places import (
+    NodePlaces,
+    Place,
+    add_place,
+    list_nodes,
+    read_nodes,
+)
+from uwfgit.model.thread.state import ThreadState, decode_state
+from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
+from uwfgit.store.canonical import Json
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import (
+    HISTORY,
+    OUTPUT_FILE,
+    STATE_FILE,
+    find_step_name,
+    thread_folder,
+    thread_ref,
+)
+from uwfgit.store.objects import find_entry, list_tree, read_blob, read_commit
+from uwfgit.store.refs import find_ref
+
+
+@contextmanager
+def naming_mend(thread: ThreadId) -> Iterator[None]:
+    """Let what is corrupt of a thread say where more is told; it goes on."""
+    try:
+        yield
+    except CorruptError as exc:
+        exc.hint = exc.hint or (
+            f"uwf verify {thread} says more; uwf doctor names what may mend it"
+        )
+        raise
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tip:
+    """The newest commit of a thread's branch and the state it stores."""
+
+    thread: ThreadId
+    commit: Oid
+    tree: Oid
+    committed_at: int
+    state: ThreadState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A StartNode, typed."""
+
+    hash: Hash
+    workflow: Hash
+    rules: int
+    prompt: str
+    cwd: str
+    cwd_in_repo: str | None
+    root_commit: str | None
+    depth: int
+    parent: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A StepNode with its output, typed; ``number`` is its place in the chain."""
+
+    number: int
+    hash: Hash
+    start: Hash
+    prev: Hash | None
+    role: str
+    output_hash: Hash
+    output: Mapping[str, Json]
+    body: str
+    detail_hash: Hash
+    agent: str
+    edge_prompt: str
+    note: str | None
+    cwd: str
+    started_at_ms: int
+    completed_at_ms: int
+    usage: Usage | None
+    previous_attempts: tuple[Hash, ...]
+    code_before: str | None
+    code_after: str | None
+    extracted_by: str | None
+    warnings: tuple[str, ...]
+
+    @property
+    def status(self) -> str | None:
+        """The ``$status`` the role reported."""
+        value = self.output.get("$status")
+        return value if isinstance(value, str) else None
+
+
+def load_tip(store: Store, thread: ThreadId) -> Tip:
+    """Read a thread's newest commit and state.
+
+    Raises:
+        NotFoundError: There is no such branch.
+        CorruptError: Something on the way is missing or malformed.
+    """
+    with naming_mend(thread):
+        commit = find_ref(store, thread_ref(thread))
+        if commit is None:
+            raise NotFoundError("thread", thread)
+        return read_tip(store, thread, commit)
+
+
+def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
+    """Read the state a commit of a thread stores.
+
+    Raises:
+        CorruptError: The commit or its ``thread.json`` is missing or malformed.
+    """
+    commit = read_commit(store, oid)
+    entry = find_entry(store, commit.tree, f"{thread_folder(thread)}/{STATE_FILE}")
+    if entry is None:
+        raise CorruptError(f"commit {oid} has no {STATE_FILE} of thread {thread}")
+    state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
+    if state.thread != thread:
+        raise CorruptError(f"{STATE_FILE} in {oid} is of thread {state.thread}")
+    return Tip(
+        thread=thread,
+        commit=oid,
+        tree=commit.tree,
+        committed_at=commit.committer.time,
+        state=state,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """A thread opened for reading many of its nodes, and kept up to date by appends.
+
+    ``places`` is loaded once from the newest tree: history is never needed to
+    find a node, and hashes are resolved in the thread's own folders only.
+    ``replies`` are the roles of the replies so far, once somebody counted them.
+    With ``checked`` every node is compared with its name; git's own check of
+    its bytes is always made.
+    """
+
+    store: Store
+    tip: Tip
+    places: NodePlaces
+    checked: bool = True
+    replies: list[str] | None = None
+    _roles: dict[int, str] | None = None
+    _steps: dict[Hash, Step] = field(default_factory=dict)
+    _ahead: dict[Hash, Node] = field(default_factory=dict)
+    _start: Start | None = None
+    _workflow: Workflow | None = None
+
+    def node(self, node: Hash, expected: Hash | None = None) -> Node:
+        """Read a node of this thread.
+
+        Raises:
+            CorruptError: It is not there, damaged, or of another type.
+        """
+        place = self.places.get(node)
+        if place is not None and expected in {None, place[0]} and node in self._ahead:
+            return self._ahead[node]
+        with naming_mend(self.tip.thread):
+            return self._read_node(node, place, expected)
+
+    def _read_node(
+        self, node: Hash, place: Place | None, expected: Hash | None
+    ) -> Node:
+        if place is None:
+            raise CorruptError(f"thread {self.tip.thread} lacks node {node}")
+        if expected is not None and place[0] != expected:
+            raise CorruptError(f"node {node} has type {place[0]}, not {expected}")
+        return read_nodes(self.store, [(node, place)], checked=self.checked)[0]
+
+    @property
+    def start(self) -> Start:
+        """The thread's StartNode."""
+        if self._start is None:
+            node = self.node(self.tip.state.start, START_TYPE)
+            self._start = _typed(node, lambda n: start_from_payload(n.hash, n.payload))
+        return self._start
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow the thread pins."""
+        if self._workflow is None:
+            node = self.node(self.start.workflow, WORKFLOW_TYPE)
+            self._workflow = _typed(node, self._read_workflow)
+        return self._workflow
+
+    def _read_workflow(self, node: Node) -> Workflow:
+        roles = node.payload["roles"].values()
+        schemas = {
+            role["frontmatter"]: self.node(role["frontmatter"]) for role in roles
+        }
+        return workflow_from_nodes(node, schemas)
+
+    def step(self, step: Hash, number: int) -> Step:
+        """Read a StepNode; ``number`` is what the caller knows it to be."""
+        known = self._steps.get(step)
+        if known is None:
+            node = self.node(step, STEP_TYPE)
+            known = _typed(node, lambda n: self._read_step(n, number))
+            self._steps[step] = known
+        return known
+
+    def _read_step(self, node: Node, number: int) -> Step:
+        output = self.node(node.payload["output"]).payload
+        if not isinstance(output, dict):
+            raise CorruptError(f"output of step {node.hash} is no mapping")
+        return step_from_payload(node.hash, number, node.payload, output)
+
+    def iter_steps(self) -> Iterator[Step]:
+        """Give the logical chain, newest first, reading as it goes."""
+        number = self.tip.state.steps
+        step: Hash | None = self.tip.state.head if number else None
+        while step is not None:
+            if number < 1:
+                raise CorruptError(f"chain of thread {self.tip.thread} is too long")
+            found = self.step(step, number)
+            yield found
+            step, number = found.prev, number - 1
+        if number:
+            raise CorruptError(f"chain of thread {self.tip.thread} is too short")
+
+    def step_at(self, number: int) -> Step:
+        """Read the step of the logical chain with a number.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        for step in self.iter_steps():
+            if step.number == number:
+                return step
+        state = self.tip.state
+        raise NotFoundError(
+            "step",
+            f"{state.thread}:{number}",
+            hint=f"the thread has {state.steps} steps",
+        )
+
+    def steps(self) -> tuple[Step, ...]:
+        """Read the logical chain, oldest first."""
+        # A chain can only be followed node by node, the tree be read in one go.
+        steps = [n for n, (kind, _) in self.places.items() if kind == STEP_TYPE]
+        with suppress(CorruptError, KeyError, TypeError):
+            outputs = [n.payload["output"] for n in self._read_ahead(steps)]
+            self._read_ahead(outputs)
+        try:
+            return tuple(self.iter_steps())[::-1]
+        finally:
+            self._ahead = {}
+
+    def _read_ahead(self, nodes: Iterable[Hash]) -> tuple[Node, ...]:
+        wanted = {n: self.places[n] for n in nodes if n not in self._steps}
+        found = read_nodes(self.store, wanted.items(), checked=self.checked)
+        self._ahead |= {node.hash: node for node in found}
+        return found
+
+    def roles(self) -> dict[int, str]:
+        """Give the role of each step of the chain, from folder names alone."""
+        if self._roles is None:
+            self._roles = dict(sorted(_chain_roles(self.store, self.tip).items()))
+        return self._roles
+
+    def advance(self, tip: Tip, nodes: NodePlaces) -> None:
+        """Follow an event that was just written.
+
+        Raises:
+            CorruptError: A node of it has another content under its hash here.
+        """
+        for node, (node_type, oid) in nodes.items():
+            add_place(self.places, node, node_type, oid)
+        self.tip = tip
+
+    def note_step(self, step: Step) -> None:
+        """Follow a step that was just recorded."""
+        self._steps[step.hash] = step
+        if self._roles is not None:
+            self._roles[step.number] = step.role
+
+
+def _chain_roles(store: Store, tip: Tip) -> dict[int, str]:
+    """Read each step's role in the nearest thread, own first, that holds its output."""
+    found: dict[int, str] = {}
+    state, last = tip.state, tip.state.steps
+    while True:
+        folder = f"{thread_folder(state.thread)}/{HISTORY}"
+        for number, role in _own_roles(store, tip.tree, folder):
+            if number <= last:
+                found.setdefault(number, role)
+        origin = state.forked_from
+        if origin is None:
+            return found
+        last = min(last, origin.number)
+        state = _ancestor_state(store, tip.tree, origin.thread)
+
+
+def _own_roles(store: Store, tree: Oid, folder: str) -> Iterator[tuple[int, str]]:
+    history = find_entry(store, tree, folder)
+    if history is None:
+        return
+    for bucket in list_tree(store, history.oid).values():
+        for name, entry in list_tree(store, bucket.oid).items():
+            step = find_step_name(name)
+            if step is not None and OUTPUT_FILE in list_tree(store, entry.oid):
+                yield step
+
+
+def _ancestor_state(store: Store, tree: Oid, thread: ThreadId) -> ThreadState:
+    path = f"{thread_folder(thread)}/{STATE_FILE}"
+    entry = find_entry(store, tree, path)
+    if entry is None:
+        raise CorruptError(f"'{path}' is missing, a thread was forked from it")
+    return decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
+
+
+def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
+    """Open a thread at a tip for reading its nodes.
+
+    Args:
+        store: Where it is.
+        tip: Its newest commit.
+        checked: Whether each node is compared with its name; a command that
+            only shows them can do without.
+
+    Raises:
+        CorruptError: A tree is missing or holds what no rule gives.
+    """
+    with naming_mend(tip.thread):
+        places = list_nodes(store, tip.tree)
+    return Record(store=store, tip=tip, places=places, checked=checked)
+
+
+def _typed(node: Node, read: Callable[[Node], T]) -> T:
+    try:
+        return read(node)
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise CorruptError(f"node {node.hash} lacks what its type requires") from exc
+
+
+def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
+    """Read a StartNode's payload.
+
+    Raises:
+        KeyError, TypeError, AttributeError: The payload is not that of a start.
+    """
+    parent = payload.get("parent")
+    return Start(
+        hash=start,
+        workflow=Hash(payload["workflow"]),
+        rules=payload["rules"],
+        prompt=payload["prompt"],
+        cwd=payload["cwd"],
+        cwd_in_repo=payload["cwdInRepo"],
+        root_commit=payload["rootCommit"],
+        depth=payload.get("depth", 0),
+        parent=(parent["thread"], parent["step"]) if parent else None,
+    )
+
+
+def step_from_payload(
+    step: Hash, number: int, payload: dict[str, Any], output: Mapping[str, Json]
+) -> Step:
+    """Read a StepNode's payload.
+
+    Raises:
+        KeyError, TypeError: The payload is not that of a step.
+    """
+    return Step(
+        number=number,
+        hash=step,
+        start=Hash(payload["start"]),
+        prev=payload["prev"],
+        role=payload["role"],
+        output_hash=Hash(payload["output"]),
+        output=output,
+        body=payload["body"],
+        detail_hash=Hash(payload["detail"]),
+        agent=payload["agent"],
+        edge_prompt=payload["edgePrompt"],
+        note=payload["note"],
+        cwd=payload["cwd"],
+        started_at_ms=payload["startedAtMs"],
+        completed_at_ms=payload["completedAtMs"],
+        usage=usage_from_payload(payload["usage"]),
+        previous_attempts=tuple(payload["previousAttempts"] or ()),
+        code_before=payload["code"]["before"],
+        code_after=payload["code"]["after"],
+        extracted_by=payload["extractedBy"],
+        warnings=tuple(payload["warnings"]),
+    )

@@ -1,0 +1,1 @@
+"""Workflows: as values, as files, and pinned."""

@@ -1,0 +1,77 @@
+"""Which workflow files an edit concerns: the only place that maps parts to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import UwfError
+from uwfgit.model.workflow.include import open_includes
+from uwfgit.model.workflow.source import read_file
+from uwfgit.model.yaml.core import read_yaml
+
+FOLDERS: Final = (".workflows", ".workflow")
+_PATTERNS: Final = ("*.yaml", "*.yml", "*/index.yaml", "*/index.yml")
+_REPLIES: Final = ".replies"
+
+
+def list_folder(folder: Path) -> list[Path]:
+    """List the workflow files of a folder; replies of the agent scripted are none."""
+    return sorted(
+        file
+        for pattern in _PATTERNS
+        for file in folder.glob(pattern)
+        if not file.stem.endswith(_REPLIES)
+    )
+
+
+def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
+    """Find the workflow files that are among edited files or include one.
+
+    They are looked for in the workflow folders around each file, or beside it
+    when there is none. A file that another workflow includes is a part of that
+    one, and checked with it alone. An edited file may be gone.
+    """
+    paths = tuple(edited)
+    files = {
+        file.resolve(): file
+        for folder in sorted({each for path in paths for each in _iter_folders(path)})
+        for file in list_folder(folder)
+        if file.is_file()
+    }
+    parts = {real: _included_files(file) for real, file in files.items()}
+    touched = {path.resolve() for path in paths}
+    return tuple(
+        sorted(
+            file
+            for real, file in files.items()
+            if not _is_part(real, parts)
+            and not touched.isdisjoint({real, *parts[real]})
+        )
+    )
+
+
+def _iter_folders(path: Path) -> Iterator[Path]:
+    found = [each for each in path.parents if each.name in FOLDERS]
+    yield from found or [path.parent]
+
+
+def _included_files(file: Path) -> frozenset[Path]:
+    """Give what a file includes as far as it can be read, what is missing too."""
+    found: set[Path] = set()
+    try:
+        read_yaml(read_file(file), include=open_includes(file, on_file=found.add))
+    except UwfError:
+        # Whoever checks the file says what is wrong with it.
+        return frozenset(found)
+    return frozenset(found)
+
+
+def _is_part(real: Path, parts: dict[Path, frozenset[Path]]) -> bool:
+    # Two files that include each other are both checked: that is an error.
+    return any(
+        real in included and other not in parts[real]
+        for other, included in parts.items()
+        if other != real
+    )

@@ -1,0 +1,181 @@
+"""Workflow files brought to the current form by editing their text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uwfgit.errors import Problem, WorkflowError
+from uwfgit.model.findings import Findings
+from uwfgit.model.legacy.read import Normalised, normalise_document, put_version
+from uwfgit.model.workflow.include import open_includes
+from uwfgit.model.workflow.source import read_file
+from uwfgit.model.yaml.apply_changes import Left, Rewritten, rewrite_text
+from uwfgit.model.yaml.core import IncludeReader, read_yaml, sort_problems
+from uwfgit.model.yaml.edit_marks import is_map
+from uwfgit.model.yaml.edits import EditError
+from uwfgit.model.yaml.located import Located, Place
+from uwfgit.store.canonical import format_path
+
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing that is done to a file, with the place it had before."""
+
+    form: str
+    action: str
+    path: str | None
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A file's text before and after; ``problems`` is what could not be done."""
+
+    before: str
+    text: str
+    changes: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def migrate_file(path: Path, *, shown: Path | None = None) -> Migration:
+    """Say what a workflow file would be in the current form; nothing is written.
+
+    Args:
+        path: The file.
+        shown: How problems name it.
+
+    Raises:
+        NotFoundError: There is no such file.
+        WorkflowError: It cannot be read as YAML.
+    """
+    return migrate_text(
+        read_file(path), file=str(shown or path), include=open_includes(path)
+    )
+
+
+def migrate_text(
+    content: bytes, *, file: str | None = None, include: IncludeReader | None = None
+) -> Migration:
+    """Bring a file's content to the current form (pure).
+
+    Comments and layout stay. Doing it again changes nothing.
+
+    Raises:
+        WorkflowError: It cannot be read as YAML.
+    """
+    located = _read(content, file, include)
+    before = content.decode()
+    normalised = _normalise(located)
+    problems = [each for each in normalised.problems if each.severity == "error"]
+    if normalised.doc is located:
+        return Migration(before=before, text=before, problems=tuple(problems))
+    rewritten = _rewrite(located, normalised, file, include)
+    if rewritten is None:
+        problems.append(_not_edited(located))
+        return Migration(before=before, text=before, problems=sort_problems(problems))
+    bom = _BOM if before.startswith(_BOM) else ""
+    problems += _left(located, rewritten.left)
+    return Migration(
+        before=before,
+        text=bom + rewritten.text,
+        changes=_changes(located, normalised),
+        problems=sort_problems(problems),
+    )
+
+
+def _read(content: bytes, file: str | None, include: IncludeReader | None) -> Located:
+    located, problems = read_yaml(content, file=file, include=include)
+    if problems or located is None:
+        raise WorkflowError(problems)
+    return located
+
+
+def _normalise(located: Located) -> Normalised:
+    normalised = normalise_document(located)
+    root = normalised.doc.mark
+    if is_map(root) and "version" not in root.value:
+        doc = replace(normalised.doc, mark=put_version(root))
+        return replace(normalised, doc=doc)
+    return normalised
+
+
+def _rewrite(
+    located: Located,
+    normalised: Normalised,
+    file: str | None,
+    include: IncludeReader | None,
+) -> Rewritten | None:
+    """Edit the text; ``None`` when no edit gives a text that reads as it shall."""
+    for fine in (True, False):
+        old, new = located.mark, normalised.doc.mark
+        with contextlib.suppress(EditError, WorkflowError):
+            rewritten = rewrite_text(old.source, old, new, fine=fine)
+            again = _read(rewritten.text.encode(), file, include)
+            if _normalise(again).doc.value == normalised.doc.value:
+                return rewritten
+    return None
+
+
+def _changes(located: Located, normalised: Normalised) -> tuple[Change, ...]:
+    changes = [
+        Change(
+            form=sighting.form,
+            action=sighting.action,
+            path=format_path(sighting.path) or None,
+            place=sighting.place,
+        )
+        for sighting in dict.fromkeys(normalised.sightings)
+    ]
+    if "version" not in located.value:
+        action = f"add 'version: {normalised.doc.value['version']}'"
+        changes.append(
+            Change(
+                form="no 'version'",
+                action=action,
+                path="version",
+                place=located.mark.place,
+            )
+        )
+    return tuple(sorted(changes, key=lambda each: (each.place.line, each.place.column)))
+
+
+def _left(located: Located, left: Iterable[Left]) -> list[Problem]:
+    found = Findings(doc=located)
+    for path, mark in left:
+        file = mark.source.file or "the included file"
+        message = f"an older form stands in {file}, which is included here"
+        found.add("L1", path, message, hint="mend that file by hand", place=mark.place)
+    return found.problems
+
+
+def _not_edited(located: Located) -> Problem:
+    found = Findings(doc=located)
+    message = "the file cannot be brought to the current form by editing its text"
+    hint = "write each collection on lines of its own, without anchors, and try again"
+    found.add("L1", (), message, hint=hint)
+    return found.problems[0]
+
+
+def write_migrated(path: Path, migration: Migration) -> None:
+    """Put the new text in the file's place, at once, with the file's own mode."""
+    real = path.resolve()
+    mode = real.stat().st_mode & 0o7777
+    handle, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(migration.text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(mode)
+        temporary.replace(real)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

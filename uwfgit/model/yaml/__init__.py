@@ -1,0 +1,1 @@
+"""YAML with places: reading it, writing it, editing its text."""

@@ -1,0 +1,1 @@
+"""The one door to git, and what is read or written through it."""

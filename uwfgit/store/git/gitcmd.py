@@ -1,0 +1,453 @@
+"""The one door to the git binary; nothing else starts git.
+
+Whoever calls names the repository: what the environment says about one is
+taken away, and hooks, fsmonitor and ``ext::`` addresses run nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from uwfgit.errors import StoreError, UsageError
+from uwfgit.store.git import pipes
+from uwfgit.store.locks.flock import Lock
+
+_OPTIONS: Final = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "protocol.ext.allow=never",
+)
+# The user's own repository: filters and fsmonitor of its config run, as they do
+# for any git command there; hooks, reflogs and maintenance are left alone.
+_CODE_OPTIONS: Final = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "core.splitIndex=false",
+    "-c",
+    "core.safecrlf=false",
+    "-c",
+    "core.logAllRefUpdates=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+)
+# What belongs to the user and not to a repository. All other GIT_* variables
+# can point git at another repository, or into it (rev-parse --local-env-vars),
+# and new ones appear with new versions: hence a list of what stays.
+_KEPT: Final = frozenset(
+    {
+        "GIT_ALLOW_PROTOCOL",
+        "GIT_ASKPASS",
+        "GIT_ATTR_NOSYSTEM",
+        "GIT_AUTHOR_DATE",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_AUTHOR_NAME",
+        "GIT_COMMITTER_DATE",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CURL_VERBOSE",
+        "GIT_EDITOR",
+        "GIT_EXEC_PATH",
+        "GIT_PAGER",
+        "GIT_PROGRESS_DELAY",
+        "GIT_PROTOCOL_FROM_USER",
+        "GIT_PROXY_COMMAND",
+        "GIT_SEQUENCE_EDITOR",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+        "GIT_TERMINAL_PROMPT",
+    }
+)
+_KEPT_PREFIXES: Final = ("GIT_TRACE", "GIT_HTTP_", "GIT_SSL_", "GIT_PROXY_SSL_")
+_QUARANTINE: Final = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_QUARANTINE_PATH",
+    }
+)
+_SIGNAL_BASE: Final = 128
+_CHUNK: Final = 65_536
+_KEPT_LINES: Final = 100
+
+Hear: TypeAlias = pipes.Hear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitResult:
+    """How git ended and what it wrote; a failure is a value."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def text(self) -> str:
+        """Standard output, without the line end."""
+        return self.stdout.decode("utf-8", "replace").rstrip("\n")
+
+    @property
+    def complaint(self) -> str:
+        """The last line of standard error, or the exit code."""
+        lines = self.stderr.decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1] if said else f"git exited with {self.code}"
+
+
+def find_git(environment: Mapping[str, str]) -> Path | None:
+    """Find the git binary on the PATH of ``environment``; without one, there is none.
+
+    A relative entry counts for nothing.
+    """
+    entries = environment.get("PATH", "").split(os.pathsep)
+    # The working folder may be a stranger's.
+    path = os.pathsep.join(entry for entry in entries if os.path.isabs(entry))  # noqa: PTH117 - text, not a Path
+    found = shutil.which("git", path=path) if path else None
+    return Path(found) if found else None
+
+
+def run_git(  # noqa: PLR0913 - one argument a fact
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    input: bytes | None = None,  # noqa: A002 - subprocess's own word
+    capture: bool = True,
+    keep_quarantine: bool = False,
+    index: Path | None = None,
+    held: Lock | None = None,
+    timeout: float | None = None,
+) -> GitResult:
+    """Run git on one repository and wait for it.
+
+    Args:
+        args: The command and its arguments. Names and addresses that come
+            from elsewhere stand after ``--`` and passed ``check_operand``.
+        git_dir: The repository. Git's own check of its owner is off then, so
+            it must have passed ours. ``None``: the one around ``cwd``, whose
+            owner git checks.
+        capture: Without it, git writes to this process's own streams.
+        keep_quarantine: Let a receiving git's object folders through; only
+            for the pre-receive hook.
+        index: Stands in for the repository's own index: what a commit that is
+            being made will hold.
+        held: A lock that git holds on to until it ends, should we be killed.
+        timeout: Seconds, after which git is killed.
+
+    Raises:
+        StoreError: There is no git binary, or it took too long.
+    """
+    stream = subprocess.PIPE if capture else None
+    cleaned = clean_environment(environment, keep_quarantine=keep_quarantine)
+    if index is not None:
+        cleaned["GIT_INDEX_FILE"] = str(index)
+    try:
+        done = subprocess.run(  # noqa: S603 - the one door
+            _command(args, git_dir=git_dir, environment=environment),
+            env=cleaned,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL if input is None else None,
+            input=input,
+            stdout=stream,
+            stderr=stream,
+            pass_fds=() if held is None else (held.descriptor,),
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise StoreError(f"git {args[0]} took longer than {timeout:g} s") from exc
+    except OSError as exc:
+        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+    return GitResult(
+        code=_exit_code(done.returncode),
+        stdout=done.stdout or b"",
+        stderr=done.stderr or b"",
+    )
+
+
+def run_code_git(  # noqa: PLR0913 - one argument a fact
+    args: Sequence[str],
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    input: bytes = b"",  # noqa: A002 - subprocess's own word
+    index: Path | None = None,
+    objects: tuple[Path, Path] | None = None,
+    literal: bool = True,
+    timeout: float | None = None,
+) -> GitResult:
+    """Run git in the user's own work tree, with the filters of its config.
+
+    Args:
+        args, environment: As in ``run_git``.
+        root: The work tree's top; git checks who owns the repository there.
+        index: Stands in for the work tree's own index.
+        objects: Where new objects go, and the folder of those there are: the
+            repository itself gets none.
+        literal: Whether paths among the arguments are no patterns.
+        timeout: Seconds, after which git and all it started are killed.
+
+    Raises:
+        StoreError: There is no git binary, or it took too long.
+    """
+    cleaned = clean_environment(environment)
+    cleaned["GIT_OPTIONAL_LOCKS"] = "0"
+    if literal:
+        cleaned["GIT_LITERAL_PATHSPECS"] = "1"
+    if index is not None:
+        cleaned["GIT_INDEX_FILE"] = str(index)
+    if objects is not None:
+        cleaned["GIT_OBJECT_DIRECTORY"] = str(objects[0])
+        cleaned["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(objects[1])
+    command = _command(
+        args, git_dir=None, environment=environment, options=_CODE_OPTIONS
+    )
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the one door
+            command,
+            env=cleaned,
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A filter that hangs is to end with git. Without a limit git stays in
+            # our group, where Ctrl-C and the terminal reach it.
+            process_group=None if timeout is None else 0,
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+    with child:
+        try:
+            stdout, stderr = child.communicate(input, timeout)
+        except BaseException as exc:
+            _kill(child, is_group=timeout is not None)
+            if isinstance(exc, subprocess.TimeoutExpired):
+                raise StoreError(f"git {args[0]} took too long") from exc
+            raise
+    return GitResult(code=_exit_code(child.returncode), stdout=stdout, stderr=stderr)
+
+
+def _quoted(path: Path) -> str:
+    """Write a path for a list that colons divide, as git reads it."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _kill(child: subprocess.Popen[bytes], *, is_group: bool) -> None:
+    with suppress(OSError):
+        if is_group:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.kill()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        # What git started may hold them open; nobody waits for it.
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def stream_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    on_line: Callable[[str], None],
+    cwd: Path | None = None,
+    input: bytes = b"",  # noqa: A002 - subprocess's own word
+    most_bytes: int | None = None,
+) -> GitResult:
+    """Run git and hear what it says on standard error while it runs.
+
+    Of standard error the last lines are kept, however much there is.
+
+    Args:
+        args, environment: As in ``run_git``.
+        on_line: Told each line as it comes, progress too. It is text of git,
+            and of whoever git talks to.
+        input: What git reads from standard input.
+        most_bytes: How much git may write to standard output.
+
+    Raises:
+        StoreError: There is no git binary, or it wrote too much.
+    """
+    child = _start(
+        args,
+        git_dir=git_dir,
+        environment=environment,
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    said: list[bytes] = []
+
+    def hear(line: bytes, _: bytes) -> None:
+        if line.strip():
+            said.append(line)
+            del said[:-_KEPT_LINES]
+            on_line(line.decode("utf-8", "replace"))
+
+    stdin, child.stdin = child.stdin, None
+    stderr, child.stderr = child.stderr, None
+    # Not communicate(): it would take standard error for itself.
+    with child, pipes.listening(stderr, hear) as hear_out:
+        try:
+            feed_out = pipes.feed(stdin, input)
+            assert child.stdout is not None  # noqa: S101 - as asked for
+            stdout = child.stdout.read(-1 if most_bytes is None else most_bytes + 1)
+            is_too_much = most_bytes is not None and len(stdout) > most_bytes
+            if is_too_much:
+                child.kill()
+            else:
+                hear_out()
+                feed_out()
+            code = child.wait()
+        except BaseException:
+            child.kill()
+            raise
+    if is_too_much:
+        raise StoreError(f"git {args[0]} gave more than {most_bytes:,} bytes")
+    return GitResult(code=_exit_code(code), stdout=stdout, stderr=b"\n".join(said))
+
+
+def pass_to_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path,
+    environment: Mapping[str, str],
+    stdout: Callable[[bytes], None] | None = None,
+    stderr: Hear | None = None,
+) -> int:
+    """Run git on this process's own streams; return what it exits with.
+
+    Args:
+        args, environment: As in ``run_git``.
+        stdout: Told what git writes there, as it comes, instead.
+        stderr: Told each line git says there, and how it ended, instead.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    child = _start(
+        args,
+        git_dir=git_dir,
+        environment=environment,
+        stdout=subprocess.PIPE if stdout else None,
+        stderr=subprocess.PIPE if stderr else None,
+    )
+    pipe, child.stderr = child.stderr, None
+    with child, pipes.listening(pipe, stderr) as hear_out:
+        try:
+            while stdout and child.stdout and (data := child.stdout.readline(_CHUNK)):
+                stdout(data)
+            hear_out()
+            code = child.wait()
+        except KeyboardInterrupt:
+            # It came to git too, which takes its own lock files away.
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(2.0)
+            raise
+        finally:
+            child.kill()
+    return _exit_code(code)
+
+
+def _start(
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: int | None = None,
+    stdout: int | None,
+    stderr: int | None,
+) -> subprocess.Popen[bytes]:
+    command = _command(args, git_dir=git_dir, environment=environment)
+    try:
+        return subprocess.Popen(  # noqa: S603 - the one door
+            command,
+            env=clean_environment(environment),
+            cwd=cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot run git: {exc.strerror}") from exc
+
+
+def clean_environment(
+    environment: Mapping[str, str], *, keep_quarantine: bool = False
+) -> dict[str, str]:
+    """Give the environment git gets: the user's, without any repository's."""
+    cleaned = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("GIT_")
+        or name in _KEPT
+        or name.startswith(_KEPT_PREFIXES)
+        or (keep_quarantine and name in _QUARANTINE)
+    }
+    if "GIT_ALLOW_PROTOCOL" in cleaned:
+        # It beats protocol.ext.allow=never.
+        protocols = cleaned["GIT_ALLOW_PROTOCOL"].split(":")
+        cleaned["GIT_ALLOW_PROTOCOL"] = ":".join(p for p in protocols if p != "ext")
+    cleaned["GIT_NO_REPLACE_OBJECTS"] = "1"
+    # A missing object must not make git fetch it, by whatever command a
+    # repository's config names for that.
+    cleaned["GIT_NO_LAZY_FETCH"] = "1"
+    return cleaned
+
+
+def check_operand(text: str) -> str:
+    """Give back a name or address that git cannot take for more than that.
+
+    Raises:
+        UsageError: It starts with ``-``, or is an address that runs a command.
+    """
+    if text.startswith("-"):
+        raise UsageError(f"'{text}' starts with '-': not a name or address")
+    if text.lower().startswith(("ext::", "fd::")):
+        raise UsageError(f"'{text}' is an address that runs a command")
+    return text
+
+
+def _command(
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    options: Sequence[str] = _OPTIONS,
+) -> list[str]:
+    git = find_git(environment)
+    if git is None:
+        raise StoreError(
+            "git is not installed, or not on your PATH",
+            hint="install git 2.25 or later",
+        )
+    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
+    return [str(git), *options, *where, *args]
+
+
+def _exit_code(returncode: int) -> int:
+    """Tell an end by a signal the way a shell does."""
+    return returncode if returncode >= 0 else _SIGNAL_BASE - returncode

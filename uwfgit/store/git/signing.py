@@ -1,0 +1,233 @@
+"""Commits signed as the user's own git signs them; the only place for that.
+
+git does it, with the format, key and program that the user's settings name. A
+store's config names none of them, and what the repository around a person says
+may choose a key but no program: it may have come with the files around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from uwfgit.errors import ConfigError, StoreError
+from uwfgit.ids import Oid
+from uwfgit.store.git.gitcmd import GitResult, run_git
+from uwfgit.store.git.scratch import open_scratch
+from uwfgit.store.git.worktree import Enclosing, find_settings
+from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.safety.configfile import find_value, is_true, read_config
+
+Mode = Literal["steps", "tip", "never"]
+
+KEY: Final = "uwf.sign"
+_MODES: Final[tuple[Mode, ...]] = ("steps", "tip", "never")
+_DEFAULT_KEY: Final = "commit.gpgsign"
+_CHOOSE_A_KEY: Final = ("gpg.format", "user.signingkey")
+_SECONDS: Final = 120.0
+"""Somebody may have to type a passphrase, or to touch a key."""
+_PERSON: Final = re.compile(r"(author|committer) (.*) <(.*)> ([0-9]+) ([+-][0-9]{4})")
+_SIGNATURE: Final = re.compile(rb"\ngpgsig [^\n]*(?:\n [^\n]*)*")
+_PREFIX: Final = re.compile(r"(?:error|fatal): ?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signing:
+    """What the user's settings say: when to sign, and options for git."""
+
+    mode: Mode = "never"
+    options: tuple[str, ...] = ()
+
+
+def read_signing(
+    environment: Mapping[str, str],
+    *,
+    store: Path,
+    enclosing: Enclosing | None,
+    home: Path | None,
+) -> Signing:
+    """Read when commits are signed: the store's config, the repository's, the user's.
+
+    Raises:
+        ConfigError: ``uwf.sign`` is none of its values.
+    """
+    keys = (KEY, _DEFAULT_KEY, *_CHOOSE_A_KEY)
+    found = find_settings(keys, environment, enclosing=enclosing, home=home)
+    own = find_value(read_config(store / "config"), KEY)
+    told = found.get(KEY) if own is None else own
+    if told is None:
+        is_default = is_true(found.get(_DEFAULT_KEY, ""))
+        mode: Mode = "tip" if is_default else "never"
+    else:
+        mode = _parse_mode(told)
+    chosen = [f"{key}={found[key]}" for key in _CHOOSE_A_KEY if key in found]
+    return Signing(
+        mode=mode, options=tuple(word for each in chosen for word in ("-c", each))
+    )
+
+
+def _parse_mode(text: str) -> Mode:
+    for mode in _MODES:
+        if text.lower() == mode:
+            return mode
+    raise ConfigError(
+        f"'{text}' is none of {', '.join(_MODES)}",
+        source="git config",
+        key=KEY,
+        hint="git config uwf.sign tip",
+    )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Signer:
+    """Signs for one command; the settings are read when first they matter."""
+
+    read: Callable[[], Signing] = Signing
+    environment: Mapping[str, str] = field(default_factory=dict)
+    warn: Callable[[str], None] = lambda _: None
+    """Told why what had to be kept was not signed."""
+    _signing: Signing | None = None
+    _is_proven: bool = False
+    _has_given_up: bool = False
+
+    @property
+    def signing(self) -> Signing:
+        """What the settings say.
+
+        Raises:
+            ConfigError: ``uwf.sign`` is none of its values.
+        """
+        if self._signing is None:
+            self._signing = self.read()
+        return self._signing
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Give what git has to be told to sign as the user does."""
+        return self.signing.options
+
+    def wants(self, *, is_last: bool = True) -> bool:
+        """Tell whether to sign an event, the last of its command or not."""
+        mode = self.signing.mode
+        return mode == "steps" or (mode == "tip" and is_last)
+
+    def prove(self, store: Store, commit: bytes) -> None:
+        """Find out, once a command, whether a commit could be signed.
+
+        Raises:
+            StoreError: It could not; says why.
+        """
+        if not self._is_proven and self.signing.mode != "never":
+            self.sign(store, commit)
+        self._is_proven = True
+
+    def sign(self, store: Store, commit: bytes) -> bytes:
+        """Give a commit's bytes with a signature, which is all that is added.
+
+        Nothing is written to the store. After an interrupt nobody is asked for
+        a passphrase again.
+
+        Raises:
+            StoreError: git could not sign; says why.
+        """
+        if self._has_given_up:
+            raise _refusal("it was interrupted")
+        try:
+            return _sign(store, commit, self.options, self.environment)
+        except KeyboardInterrupt:
+            self._has_given_up = True
+            raise
+
+
+NO_SIGNER: Final = Signer()
+"""Signs nothing."""
+
+
+def _sign(
+    store: Store,
+    commit: bytes,
+    options: tuple[str, ...],
+    environment: Mapping[str, str],
+) -> bytes:
+    head, _, message = commit.partition(b"\n\n")
+    words: list[str] = []
+    named: dict[str, str] = {}
+    tree = ""
+    for line in head.decode().split("\n"):
+        header, _, value = line.partition(" ")
+        if header == "tree":
+            tree = value
+        elif header == "parent":
+            words += ["-p", value]
+        else:
+            named |= _name_person(line)
+    with open_scratch(store) as scratch:
+        done = _run(
+            [*options, "commit-tree", "-S", *words, tree],
+            message,
+            scratch,
+            {**environment, **named},
+        )
+        if done.code:
+            raise _refusal(complaint(done))
+        with git_errors("read a signed commit"):
+            signed = scratch.repo.odb.read(Oid(done.text))[1]
+    if _SIGNATURE.sub(b"", signed, count=1) != commit or signed == commit:
+        raise _refusal("git changed more of the commit than that")
+    return signed
+
+
+def _name_person(line: str) -> dict[str, str]:
+    match = _PERSON.fullmatch(line)
+    if match is None:
+        return {}
+    who, name, email, time, zone = match.groups()
+    prefix = f"GIT_{who.upper()}"
+    return {
+        f"{prefix}_NAME": name,
+        f"{prefix}_EMAIL": email,
+        f"{prefix}_DATE": f"@{time} {zone}",
+    }
+
+
+def _run(
+    args: list[str], message: bytes, scratch: Store, environment: Mapping[str, str]
+) -> GitResult:
+    try:
+        return run_git(
+            # Another encoding of the user's would change bytes and add a header.
+            ["-c", "i18n.commitEncoding=UTF-8", *args],
+            git_dir=scratch.path,
+            environment=environment,
+            input=message,
+            timeout=_SECONDS,
+        )
+    except StoreError as exc:
+        raise _refusal(exc.message) from exc
+
+
+def complaint(done: GitResult) -> str:
+    """Give in one line why git, or the program it called, could not sign."""
+    said = done.stderr.decode("utf-8", "replace").split("\n")
+    lines = [_PREFIX.sub("", line).strip() for line in said]
+    lines = [
+        line.rstrip(":?")
+        for line in lines
+        if line
+        and not line.startswith("[GNUPG:]")
+        and line != "failed to write commit object"
+    ]
+    if not lines:
+        return f"git exited with {done.code}"
+    return lines[0] if lines[0] == lines[-1] else f"{lines[0]}: {lines[-1]}"
+
+
+def _refusal(why: str) -> StoreError:
+    return StoreError(
+        f"cannot sign: {why}",
+        hint="see user.signingkey and gpg.format in git's config, or go on without: "
+        "git config uwf.sign never",
+    )

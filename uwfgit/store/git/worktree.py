@@ -1,0 +1,357 @@
+"""The repository a person works in, and who they are to git; read, never written.
+
+It is not the store: its objects are not ours, it may be of any format, and
+nothing in it is trusted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import pygit2
+from pygit2.enums import RepositoryOpenFlag
+
+from uwfgit.errors import ConfigError, InvalidError, StoreError
+from uwfgit.store.git.gitcmd import find_git, run_git
+from uwfgit.store.safety.configfile import find_value, read_config
+from uwfgit.store.safety.plainfile import read_start
+
+if sys.platform != "win32":
+    import pwd
+
+_POINTER_BYTES: Final = 64 * 1024
+_GIT_SECONDS: Final = 30.0
+_OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NO_ENVIRONMENT: Final[Mapping[str, str]] = {}
+# Brackets end a name for git; the others turn text around on a screen, and
+# verify refuses a commit whose author or committer holds one.
+_REFUSED: Final = frozenset("<>\u061c\u200e\u200f\u2028\u2029\ufeff") | frozenset(
+    chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+)
+_CRUD: Final = " .,:;<>\"\\'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosing:
+    """A repository with a work tree around a folder.
+
+    ``common_dir`` is the same for all worktrees of one repository; ``git_dir``
+    is this one's own.
+    """
+
+    root: Path
+    git_dir: Path
+    common_dir: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who commits; ``is_default`` when a part is made up from login and host."""
+
+    name: str
+    email: str
+    is_default: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}>"
+
+
+def find_enclosing(cwd: Path) -> Enclosing | None:
+    """Find the repository whose work tree ``cwd`` is in, by its ``.git`` only.
+
+    A bare repository met on the way up is passed by: it may have come with
+    the files around it. The walk ends at the file system's border, as git's.
+    """
+    folder = Path(os.path.realpath(cwd))
+    device = _device(folder)
+    for root in (folder, *folder.parents):
+        if _device(root) != device:
+            return None
+        marker = root / ".git"
+        if not os.path.lexists(marker):
+            continue
+        git_dir = _find_git_dir(marker)
+        if git_dir is not None:
+            return Enclosing(
+                root=root, git_dir=git_dir, common_dir=_find_common_dir(git_dir)
+            )
+        if marker.is_file():
+            # git stops at a pointer that leads nowhere too; what lies further
+            # up is another repository.
+            return None
+    return None
+
+
+def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:
+    """Read a setting of the repository's own config file, not the user's.
+
+    Raises:
+        ConfigError: The file does not parse.
+    """
+    path = enclosing.common_dir / "config"
+    key = _fold(key)
+    try:
+        return find_value(read_config(path), key)
+    except InvalidError:
+        return _read_with_libgit2(path, key)
+    except OSError:
+        return None
+
+
+def read_head(
+    root: Path, *, environment: Mapping[str, str] = _NO_ENVIRONMENT
+) -> str | None:
+    """Give the oid HEAD of the work tree at ``root`` stands at.
+
+    ``None`` without a repository or a commit. A repository that libgit2 does
+    not open (sha256, reftable, another owner) is asked through git, if
+    ``environment`` has one; git refuses strangers' repositories itself.
+    """
+    git_dir = _find_git_dir(root / ".git")
+    if git_dir is None:
+        return None
+    try:
+        repo = _open_once(git_dir)
+        return None if repo.head_is_unborn else str(repo.head.target)
+    except (pygit2.GitError, KeyError, OSError, ValueError):
+        options = ("--verify", "--quiet")
+        return _ask_git(root, "rev-parse", *options, "HEAD", environment=environment)
+
+
+def root_commit(
+    root: Path, *, environment: Mapping[str, str] = _NO_ENVIRONMENT
+) -> str | None:
+    """Give the oid of the first commit of the work tree's repository.
+
+    Found along first parents, so it is one. ``None`` without a commit, and in
+    a shallow clone, which does not have it.
+    """
+    git_dir = _find_git_dir(root / ".git")
+    if git_dir is None or (_find_common_dir(git_dir) / "shallow").exists():
+        return None
+    if find_git(environment) is None:
+        return _walk_to_root(git_dir)
+    options = ("--first-parent", "--max-parents=0")
+    return _ask_git(root, "rev-list", *options, "HEAD", environment=environment)
+
+
+def find_identity(
+    environment: Mapping[str, str],
+    *,
+    enclosing: Enclosing | None = None,
+    home: Path | None = None,
+) -> Identity:
+    """Find who commits: the environment, the repository's config, the user's.
+
+    Never fails: what is missing is made up of login and host. Characters that
+    a commit may not hold are left out.
+
+    Args:
+        home: The user's home folder, if not the environment's ``HOME``.
+    """
+    configs = tuple(_iter_configs(environment, enclosing, home))
+    name = _find_part("name", environment, configs)
+    email = _find_part("email", environment, configs)
+    email = email or _clean(environment.get("EMAIL", ""))
+    if name and email:
+        return Identity(name=name, email=email)
+    login = _find_login(environment)
+    host = _clean(socket.gethostname()) or "localhost"
+    return Identity(
+        name=name or login, email=email or f"{login}@{host}", is_default=True
+    )
+
+
+def find_settings(
+    keys: Iterable[str],
+    environment: Mapping[str, str],
+    *,
+    enclosing: Enclosing | None = None,
+    home: Path | None = None,
+) -> dict[str, str]:
+    """Give those settings there are: of the repository's config, else the user's.
+
+    Never fails: what does not parse has no effect. A key without a value is
+    ``true``, as for git.
+
+    Args:
+        home: The user's home folder, if not the environment's ``HOME``.
+    """
+    found: dict[str, str] = {}
+    wanted = tuple(keys)
+    for config in _iter_configs(environment, enclosing, home):
+        for key in wanted:
+            if key not in found and key in config:
+                value: object = config[key]
+                found[key] = str(value) if value is not None else "true"
+    return found
+
+
+def _device(path: Path) -> int | None:
+    try:
+        return path.stat().st_dev
+    except OSError:
+        return None
+
+
+def _find_git_dir(marker: Path) -> Path | None:
+    """Give the repository a ``.git`` is, or points to, if there is one."""
+    git_dir = marker if marker.is_dir() else _read_pointer(marker, prefix="gitdir: ")
+    if git_dir is None or not os.path.lexists(git_dir / "HEAD"):
+        return None
+    common_dir = _find_common_dir(git_dir)
+    is_whole = (common_dir / "objects").is_dir() and (common_dir / "refs").is_dir()
+    return git_dir if is_whole else None
+
+
+def _find_common_dir(git_dir: Path) -> Path:
+    return _read_pointer(git_dir / "commondir", prefix="") or git_dir
+
+
+def _read_pointer(file: Path, *, prefix: str) -> Path | None:
+    """Read a path that a file holds, relative to the file's folder."""
+    try:
+        text = os.fsdecode(read_start(file, most=_POINTER_BYTES)).rstrip("\r\n")
+    except OSError:
+        return None
+    target = text.removeprefix(prefix)
+    if not target or "\0" in target or not text.startswith(prefix):
+        return None
+    return Path(os.path.realpath(file.parent / target))
+
+
+def _fold(key: str) -> str:
+    section, _, rest = key.partition(".")
+    middle, _, name = rest.rpartition(".")
+    parts = (section.lower(), middle, name.lower())
+    return ".".join(part for part in parts if part)
+
+
+def _read_with_libgit2(path: Path, key: str) -> str | None:
+    try:
+        return pygit2.Config(str(path))[key]
+    except KeyError:
+        return None
+    except (pygit2.GitError, OSError, ValueError) as exc:
+        raise ConfigError(
+            "git's config does not parse", source=path, hint=str(exc)
+        ) from exc
+
+
+def _open(git_dir: Path) -> pygit2.Repository:
+    return pygit2.Repository(str(git_dir), RepositoryOpenFlag.NO_SEARCH)
+
+
+@lru_cache(maxsize=8)
+def _open_once(git_dir: Path) -> pygit2.Repository:
+    # Asked twice a step. Refs are read anew each time; config would not be.
+    return _open(git_dir)
+
+
+def _ask_git(root: Path, *args: str, environment: Mapping[str, str]) -> str | None:
+    if find_git(environment) is None:
+        return None
+    try:
+        result = run_git(
+            args, git_dir=None, cwd=root, environment=environment, timeout=_GIT_SECONDS
+        )
+    except StoreError:
+        return None
+    return result.text if result.code == 0 and _OID.fullmatch(result.text) else None
+
+
+def _walk_to_root(git_dir: Path) -> str | None:
+    try:
+        repo = _open(git_dir)
+        commit = repo.head.peel(pygit2.Commit)
+        while commit.parent_ids:
+            commit = repo[commit.parent_ids[0]].peel(pygit2.Commit)
+    except (pygit2.GitError, KeyError, OSError, ValueError):
+        return None
+    return str(commit.id)
+
+
+def _iter_configs(
+    environment: Mapping[str, str], enclosing: Enclosing | None, home: Path | None
+) -> Iterator[pygit2.Config]:
+    if enclosing is not None:
+        yield from _iter_repository_config(enclosing)
+    for path in _list_user_configs(environment, home):
+        try:
+            yield pygit2.Config(str(path))
+        except (pygit2.GitError, OSError, ValueError):
+            continue
+
+
+def _iter_repository_config(enclosing: Enclosing) -> Iterator[pygit2.Config]:
+    try:
+        # With libgit2's reading of the user's files behind the repository's
+        # own, so that includeIf "gitdir:" holds.
+        yield _open(enclosing.git_dir).config
+    except (pygit2.GitError, OSError, ValueError):
+        path = enclosing.common_dir / "config"
+        try:
+            if path.stat().st_uid == os.geteuid():
+                yield pygit2.Config(str(path))
+        except (pygit2.GitError, OSError, ValueError):
+            return
+
+
+def _list_user_configs(
+    environment: Mapping[str, str], home: Path | None
+) -> tuple[Path, ...]:
+    """List the user's config files, the one that wins first."""
+    if environment.get("GIT_CONFIG_GLOBAL"):
+        return (Path(environment["GIT_CONFIG_GLOBAL"]),)
+    if home is None and environment.get("HOME"):
+        home = Path(environment["HOME"])
+    base = environment.get("XDG_CONFIG_HOME")
+    config_home = Path(base) if base else home and home / ".config"
+    found = []
+    if home is not None:
+        found.append(home / ".gitconfig")
+    if config_home is not None:
+        found.append(config_home / "git" / "config")
+    return tuple(path for path in found if path.is_file())
+
+
+def _find_part(
+    part: str, environment: Mapping[str, str], configs: Sequence[pygit2.Config]
+) -> str:
+    given = _clean(environment.get(f"GIT_COMMITTER_{part.upper()}", ""))
+    if given:
+        return given
+    for key in (f"committer.{part}", f"user.{part}"):
+        for config in configs:
+            if key in config and (value := _clean(config[key] or "")):
+                return value
+    return ""
+
+
+def _find_login(environment: Mapping[str, str]) -> str:
+    for variable in ("LOGNAME", "USER"):
+        if login := _clean(environment.get(variable, "")):
+            return login
+    try:
+        return _clean(pwd.getpwuid(os.geteuid()).pw_name) or "uwf"
+    except KeyError:
+        return "uwf"
+
+
+def _clean(text: str) -> str:
+    """Leave out what git or verify would not take, as git does at the ends."""
+    kept = (
+        "\ufffd" if unicodedata.category(char) == "Cs" else char
+        for char in text
+        if char not in _REFUSED and unicodedata.category(char) != "Cc"
+    )
+    return "".join(kept).strip(_CRUD)

@@ -1,0 +1,56 @@
+"""An open store, and the seam where pygit2's errors become uwf's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+
+from uwfgit.errors import (
+    CorruptError,
+    StoreError,
+)
+
+STATE_DIR = "uwf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A store that passed every check, and the open handle on it.
+
+    ``fsync`` says whether what is written here is to be on disk at once.
+    """
+
+    path: Path
+    repo: pygit2.Repository
+    fsync: bool = True
+
+    @property
+    def state_dir(self) -> Path:
+        """The folder of local state: never in git, never pushed."""
+        return self.path / STATE_DIR
+
+
+@contextmanager
+def git_errors(what: str) -> Iterator[None]:
+    """Turn what pygit2 and the file system raise into errors of uwf's tree.
+
+    A missing object or ref is a ``CorruptError``, everything else a
+    ``StoreError``. libgit2 reports a lost race as a plain ``GitError``: who
+    moves a ref tells that apart himself, under the ref's lock.
+
+    Args:
+        what: What was being done, as the start of the message.
+    """
+    try:
+        yield
+    except KeyError as exc:
+        missing = exc.args[0] if exc.args else "object"
+        raise CorruptError(f"{what}: {missing} is missing") from exc
+    except OSError as exc:
+        raise StoreError(f"{what}: {exc.strerror or exc}") from exc
+    except (pygit2.GitError, pygit2.Passthrough, ValueError) as exc:
+        raise StoreError(f"{what}: {exc}") from exc

@@ -1,0 +1,1 @@
+"""Who may write, one at a time."""

@@ -1,0 +1,140 @@
+"""Locks that guard refs, and what a holder that was killed leaves of git's own.
+
+libgit2 and git lock a ref by making ``<ref>.lock``; nobody removes that file when
+its maker is killed. Every move of refs is therefore announced in a file of ours
+that the kernel unlocks: who finds one whose maker is dead tidies up after it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import LockedError
+from uwfgit.store.handle import Store
+from uwfgit.store.locks.flock import Holder, Lock, lock
+from uwfgit.store.log import log_event
+
+_MOVES: Final = "moves"
+_SETTLE: Final = 0.1
+"""How long a lock file of git's must stay the same to have no living maker."""
+_SLACK_MS: Final = 2000
+"""File systems' clocks are that coarse at most."""
+
+
+def lock_path(store: Store, name: str) -> Path:
+    """Name the file of one of our locks."""
+    return store.state_dir / "locks" / name
+
+
+def list_git_locks(path: Path) -> tuple[Path, ...]:
+    """Give the lock files of git's that stand in a repository, by name."""
+    return (*sorted(path.glob("*.lock")), *sorted((path / "refs").rglob("*.lock")))
+
+
+@contextmanager
+def hold_refs(
+    store: Store,
+    name: str,
+    refs: Iterable[str],
+    *,
+    command: str,
+    what: str,
+    wait: float = 0.5,
+) -> Iterator[Lock]:
+    """Hold the lock that guards some refs, for the length of the block.
+
+    Args:
+        name: The lock's.
+        refs: What it guards; a dead holder's leftovers there are removed.
+        command: What the holder does, for whoever meets the lock.
+        what: Name of the locked thing in the error.
+        wait: Seconds to try for.
+
+    Raises:
+        LockedError: Someone else holds it; names the holder.
+        StoreError: The lock file cannot be made.
+    """
+    path = lock_path(store, name)
+    with lock(path, command=command, what=what, wait=wait) as held:
+        if held.previous is not None:
+            _remove_leftovers(store, held.previous, refs)
+        yield held
+
+
+@contextmanager
+def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[None]:
+    """Let others know which of git's locks this process takes in the block.
+
+    Raises:
+        StoreError: The file of ours cannot be made.
+    """
+    folder = lock_path(store, _MOVES)
+    tidy_up(store)
+    path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+    with lock(path, command=command, notes=tuple(names)):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def has_leftovers(store: Store) -> bool:
+    """Tell whether a process that moved refs is at work, or was killed at it."""
+    folder = lock_path(store, _MOVES)
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def tidy_up(store: Store) -> None:
+    """Remove what processes that were killed while they moved refs left behind.
+
+    Costs the listing of an empty folder when there were none.
+    """
+    try:
+        paths = list(lock_path(store, _MOVES).iterdir())
+    except OSError:
+        return
+    for path in paths:
+        # One that is held has a living maker. Shared, so that the record stays
+        # should this process be killed as well.
+        with (
+            suppress(LockedError),
+            lock(path, command="tidy up", wait=0, shared=True) as held,
+        ):
+            if held.previous is not None:
+                _remove_leftovers(store, held.previous, held.previous.notes)
+            path.unlink(missing_ok=True)
+
+
+def _remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
+    found = {path: mark for path in _git_locks(store, names) if (mark := _mark(path))}
+    mine = {p: mark for p, mark in found.items() if _is_since(mark, dead)}
+    if mine:
+        time.sleep(_SETTLE)
+    for path, mark in mine.items():
+        if _mark(path) == mark:
+            path.unlink(missing_ok=True)
+            log_event(store, "leftover-removed", file=str(path), holder=str(dead))
+
+
+def _git_locks(store: Store, names: Iterable[str]) -> Iterator[Path]:
+    for name in names:
+        yield store.path / f"{name}.lock"
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Tell one file of a name from the next."""
+    try:
+        stat = path.lstat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns
+
+
+def _is_since(mark: tuple[int, int], dead: Holder) -> bool:
+    return mark[1] // 1_000_000 >= dead.since - _SLACK_MS

@@ -1,0 +1,1 @@
+"""Where a hash is: the derived table, never the truth."""

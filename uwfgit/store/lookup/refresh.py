@@ -1,0 +1,356 @@
+"""Bring the lookup's tables up to what the refs say.
+
+The ref table is the snapshot: what the other tables were filled from. While
+``stale`` is set only refs and threads are kept; nodes and steps are then filled
+whole, by :mod:`uwfgit.store.lookup.refresh`, when someone asks for one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uwfgit.errors import CorruptError
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.store import layout
+from uwfgit.store.database import write
+from uwfgit.store.lookup import refscan
+from uwfgit.store.lookup.fill import (
+    Chain,
+    Found,
+    Reader,
+    collect_chain,
+    find_added,
+    find_steps,
+    read_chain,
+    read_state,
+)
+from uwfgit.store.lookup.schema import (
+    insert_found,
+    read_meta,
+    without_index,
+    write_meta,
+)
+
+_FEW_LOOSE: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the rows come from."""
+
+    path: Path
+    reader: Reader
+    step_type: Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    oid: bytes
+    loose: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Changes:
+    """How the refs differ from the snapshot."""
+
+    moved: Mapping[str, tuple[bytes | None, _Target]]
+    """Old target, and the new one, of each ref that is new or has moved."""
+    repacked: Mapping[str, _Target]
+    """Refs that are only stored in another way."""
+    gone: frozenset[str] = frozenset()
+    was_cheap: bool = False
+    """Whether finding out again costs less than writing that it was done."""
+
+    def __bool__(self) -> bool:
+        return bool(self.moved or self.repacked or self.gone)
+
+
+def sync(db: sqlite3.Connection, source: Source) -> None:
+    """Notice every ref that moved, came or went since the last time.
+
+    Costs four ``stat`` when nothing did, for longer than the file system's
+    clock needs to show it.
+    """
+    fingerprint = refscan.read_fingerprint(source.path)
+    meta = read_meta(db)
+    if _is_unchanged(meta, fingerprint):
+        return
+    version = _read_data_version(db)
+    changes = _find_changes(db, source, meta, fingerprint)
+    if not changes and changes.was_cheap:
+        return
+    with write(db):
+        if _read_data_version(db) != version:
+            # Another process was faster, maybe with the very same changes.
+            changes = _find_changes(db, source, read_meta(db), fingerprint)
+        _apply(db, source, changes)
+        write_meta(
+            db,
+            {"loose": fingerprint.loose or "", "packed": fingerprint.packed or ""},
+        )
+
+
+def _read_data_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
+
+
+def is_synced(db: sqlite3.Connection, source: Source) -> bool:
+    """Tell whether the tables are what the refs say; writes nothing."""
+    meta = read_meta(db)
+    fingerprint = refscan.read_fingerprint(source.path)
+    if meta.get("stale") != "0":
+        return False
+    return _is_unchanged(meta, fingerprint) or not _find_changes(
+        db, source, meta, fingerprint
+    )
+
+
+def _is_unchanged(meta: Mapping[str, str], fingerprint: refscan.Fingerprint) -> bool:
+    return None not in (fingerprint.loose, fingerprint.packed) and (
+        meta.get("loose"),
+        meta.get("packed"),
+    ) == (fingerprint.loose, fingerprint.packed)
+
+
+def _find_changes(
+    db: sqlite3.Connection,
+    source: Source,
+    meta: Mapping[str, str],
+    fingerprint: refscan.Fingerprint,
+) -> _Changes:
+    loose = {
+        name: _Target(oid=oid, loose=True)
+        for name, oid in refscan.read_loose(source.path).items()
+    }
+    if fingerprint.packed is not None and fingerprint.packed == meta.get("packed"):
+        names = {name for (name,) in db.execute("SELECT name FROM ref WHERE loose")}
+        if names <= loose.keys():
+            # The packed refs are those of the snapshot, and none of them has
+            # come to light behind a loose one that went.
+            moved, repacked = _compare(_read_snapshot(db, loose), loose)
+            return _Changes(
+                moved=moved, repacked=repacked, was_cheap=len(loose) <= _FEW_LOOSE
+            )
+    packed = {
+        name: _Target(oid=oid, loose=False)
+        for name, oid in refscan.read_packed(source.path).items()
+    }
+    snapshot = _read_snapshot(db, None)
+    gone = frozenset(snapshot.keys() - packed.keys() - loose.keys())
+    moved, repacked = _compare(snapshot, packed | loose)
+    return _Changes(moved=moved, repacked=repacked, gone=gone)
+
+
+def _read_snapshot(
+    db: sqlite3.Connection, names: Iterable[str] | None
+) -> dict[str, tuple[bytes, int]]:
+    query = "SELECT name, oid, loose FROM ref"
+    if names is None:
+        rows = db.execute(query).fetchall()
+    else:
+        found = (
+            db.execute(f"{query} WHERE name = ?", (name,)).fetchone() for name in names
+        )
+        rows = [row for row in found if row]
+    return {name: (oid, loose) for name, oid, loose in rows}
+
+
+def _compare(
+    snapshot: Mapping[str, tuple[bytes, int]], refs: Mapping[str, _Target]
+) -> tuple[dict[str, tuple[bytes | None, _Target]], dict[str, _Target]]:
+    moved: dict[str, tuple[bytes | None, _Target]] = {}
+    repacked = {}
+    for name, target in refs.items():
+        old, loose = snapshot.get(name, (None, 0))
+        if old != target.oid:
+            moved[name] = (old, target)
+        elif loose != target.loose:
+            repacked[name] = target
+    return moved, repacked
+
+
+def _apply(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+    if not changes:
+        return
+    stale = read_meta(db).get("stale") != "0"
+    if not stale:
+        stale = bool(changes.gone) or not _add_rows(db, source, changes)
+    _write_refs(db, changes)
+    _write_threads(db, source, changes)
+    if stale:
+        write_meta(db, {"stale": "1"})
+
+
+def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
+    targets = {name: target for name, (_, target) in changes.moved.items()}
+    db.executemany(
+        "INSERT OR REPLACE INTO ref VALUES (?, ?, ?)",
+        (
+            (name, target.oid, int(target.loose))
+            for name, target in (targets | dict(changes.repacked)).items()
+        ),
+    )
+    db.executemany("DELETE FROM ref WHERE name = ?", ((name,) for name in changes.gone))
+
+
+def _write_threads(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO thread VALUES (?, ?, ?)",
+        (
+            (thread, target.oid, read_state(source.reader, target.oid, thread))
+            for name, (_, target) in sorted(changes.moved.items())
+            if (thread := layout.find_ref_thread(name))
+        ),
+    )
+    db.executemany(
+        "DELETE FROM thread WHERE ulid = ?",
+        ((layout.find_ref_thread(name),) for name in changes.gone),
+    )
+
+
+def _add_rows(db: sqlite3.Connection, source: Source, changes: _Changes) -> bool:
+    """Add what moved refs hold beyond before; return whether that was all."""
+    found = Found()
+    for name, (old, target) in sorted(changes.moved.items()):
+        before = None if old == refscan.BROKEN else old
+        if name == layout.KEEP_REF:
+            if not _collect_keep(source, found, old=before, new=target.oid):
+                return False
+            continue
+        chain = read_chain(source.reader, target.oid, _stop_at(db, before))
+        # A tip that does not stand on the old one was rewound or rewritten.
+        if before is not None and chain.base != before:
+            return False
+        collect_chain(
+            source.reader,
+            chain,
+            found,
+            branch=layout.find_ref_thread(name),
+            step_type=source.step_type,
+        )
+    insert_found(db, found)
+    return True
+
+
+def _stop_at(db: sqlite3.Connection, old: bytes | None) -> Callable[[bytes], bool]:
+    if old is not None:
+        return old.__eq__
+    # A new ref: of a commit that added a known step, all below is known.
+    query = "SELECT 1 FROM step WHERE commit_oid = ? LIMIT 1"
+    return lambda oid: db.execute(query, (oid,)).fetchone() is not None
+
+
+def _collect_keep(
+    source: Source, found: Found, *, old: bytes | None, new: bytes
+) -> bool:
+    """Compare two commits of keep, which is replaced and has no chain."""
+    reader = source.reader
+    try:
+        after = reader.read_commit(new).tree
+        before = None if old is None else reader.read_commit(old).tree
+        for _, rows in find_added(reader, before, after):
+            found.nodes.update(rows)
+        # Dropped nodes may stand elsewhere too; only a fill can tell.
+        return before is None or not any(find_added(reader, after, before))
+    except CorruptError:
+        return False
+
+
+_BATCH: Final = 50_000
+_CACHE_KIB: Final = 65_536
+_FILLED: Final = ("ref", "thread", "node", "step")
+
+
+def count_rows(db: sqlite3.Connection) -> dict[str, int]:
+    """Tell how many refs, threads, nodes and steps the tables hold."""
+    return {
+        f"{table}s": db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - a fixed list
+        for table in _FILLED
+    }
+
+
+def forget(db: sqlite3.Connection) -> None:
+    """Empty every table; the next sync sees all refs as new."""
+    with write(db):
+        for table in _FILLED:
+            db.execute(f"DELETE FROM {table}")  # noqa: S608 - a fixed list
+        write_meta(db, {"stale": "1", "loose": "", "packed": ""})
+
+
+def fill(db: sqlite3.Connection, source: Source) -> None:
+    """Fill nodes and steps from the refs of the snapshot, if they are stale.
+
+    Each commit and each tree is read once, however many threads share it.
+    """
+    if read_meta(db).get("stale") == "0":
+        return
+    db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    with write(db):
+        if read_meta(db).get("stale") != "0":
+            db.execute("DELETE FROM node")
+            db.execute("DELETE FROM step")
+            with without_index(db):
+                _fill_rows(db, source)
+            write_meta(db, {"stale": "0"})
+
+
+def _fill_rows(db: sqlite3.Connection, source: Source) -> None:
+    found = Found()
+    commits: set[bytes] = set()
+    trees: set[bytes] = set()
+    # By name: an original thread before its forks, as ids start with a time.
+    refs = db.execute("SELECT name, oid FROM ref ORDER BY name").fetchall()
+    for name, oid in refs:
+        chain = read_chain(source.reader, oid, commits.__contains__)
+        commits.update(commit.oid for commit in chain.commits)
+        thread = layout.find_ref_thread(name)
+        if thread is None:
+            _collect(source, found, chain, branch=None)
+        else:
+            _collect_tip(source, found, oid, chain, branch=thread, trees=trees)
+        if len(found.nodes) >= _BATCH:
+            insert_found(db, found)
+    insert_found(db, found)
+
+
+def _collect(
+    source: Source, found: Found, chain: Chain, *, branch: ThreadId | None
+) -> None:
+    collect_chain(
+        source.reader, chain, found, branch=branch, step_type=source.step_type
+    )
+
+
+def _collect_tip(
+    source: Source,
+    found: Found,
+    tip: bytes,
+    chain: Chain,
+    *,
+    branch: ThreadId,
+    trees: set[bytes],
+) -> None:
+    try:
+        tree = source.reader.read_commit(tip).tree
+    except CorruptError:
+        return
+    named = {commit.node: commit.oid for commit in reversed(chain.commits)}
+    is_whole = True
+    for path, rows in find_added(source.reader, None, tree, seen=trees):
+        found.nodes.update(rows)
+        for key, number in find_steps(path, rows, source.step_type):
+            if key[0] in named:
+                found.add_step(key, named[key[0]], number, branch=branch)
+            else:
+                is_whole = False
+    if not is_whole:
+        whole = read_chain(source.reader, tip, _never)
+        _collect(source, found, whole, branch=branch)
+
+
+def _never(_: bytes) -> bool:
+    return False

@@ -1,0 +1,325 @@
+"""Where is this hash, which threads are there: the derived table, never the truth.
+
+Rows say where something stood when the refs were last read, never whether it is
+reachable or whole; whoever reads a hit checks it. Whatever is wrong with the
+file, the answers are the same: it is made anew, or bypassed by one in memory.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias, TypeVar
+
+import pygit2
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.store.database import is_refusal
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import THREAD_PREFIX
+from uwfgit.store.lookup import fill, refresh, schema
+
+_FILE: Final = "lookup.sqlite3"
+_MANY: Final = 500
+"""Names in one question; SQLite allows 999 in its oldest versions."""
+
+_T = TypeVar("_T")
+_Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    """A node's blob; two rows of one hash are two contents."""
+
+    hash: Hash
+    oid: Oid
+    type: Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """A step: the thread whose folder holds it, and the commit that added it."""
+
+    hash: Hash
+    thread: ThreadId
+    commit: Oid
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadTipRow:
+    """A thread's newest commit and the text of its ``thread.json``."""
+
+    thread: ThreadId
+    commit: Oid
+    """Forty zeros when the ref's file holds no oid."""
+    state_json: str | None
+    """``None`` when it could not be read from git."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildReport:
+    """What a rebuild found in git."""
+
+    refs: int
+    threads: int
+    nodes: int
+    steps: int
+
+
+class Lookup:
+    """The open table. Nothing is opened before the first question.
+
+    The first question notices all refs that moved; later ones answer from that
+    until :meth:`refresh`. One process and thread each.
+    """
+
+    def __init__(self, store: Store, *, step_type: Hash, read_only: bool) -> None:
+        self._store = store
+        self._file = store.state_dir / _FILE
+        self._read_only = read_only
+        self._source = refresh.Source(
+            path=store.path,
+            reader=fill.Reader(odb=store.repo.odb),
+            step_type=step_type,
+        )
+        self._db: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._in_memory = False
+        self._is_synced = False
+        self._is_filled = False
+        self._looked_again = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; the next question opens it again."""
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+        self._is_synced = self._is_filled = False
+
+    def refresh(self) -> None:
+        """Notice refs that others moved since the last look."""
+        self._is_synced = self._is_filled = False
+        self._run(_do_nothing)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether its file is bypassed, since it can be neither used nor made."""
+        return self._in_memory
+
+    def rebuild(self) -> RebuildReport:
+        """Forget everything and fill all tables from git."""
+        return self._run(self._rebuild, sync=False)
+
+    def find_nodes(self, node: Hash) -> tuple[NodeRow, ...]:
+        """Give every content known under a hash whose blob is in the store."""
+        rows = self._find_live(
+            "SELECT hash, oid, type FROM node WHERE hash = ? ORDER BY oid", node
+        )
+        return tuple(map(_make_node, rows))
+
+    def find_many(self, nodes: Sequence[Hash]) -> dict[Hash, tuple[NodeRow, ...]]:
+        """Give the same for many hashes; one without a content is left out."""
+        found: dict[Hash, tuple[NodeRow, ...]] = {}
+        for start in range(0, len(nodes), _MANY):
+            names = nodes[start : start + _MANY]
+            marks = ",".join("?" * len(names))
+            query = f"SELECT hash, oid, type FROM node WHERE hash IN ({marks})"  # noqa: S608 - question marks
+            for row in map(_make_node, self._find_live(query, *names)):
+                found[row.hash] = (*found.get(row.hash, ()), row)
+        return found
+
+    def list_nodes(self, node_type: Hash | None = None) -> tuple[NodeRow, ...]:
+        """Give all nodes, or those of a type, by hash; rows are not checked."""
+        query = "SELECT hash, oid, type FROM node"
+        where = "" if node_type is None else " WHERE type = ?"
+        values = () if node_type is None else (node_type,)
+        rows = self._ask(f"{query}{where} ORDER BY hash, oid", values)
+        return tuple(map(_make_node, rows))
+
+    def list_collisions(self) -> tuple[NodeRow, ...]:
+        """Give all contents of each hash that names more than one, by hash."""
+        rows = self._ask(
+            "SELECT hash, oid, type FROM node WHERE hash IN"
+            " (SELECT hash FROM node GROUP BY hash HAVING COUNT(*) > 1)"
+            " ORDER BY hash, oid",
+            (),
+        )
+        return tuple(map(_make_node, rows))
+
+    def find_steps(self, step: Hash) -> tuple[StepRow, ...]:
+        """Give where a step was added, by thread; a fork has its origin's row."""
+        rows = self._find_live(
+            "SELECT hash, commit_oid, thread, number FROM step"
+            " WHERE hash = ? ORDER BY thread",
+            step,
+        )
+        return tuple(map(_make_step, rows))
+
+    def list_threads(self) -> tuple[ThreadTipRow, ...]:
+        """Give the tips of all threads, newest id first."""
+        rows = self._run(_select_threads)
+        return tuple(
+            ThreadTipRow(
+                thread=ThreadId(thread),
+                commit=Oid(commit.hex()),
+                state_json=state,
+            )
+            for thread, commit, state in rows
+        )
+
+    def find_threads(
+        self, *, prefix: str = "", suffix: str = ""
+    ) -> tuple[ThreadId, ...]:
+        """Give the threads whose id starts and ends so, oldest first."""
+        names = self._run(_select_thread_ids)
+        return tuple(
+            ThreadId(name)
+            for name in names
+            if name.startswith(prefix) and name.endswith(suffix)
+        )
+
+    def threads_with_node(self, node: Hash, oid: Oid) -> tuple[ThreadId, ...]:
+        """Give the threads whose newest tree holds a node with this content.
+
+        Looks into the trees of every thread: for naming the sides of a
+        collision, not for finding things.
+        """
+        wanted = (node.encode(), bytes.fromhex(oid))
+        rows = self._run(_select_threads)
+        return tuple(
+            ThreadId(thread)
+            for thread, commit, _ in rows
+            if fill.holds_node(self._source.reader, commit, wanted)
+        )
+
+    def _find_live(self, query: str, *names: str) -> list[_Row]:
+        """Give the rows whose second column, an oid, is in the store."""
+        rows = self._ask(query, names)
+        live = list(filter(self._is_there, rows))
+        if len(live) == len(rows) or self._looked_again:
+            return live
+        self._looked_again = True
+        self._run(self._rebuild, sync=False)
+        return list(filter(self._is_there, self._ask(query, names)))
+
+    def _is_there(self, row: _Row) -> bool:
+        return bool(self._store.repo.odb.exists(pygit2.Oid(raw=row[1])))
+
+    def _ask(self, query: str, values: tuple[str, ...]) -> list[_Row]:
+        def ask(db: sqlite3.Connection) -> list[_Row]:
+            if not self._is_filled:
+                refresh.fill(db, self._source)
+                self._is_filled = True
+            return db.execute(query, values).fetchall()
+
+        return self._run(ask)
+
+    def _rebuild(self, db: sqlite3.Connection) -> RebuildReport:
+        refresh.forget(db)
+        refresh.sync(db, self._source)
+        refresh.fill(db, self._source)
+        self._is_synced = True
+        return RebuildReport(**refresh.count_rows(db))
+
+    def _run(
+        self, work: Callable[[sqlite3.Connection], _T], *, sync: bool = True
+    ) -> _T:
+        """Do work on the file; on a mended file; else in memory."""
+        for mend in (self._mend, self._leave_file):
+            try:
+                return work(self._open(sync=sync))
+            except (sqlite3.Error, OSError) as exc:
+                self.close()
+                mend(exc)
+        return work(self._open(sync=sync))
+
+    def _open(self, *, sync: bool) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = self._connect()
+        if sync and not self._is_synced:
+            refresh.sync(self._db, self._source)
+            self._is_synced = True
+        return self._db
+
+    def _connect(self) -> sqlite3.Connection:
+        step_type = self._source.step_type
+        if self._read_only and not self._in_memory:
+            db = schema.open_existing(self._file, step_type=step_type)
+            if db is not None and refresh.is_synced(db, self._source):
+                self._is_synced = True
+                return db
+            self._in_memory = True
+        if self._in_memory:
+            return schema.open_memory(step_type=step_type)
+        db = schema.open_file(self._file, step_type=step_type)
+        self._inode = schema.read_inode(self._file)
+        return db
+
+    def _mend(self, error: Exception) -> None:
+        if self._read_only or is_refusal(error):
+            self._in_memory = True
+            return
+        try:
+            schema.discard(self._file, inode=self._inode)
+        except (UwfError, OSError):
+            self._in_memory = True
+
+    def _leave_file(self, _: Exception) -> None:
+        self._in_memory = True
+
+
+def open_lookup(store: Store, *, step_type: Hash, read_only: bool = False) -> Lookup:
+    """Give the lookup of a store; costs nothing until it is asked.
+
+    Args:
+        step_type: The type whose nodes are steps.
+        read_only: Leave the file as it is: use it when it is up to date, else
+            fill a lookup in memory.
+    """
+    return Lookup(store, step_type=step_type, read_only=read_only)
+
+
+def _do_nothing(_: sqlite3.Connection) -> None:
+    """Let opening alone do the work."""
+
+
+def _select_threads(db: sqlite3.Connection) -> list[_Row]:
+    return db.execute(
+        "SELECT ulid, commit_oid, state FROM thread ORDER BY ulid DESC"
+    ).fetchall()
+
+
+def _select_thread_ids(db: sqlite3.Connection) -> list[str]:
+    # Off the refs: the rows of threads are wide.
+    rows = db.execute("SELECT name FROM ref WHERE name GLOB ?", (f"{THREAD_PREFIX}*",))
+    return [name.removeprefix(THREAD_PREFIX) for (name,) in rows]
+
+
+def _make_node(row: _Row) -> NodeRow:
+    node, oid, node_type = row
+    return NodeRow(hash=Hash(node), oid=Oid(oid.hex()), type=Hash(node_type))
+
+
+def _make_step(row: _Row) -> StepRow:
+    step, commit, thread, number = row
+    return StepRow(
+        hash=Hash(step),
+        thread=ThreadId(thread),
+        commit=Oid(commit.hex()),
+        number=number,
+    )

@@ -1,0 +1,1 @@
+"""Many objects at once, as a pack."""

@@ -1,0 +1,97 @@
+"""Blobs and trees gathered in memory and written at once: as a pack when many.
+
+A loose object costs a file and, with fsync, a wait for the disk; below some
+dozens that is less than one more pack for git to look into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from uwfgit.ids import Oid
+from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.objects import TREE_MODE, Entry, list_tree
+from uwfgit.store.pack.pack import TYPES, Kind, WrittenPack, name_object, write_pack
+
+_FEW: Final = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """Objects named already, and not yet written."""
+
+    store: Store
+    objects: dict[bytes, tuple[Kind, bytes]] = field(default_factory=dict)
+
+    def add(self, kind: Kind, data: bytes) -> Oid:
+        """Name an object and keep it for :meth:`write`."""
+        oid = name_object(kind, data)
+        self.objects[oid] = (kind, data)
+        return Oid(oid.hex())
+
+    def edit_tree(self, base: Oid | None, changes: Mapping[str, Entry | None]) -> Oid:
+        """Add ``base`` with some paths set, or removed where the value is ``None``.
+
+        Only the trees on the way to a changed path are added; a tree left
+        without entries disappears.
+
+        Raises:
+            CorruptError: A tree on the way cannot be read.
+        """
+        return self.add("tree", encode_tree(self._edit(base, changes)))
+
+    def _edit(
+        self, base: Oid | None, changes: Mapping[str, Entry | None]
+    ) -> dict[str, Entry]:
+        entries = list_tree(self.store, base) if base is not None else {}
+        below: dict[str, dict[str, Entry | None]] = {}
+        for path, change in changes.items():
+            name, slash, rest = path.partition("/")
+            if slash:
+                below.setdefault(name, {})[rest] = change
+            else:
+                _set(entries, name, change)
+        for name, inner in below.items():
+            old = entries.get(name)
+            found = self._edit(old.oid if old and old.is_tree else None, inner)
+            tree = self.add("tree", encode_tree(found)) if found else None
+            _set(entries, name, Entry(oid=tree, mode=TREE_MODE) if tree else None)
+        return entries
+
+    def write(self) -> WrittenPack:
+        """Write all objects, which are safe from a repack until it is released.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        store = self.store
+        if len(self.objects) >= _FEW:
+            return write_pack(store, self.objects, fsync=store.fsync)
+        with git_errors("write an object"):
+            for kind, data in self.objects.values():
+                store.repo.odb.write(TYPES[kind], data)
+        return WrittenPack(path=None)
+
+
+def _set(entries: dict[str, Entry], name: str, entry: Entry | None) -> None:
+    if entry is None:
+        entries.pop(name, None)
+    else:
+        entries[name] = entry
+
+
+def encode_tree(entries: Mapping[str, Entry]) -> bytes:
+    """Write the bytes of a tree object."""
+    ordered = sorted(entries.items(), key=_tree_order)
+    return b"".join(
+        f"{entry.mode:o} {name}\0".encode() + bytes.fromhex(entry.oid)
+        for name, entry in ordered
+    )
+
+
+def _tree_order(item: tuple[str, Entry]) -> bytes:
+    # git sorts a folder as if its name ended in a slash.
+    name, entry = item
+    return (f"{name}/" if entry.is_tree else name).encode()

@@ -1,0 +1,317 @@
+"""Many objects at once: one pack with its index, in place of loose files.
+
+The only place that writes the files below ``objects/pack``. Nothing is
+deltified; that is the work of git's own repack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import re
+import socket
+import struct
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, Self
+
+import pygit2
+
+from uwfgit.errors import StoreError
+from uwfgit.store.handle import Store, git_errors
+
+_NOTE: Final = re.compile(rb"uwf pid ([0-9]{1,10}) on ([^\n]{1,255})\n")
+_STALE_SECONDS: Final = 3600
+"""In a container this machine's processes look dead; nobody keeps one so long."""
+
+
+def keep_note() -> bytes:
+    """Give what this process writes into a ``.keep`` of its own."""
+    return f"uwf pid {os.getpid()} on {socket.gethostname()}\n".encode()
+
+
+def is_abandoned(keep: Path) -> bool:
+    """Tell whether the process of this host that wrote a ``.keep`` is dead.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    match = _NOTE.fullmatch(keep.read_bytes())
+    return (
+        match is not None
+        and match[2] == socket.gethostname().encode()
+        and time.time() - keep.stat().st_mtime > _STALE_SECONDS
+        and not _is_alive(int(match[1]))
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
+_NAMES: Final = 8 + 256 * 4
+_SIZE: Final = 20
+
+
+def find_known(objects: Path, oids: Collection[bytes]) -> set[bytes]:
+    """Give those of ``oids`` that stand below the ``objects`` folder.
+
+    An object of an alternate does not count, nor one of a cruft pack: git
+    prunes that however often libgit2 "writes" it. A pack that cannot be read
+    has nothing.
+    """
+    known = set(_find_loose(objects, oids))
+    for index in _list_indexes(objects / "pack"):
+        known.update(_find_packed(index, [oid for oid in oids if oid not in known]))
+    return known
+
+
+def _find_loose(objects: Path, oids: Collection[bytes]) -> Iterator[bytes]:
+    folders = defaultdict(list)
+    for oid in oids:
+        name = oid.hex()
+        folders[name[:2]].append((name[2:], oid))
+    for folder, wanted in folders.items():
+        try:
+            there = set(os.listdir(objects / folder))  # noqa: PTH208 - names alone; Path objects for each are slow
+        except OSError:
+            continue
+        yield from (oid for name, oid in wanted if name in there)
+
+
+def _list_indexes(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - as above
+    except OSError:
+        return
+    for name in names:
+        path = folder / name
+        if path.suffix == ".pack" and not path.with_suffix(".mtimes").exists():
+            yield path.with_suffix(".idx")
+
+
+def _find_packed(index: Path, oids: Collection[bytes]) -> Iterator[bytes]:
+    try:
+        with index.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return
+    with data:
+        if len(data) < _NAMES or data[:8] != _HEAD:
+            return
+        starts = (0, *struct.unpack(">256I", data[8:_NAMES]))
+        for oid in oids:
+            first, last = starts[oid[0]], starts[oid[0] + 1]
+            if _stands_between(data, oid, first, last):
+                yield oid
+
+
+def _stands_between(data: mmap.mmap, oid: bytes, first: int, last: int) -> bool:
+    start, end = _NAMES + first * _SIZE, _NAMES + last * _SIZE
+    while (found := data.find(oid, start, end)) >= 0:
+        if (found - _NAMES) % _SIZE == 0:
+            return True
+        start = found + 1
+    return False
+
+
+Kind = Literal["commit", "tree", "blob"]
+
+_CODES: Final = {"commit": 1, "tree": 2, "blob": 3}
+TYPES: Final = {
+    "commit": pygit2.enums.ObjectType.COMMIT,
+    "tree": pygit2.enums.ObjectType.TREE,
+    "blob": pygit2.enums.ObjectType.BLOB,
+}
+_INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
+_TINY: Final = 128
+"""Bytes of which compressing saves too few for what it takes."""
+_MAX_BYTES: Final = 2**31 - 1
+"""Offsets beyond need the index's second table, which is not written here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPack:
+    """Objects that are written, and safe from a repack until released.
+
+    As a context manager it is released at the end of the block, whether the
+    block moved its ref or failed.
+    """
+
+    path: Path | None
+    """The pack; ``None`` when the store had every object."""
+
+    def release(self) -> None:
+        """Let git repack the objects: a ref names them, or they are garbage."""
+        if self.path is not None:
+            self.path.with_suffix(".keep").unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+class _Packed(NamedTuple):
+    oid: bytes
+    checksum: int
+    offset: int
+
+
+def write_pack(
+    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
+) -> WrittenPack:
+    """Write objects as one pack; those the store has only have their age refreshed.
+
+    A ``.keep`` stands beside the pack until :meth:`WrittenPack.release`, else a
+    concurrent ``repack -ad`` would lose what no ref names yet. The whole batch is
+    held in memory.
+
+    Args:
+        store: Where to.
+        objects: By the names that :func:`name_object` gives.
+        fsync: Whether to wait until the disk has them.
+
+    Raises:
+        StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
+    """
+    wanted = dict(objects)
+    with git_errors("write a pack"):
+        for oid in find_known(Path(store.repo.path) / "objects", wanted):
+            kind, data = wanted.pop(oid)
+            store.repo.odb.write(TYPES[kind], data)
+        path = _write_files(store, wanted, fsync=fsync) if wanted else None
+    return WrittenPack(path=path)
+
+
+def name_object(kind: Kind, data: bytes) -> bytes:
+    """Give the raw oid of an object."""
+    head = f"{kind} {len(data)}\0".encode()
+    return hashlib.sha1(head + data, usedforsecurity=False).digest()
+
+
+def _write_files(
+    store: Store, objects: dict[bytes, tuple[Kind, bytes]], *, fsync: bool
+) -> Path:
+    data, packed = _make_pack(objects)
+    index = _make_index(packed, trailer=data[-20:])
+    folder = Path(store.repo.path) / "objects" / "pack"
+    folder.mkdir(exist_ok=True)
+    # Not git's name for these objects: another process that writes the same
+    # batch must not share its .keep with this one.
+    name = hashlib.sha1(data[-20:] + os.urandom(16), usedforsecurity=False).hexdigest()
+    path = folder / f"pack-{name}.pack"
+    _write_file(path.with_suffix(".keep"), keep_note(), fsync=False)
+    try:
+        # Git opens a pack by its index, so the index comes last.
+        _write_file(path, data, fsync=fsync)
+        _write_file(path.with_suffix(".idx"), index, fsync=fsync)
+    except OSError:
+        for suffix in (".idx", ".pack", ".keep"):
+            path.with_suffix(suffix).unlink(missing_ok=True)
+        raise
+    if fsync:
+        sync_folder(folder)
+    return path
+
+
+def _make_pack(
+    objects: dict[bytes, tuple[Kind, bytes]],
+) -> tuple[bytes, list[_Packed]]:
+    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
+    offset = len(parts[0])
+    packed = []
+    for oid, (kind, data) in objects.items():
+        entry = _entry_head(_CODES[kind], len(data)) + _compress(data)
+        packed.append(_Packed(oid, zlib.crc32(entry), offset))
+        parts.append(entry)
+        offset += len(entry)
+    if offset > _MAX_BYTES:
+        raise StoreError("a batch of objects is larger than 2 GiB")
+    body = b"".join(parts)
+    return body + hashlib.sha1(body, usedforsecurity=False).digest(), packed
+
+
+def _entry_head(code: int, size: int) -> bytes:
+    head = bytearray()
+    byte, size = (code << 4) | (size & 15), size >> 4
+    while size:
+        head.append(byte | 0x80)
+        byte, size = size & 0x7F, size >> 7
+    head.append(byte)
+    return bytes(head)
+
+
+def _compress(data: bytes) -> bytes:
+    # A window no larger than the data: setting up zlib's full one costs three
+    # times as much as compressing a small node.
+    window = min(max(len(data).bit_length(), 9), 15)
+    level = zlib.Z_DEFAULT_COMPRESSION if len(data) > _TINY else 0
+    deflate = zlib.compressobj(level, zlib.DEFLATED, window, window - 7)
+    return deflate.compress(data) + deflate.flush()
+
+
+def _make_index(packed: Sequence[_Packed], *, trailer: bytes) -> bytes:
+    ordered = sorted(packed)
+    counts = [0] * 256
+    for entry in ordered:
+        counts[entry.oid[0]] += 1
+    total = 0
+    for first, count in enumerate(counts):
+        total += count
+        counts[first] = total
+    body = b"".join(
+        (
+            _INDEX_HEAD,
+            struct.pack(">256I", *counts),
+            *(entry.oid for entry in ordered),
+            struct.pack(f">{total}I", *(entry.checksum for entry in ordered)),
+            struct.pack(f">{total}I", *(entry.offset for entry in ordered)),
+            trailer,
+        )
+    )
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _write_file(path: Path, data: bytes, *, fsync: bool) -> None:
+    # git gc removes leftovers named tmp_*.
+    draft = path.with_name(f"tmp_{path.name}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if fsync:
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """See to it that a folder's names are on disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

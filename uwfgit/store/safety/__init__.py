@@ -1,0 +1,1 @@
+"""Whose store it is, and what it could make git do."""

@@ -1,0 +1,248 @@
+"""A thread that two people continued: show both sides, and resolve it.
+
+Content is never merged and nothing is forced: one side is kept by a commit on
+top of both, or ours becomes a thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from uwfgit.engine.run.hold import hold_thread
+from uwfgit.errors import InvalidError, StateError, UsageError
+from uwfgit.ids import Oid, ThreadId, mint_thread_id
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.message import event_trailers, format_message
+from uwfgit.model.thread.record import Tip, load_tip, read_tip
+from uwfgit.model.thread.sharing import compare_sharing
+from uwfgit.store.ancestry import is_ancestor, iter_first_parents
+from uwfgit.store.care.tracking import find_tracked
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.git.scratch import open_scratch
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.objects import Person, read_commit, write_commit
+from uwfgit.store.refs import move_ref, move_refs
+from uwfgit.sync.diverged.replayed_events import replay_tail
+from uwfgit.sync.exchange.exchange import Verify, describe_report
+
+Way = Literal["both", "theirs", "mine"]
+
+RESOLVER: Final = ("uwf", "uwf@localhost")
+"""Who makes a resolve, so that equal choices make one commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """Both sides of a thread, from the newest event they have in common.
+
+    ``base`` is the newest of our own events that theirs holds too.
+    """
+
+    thread: ThreadId
+    remote: str
+    mine: Oid
+    theirs: Oid
+    base: Oid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The events since the common one, on each side; oldest first."""
+
+    mine: tuple[Event, ...]
+    theirs: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What resolving did; ``copy`` is the new thread that keeps our side."""
+
+    tip: Tip
+    copy: Tip | None = None
+
+
+def find_divergence(
+    ledger: Ledger, thread: ThreadId, *, remote: str | None = None
+) -> Divergence:
+    """Find the two sides of a diverged thread.
+
+    Raises:
+        NotFoundError, CorruptError: As reading the thread says.
+        StateError: It has not diverged, or has nothing in common with theirs.
+        UsageError: It has diverged from several remotes in several ways.
+    """
+    store = ledger.store
+    mine = load_tip(store, thread).commit
+    tracked = find_tracked(store, thread)
+    diverged = compare_sharing(store, mine, tracked).diverged
+    if remote is not None:
+        diverged = tuple(name for name in diverged if name == remote)
+    if not diverged:
+        ahead = any(
+            oid != mine and is_ancestor(store, mine, oid) for oid in tracked.values()
+        )
+        raise StateError(
+            f"thread {thread} has not diverged",
+            hint="a remote has more of it: uwf pull" if ahead else None,
+        )
+    if len({tracked[name] for name in diverged}) > 1:
+        raise UsageError(
+            f"thread {thread} has diverged from {', '.join(diverged)}",
+            hint="resolve one after the other: --remote NAME",
+        )
+    theirs = tracked[diverged[0]]
+    return Divergence(
+        thread=thread,
+        remote=diverged[0],
+        mine=mine,
+        theirs=theirs,
+        base=_find_base(ledger, thread, mine, theirs),
+    )
+
+
+def _find_base(ledger: Ledger, thread: ThreadId, mine: Oid, theirs: Oid) -> Oid:
+    for oid in iter_first_parents(ledger.store, mine):
+        if oid == GENESIS_OID:
+            break
+        if is_ancestor(ledger.store, oid, theirs):
+            return oid
+    raise StateError(
+        f"thread {thread} here and there have no event in common",
+        hint=f"keep one: uwf thread rm {thread}, then uwf pull",
+    )
+
+
+def list_sides(ledger: Ledger, divergence: Divergence) -> Sides:
+    """Read the events of both sides that the other lacks."""
+    store = ledger.store
+
+    def tail(tip: Oid, other: Oid) -> tuple[Event, ...]:
+        found = []
+        for event in iter_events(store, tip):
+            if is_ancestor(store, event.commit.oid, other):
+                break
+            found.append(event)
+        return tuple(reversed(found))
+
+    mine, theirs = divergence.mine, divergence.theirs
+    return Sides(mine=tail(mine, theirs), theirs=tail(theirs, mine))
+
+
+def resolve_thread(
+    ledger: Ledger,
+    thread: ThreadId,
+    *,
+    way: Way,
+    verify: Verify,
+    command: str,
+    remote: str | None = None,
+) -> Resolved:
+    """Resolve a diverged thread in one of the three ways.
+
+    Args:
+        ledger: Where.
+        thread: Which.
+        way: ``both`` gives our side an id of its own and sets the branch to
+            the remote's tip; ``theirs`` and ``mine`` keep one side by a commit
+            on top of both, so that everybody else fast-forwards.
+        verify: Verifies their side, should nobody have yet.
+        command: What this is, for whoever meets the lock.
+        remote: Which remote's side is theirs, when there are several.
+
+    Raises:
+        StateError: It has not diverged.
+        InvalidError: Their side does not verify.
+        LockedError: Somebody runs the thread.
+    """
+    with hold_thread(ledger, thread, command=command):
+        divergence = find_divergence(ledger, thread, remote=remote)
+        _require_verified(ledger, divergence, verify)
+        if way == "both":
+            # The new name is chosen once, however often the writing is tried.
+            copy = mint_thread_id(ledger.now_ms(), ledger.random(10))
+            return write_whole(
+                ledger.store, lambda: _keep_both(ledger, divergence, copy)
+            )
+        kept, given = divergence.mine, divergence.theirs
+        if way == "theirs":
+            kept, given = given, kept
+        return write_whole(
+            ledger.store, lambda: _keep_one(ledger, divergence, kept, given)
+        )
+
+
+def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) -> None:
+    theirs, thread = divergence.theirs, divergence.thread
+    if ledger.local.is_verified_here(theirs):
+        return
+    # Aside, because the branch of that name is ours.
+    with open_scratch(ledger.store) as scratch:
+        move_ref(scratch, thread_ref(thread), old=None, new=theirs, reason="verify")
+        reports = list(verify(scratch, [thread]))
+    if [report.tip for report in reports if report.ok] != [theirs]:
+        problem = describe_report(reports[0]) if reports else "it was not verified"
+        raise InvalidError(
+            f"the side of '{divergence.remote}' does not verify: {problem}",
+            hint=f"look at it: uwf git log {theirs}",
+        )
+    ledger.local.record_verified(theirs)
+
+
+def _keep_both(ledger: Ledger, divergence: Divergence, copy: ThreadId) -> Resolved:
+    store, thread = ledger.store, divergence.thread
+    replayed = replay_tail(
+        ledger, thread, base=divergence.base, tip=divergence.mine, copy=copy
+    )
+    moves = {
+        thread_ref(copy): (None, replayed.tip.commit),
+        # The one move of a branch that is no fast-forward: the first pusher
+        # keeps the name.
+        thread_ref(thread): (divergence.mine, divergence.theirs),
+    }
+    for commit in replayed.made_here:
+        ledger.local.record_commit(commit)
+    move_refs(store, moves, reason="resolve: keep both")
+    return Resolved(tip=read_tip(store, thread, divergence.theirs), copy=replayed.tip)
+
+
+def _keep_one(
+    ledger: Ledger, divergence: Divergence, kept: Oid, given: Oid
+) -> Resolved:
+    store, thread = ledger.store, divergence.thread
+    parents = (kept, given)
+    commits = [read_commit(store, oid) for oid in parents]
+    person = _resolver(commits[0].committer, commits[1].committer)
+    commit = write_commit(
+        store,
+        tree=commits[0].tree,
+        parents=parents,
+        author=person,
+        committer=person,
+        message=format_message(
+            f"resolve: keep {kept}", "", event_trailers("resolve", thread)
+        ),
+    )
+    ledger.local.record_commit(commit)
+    move_ref(
+        store, thread_ref(thread), old=divergence.mine, new=commit, reason="resolve"
+    )
+    return Resolved(tip=read_tip(store, thread, commit))
+
+
+def _resolver(*committers: Person) -> Person:
+    name, email = RESOLVER
+    return Person(name=name, email=email, time=max(each.time for each in committers))
+
+
+def ways_out(thread: ThreadId) -> Sequence[tuple[str, str]]:
+    """Name the ways to resolve a thread, each with what it does."""
+    command = f"uwf thread resolve {thread}"
+    return (
+        (f"{command} --keep-both", "yours becomes a new thread; this one is theirs"),
+        (f"{command} --keep-theirs", "theirs goes on; yours stays in the history"),
+        (f"{command} --keep-mine", "yours goes on; theirs stays in the history"),
+    )

@@ -1,0 +1,286 @@
+"""Write the end of a thread again under a new id: same nodes, new commits.
+
+Nothing runs. Each event keeps its author, committer and times; what it changes
+is what it would have changed in a fork of the common part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from uwfgit.errors import CorruptError, StateError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.commit import commit_tree, signer_for
+from uwfgit.model.ledger.draft import Changes, Place, count_entries, replace_changes
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.events import Event, iter_events, read_event
+from uwfgit.model.thread.message import (
+    event_trailers,
+    format_message,
+    parse_trailers,
+    read_quote,
+)
+from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
+from uwfgit.model.thread.state import ForkedFrom, ThreadState, encode_state
+from uwfgit.store.layout import (
+    ATTEMPTS,
+    HISTORY,
+    LINKS,
+    NODES,
+    OUTPUT_FILE,
+    PROMPT_FILE,
+    STATE_FILE,
+    nodes_folder,
+    step_folder,
+    thread_folder,
+)
+from uwfgit.store.objects import Entry, Person, edit_tree, read_commit, write_blob
+from uwfgit.sync.verify.rawtree import Objects, diff_trees
+from uwfgit.sync.verify.settle import REPLAYED
+
+_READABLE: Final = (OUTPUT_FILE, PROMPT_FILE, f"{LINKS}/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The new thread, and those of its commits that count as made here."""
+
+    tip: Tip
+    made_here: tuple[Oid, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Replay:
+    ledger: Ledger
+    thread: ThreadId
+    """The one whose end is written again."""
+    record: Record
+    """It, at the tip that is written again."""
+    copy: Record
+    """The new one, as far as it is written; only its tip is kept up to date."""
+
+
+def replay_tail(
+    ledger: Ledger, thread: ThreadId, *, base: Oid, tip: Oid, copy: ThreadId
+) -> Replayed:
+    """Write a fork of a thread and, on it, the thread's later events again.
+
+    Only objects are written: no ref names the new thread yet.
+
+    Args:
+        ledger: Where.
+        thread: Whose events.
+        base: One of its commits, to fork at.
+        tip: The newest commit to write again.
+        copy: The new thread's id.
+
+    Raises:
+        StateError: An event on the way cannot be written again.
+        StoreError: It was to be signed, and cannot be.
+        CorruptError: Something on the way is missing or malformed.
+    """
+    store = ledger.store
+    events = list(_iter_tail(ledger, base, tip))[::-1]
+    fork = _write_fork(ledger, base, copy, is_last=not events)
+    replay = _Replay(
+        ledger=ledger,
+        thread=thread,
+        record=open_record(store, read_tip(store, thread, tip)),
+        copy=Record(store=store, tip=fork, places={}),
+    )
+    made_here = [fork.commit]
+    for event in events:
+        _write_event(replay, event, is_last=event is events[-1])
+        if ledger.local.is_made_here(event.commit.oid):
+            made_here.append(replay.copy.tip.commit)
+    return Replayed(tip=replay.copy.tip, made_here=tuple(made_here))
+
+
+def _iter_tail(ledger: Ledger, base: Oid, tip: Oid) -> Iterator[Event]:
+    """Give the events to write again, newest first; a resolve changed nothing."""
+    for event in iter_events(ledger.store, tip):
+        if event.commit.oid == base:
+            return
+        if event.name in {"start", "fork"}:
+            raise StateError(
+                f"the {event.name} of thread {event.thread} is not in common",
+                hint=f"keep your side by hand: uwf thread fork {event.thread}",
+            )
+        if event.name != "resolve":
+            yield event
+
+
+def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId, *, is_last: bool) -> Tip:
+    store = ledger.store
+    commit = read_commit(store, base)
+    origin = read_tip(store, read_event(commit).thread, base)
+    # Not the time it is: what comes on top keeps its times, and time does not
+    # go back along a branch.
+    person = Person(
+        name=ledger.identity.name,
+        email=ledger.identity.email,
+        time=origin.committed_at,
+        offset=ledger.utc_offset,
+    )
+    before = origin.state
+    forked_from = ForkedFrom(
+        thread=before.thread, step=before.head, number=before.steps
+    )
+    state = _with_time(
+        replace(before, thread=copy, forked_from=forked_from, updated_by=str(person)),
+        max(before.updated_at_ms, person.time * 1000),
+    )
+    message = format_message(
+        f"fork from {before.thread} at step {before.steps}",
+        "",
+        event_trailers(
+            "fork",
+            copy,
+            [("Uwf-Forked-From", f"{forked_from.thread} {forked_from.step}")],
+        ),
+    )
+    return _commit(ledger, origin, {}, state, person, person, message, is_last=is_last)
+
+
+def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
+    before = replay.copy.tip
+    old = read_tip(replay.ledger.store, replay.thread, event.commit.oid).state
+    state = _with_time(
+        replace(old, thread=before.thread, forked_from=before.state.forked_from),
+        max(old.updated_at_ms, before.state.updated_at_ms),
+    )
+    trailers = {
+        **parse_trailers(event.commit.message),
+        "Uwf-Thread": before.thread,
+        REPLAYED: event.commit.oid,
+    }
+    body = _body(replay, event)
+    subject = event.commit.message.partition("\n")[0]
+    replay.copy.tip = _commit(
+        replay.ledger,
+        before,
+        _changes(replay, event, old),
+        state,
+        event.commit.author,
+        event.commit.committer,
+        format_message(subject, body, trailers.items()),
+        is_last=is_last,
+    )
+
+
+def _with_time(state: ThreadState, updated: int) -> ThreadState:
+    completed = None if state.completed_at_ms is None else updated
+    return replace(state, updated_at_ms=updated, completed_at_ms=completed)
+
+
+def _body(replay: _Replay, event: Event) -> str:
+    """Give the text an event's message quotes."""
+    if event.node is not None:
+        body = replay.record.node(event.node, STEP_TYPE).payload["body"]
+        return body if isinstance(body, str) else ""
+    return read_quote(event.commit.message)
+
+
+def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
+    """Give what an event changes in the new thread's folder."""
+    if event.node is None or event.role is None:
+        return {}
+    store = replay.ledger.store
+    base = thread_folder(replay.thread)
+    copy = thread_folder(replay.copy.tip.thread)
+    parent = read_commit(store, event.commit.parents[0])
+    changed = {
+        path.removeprefix(f"{base}/"): new
+        for path, (_, new) in diff_trees(
+            Objects(store=store), parent.tree, event.commit.tree
+        ).items()
+    }
+    nodes = {
+        f"{copy}/{path}": Entry(oid=new)
+        for path, new in changed.items()
+        if new is not None and path.startswith(f"{NODES}/")
+    }
+    number = _number(changed, event, after)
+    folder = step_folder(number, event.role)
+    if event.name == "attempt":
+        tries = count_entries(replay.ledger, replay.copy, f"{copy}/{folder}/{ATTEMPTS}")
+        target = f"{copy}/{folder}/{ATTEMPTS}/{tries + 1}"
+        return nodes | _attempt_files(changed, f"{folder}/{ATTEMPTS}/", target)
+    changes: Changes = {}
+    if event.name == "poke":
+        place = Place(
+            number=number,
+            prev=event.prev,
+            base=copy,
+            folder=f"{copy}/{folder}",
+            nodes=f"{copy}/{nodes_folder(number)}",
+        )
+        changes = replace_changes(replay.ledger, replay.copy, place)
+    readable = _readable_files(replay, event, f"{base}/{folder}")
+    return changes | nodes | {f"{copy}/{folder}/{n}": e for n, e in readable.items()}
+
+
+def _number(changed: dict[str, Oid | None], event: Event, after: ThreadState) -> int:
+    """Give the place in the chain that an event is for."""
+    if event.name != "attempt":
+        return after.steps
+    for number in (after.steps + 1, after.steps):
+        prefix = f"{step_folder(number, event.role or '')}/{ATTEMPTS}/"
+        if any(path.startswith(prefix) for path in changed):
+            return number
+    raise CorruptError(f"commit {event.commit.oid} adds no attempt to {HISTORY}")
+
+
+def _attempt_files(changed: dict[str, Oid | None], folder: str, target: str) -> Changes:
+    return {
+        f"{target}/{path.rpartition('/')[2]}": Entry(oid=new)
+        for path, new in changed.items()
+        if new is not None and path.startswith(folder)
+    }
+
+
+def _readable_files(replay: _Replay, event: Event, folder: str) -> dict[str, Entry]:
+    """Give the files people read of a step, as they stand after its event."""
+    objects = Objects(store=replay.ledger.store)
+    found = objects.files(event.commit.tree, folder)
+    return {
+        name: Entry(oid=oid)
+        for path, oid in found.items()
+        if (name := path.removeprefix(f"{folder}/")).startswith(_READABLE)
+    }
+
+
+def _commit(
+    ledger: Ledger,
+    parent: Tip,
+    changes: Changes,
+    state: ThreadState,
+    author: Person,
+    person: Person,
+    message: str,
+    *,
+    is_last: bool,
+) -> Tip:
+    store = ledger.store
+    path = f"{thread_folder(state.thread)}/{STATE_FILE}"
+    data = write_blob(store, encode_state(state))
+    tree = edit_tree(store, parent.tree, {**changes, path: Entry(oid=data)})
+    commit = commit_tree(
+        replace(ledger, signer=signer_for(ledger, person)),
+        tree=tree,
+        parent=parent.commit,
+        author=author,
+        person=person,
+        message=message,
+        is_last=is_last,
+    )
+    return Tip(
+        thread=state.thread,
+        commit=commit,
+        tree=tree,
+        committed_at=person.time,
+        state=state,
+    )

@@ -1,0 +1,138 @@
+"""Bundles: threads in a file, for people without a common remote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from uwfgit.errors import InvalidError, NotFoundError, StoreError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.care.tracking import BUNDLE, scan_refs
+from uwfgit.store.git.gitcmd import run_git
+from uwfgit.store.git.refbatch import move_many
+from uwfgit.store.git.scratch import open_scratch
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
+from uwfgit.store.refs import find_ref
+from uwfgit.sync.exchange.exchange import Outcome, Source, Verify
+from uwfgit.sync.exchange.incoming import bring_in
+from uwfgit.sync.exchange.known import verify_unknown
+from uwfgit.sync.exchange.pull import PullReport, make_report
+from uwfgit.sync.exchange.push import Scan
+from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved, is_exchanged
+from uwfgit.sync.exchange.signatures import check_approval
+from uwfgit.sync.exchange.transport import Wire, list_bundle, reason_of
+
+
+def create_bundle(
+    ledger: Ledger,
+    file: Path,
+    threads: Sequence[ThreadId],
+    *,
+    wire: Wire,
+    verify: Verify,
+    scan: Scan,
+) -> dict[str, Oid]:
+    """Write threads into a file that any git can fetch from.
+
+    It is whole in itself: nothing has to be there where it is opened. It holds
+    what was looked through, however the branches move meanwhile.
+
+    Args:
+        ledger: Whose.
+        file: Replaced when it is there.
+        threads: Which.
+        wire: The environment git starts from.
+        verify: Verifies what this machine neither made nor verified.
+        scan: Says what may not leave.
+
+    Returns:
+        The refs in it.
+
+    Raises:
+        NotFoundError: A thread does not exist.
+        InvalidError: One does not verify, or may not leave.
+        StoreError: The file cannot be written.
+    """
+    tips = {thread: _tip(ledger, thread) for thread in threads}
+    problems = {
+        thread_ref(thread): f"it does not verify: {problem}"
+        for thread, problem in verify_unknown(ledger, tips, verify).items()
+    }
+    refs = {thread_ref(thread): oid for thread, oid in tips.items()}
+    refs |= _approvals(ledger.store, tips)
+    leaving = [(ref, oid, None) for ref, oid in refs.items() if ref not in problems]
+    problems |= scan(leaving)
+    for ref, problem in problems.items():
+        name = find_ref_thread(ref) or ref.removeprefix("refs/tags/")
+        raise InvalidError(f"{name} stays here: {problem}")
+    _write(ledger.store, file, refs, wire)
+    return refs
+
+
+def _write(store: Store, file: Path, refs: Mapping[str, Oid], wire: Wire) -> None:
+    # git takes names, which go into the file, and follows them anew. Aside,
+    # nobody moves them.
+    with open_scratch(store) as scratch:
+        move_many(
+            scratch,
+            {ref: (None, oid) for ref, oid in refs.items()},
+            reason="bundle",
+            environment=wire.environment,
+        )
+        done = run_git(
+            ["bundle", "create", "--quiet", str(file), *refs],
+            git_dir=scratch.path,
+            environment=wire.environment,
+        )
+    if done.code:
+        raise StoreError(f"cannot write bundle '{file}': {reason_of(done)}")
+
+
+def _tip(ledger: Ledger, thread: ThreadId) -> Oid:
+    oid = find_ref(ledger.store, thread_ref(thread))
+    if oid is None:
+        raise NotFoundError("thread", thread)
+    return oid
+
+
+def _approvals(store: Store, tips: Mapping[ThreadId, Oid]) -> dict[str, Oid]:
+    """Give the approvals of steps that go along.
+
+    With one of another commit, commits would leave that nobody verified.
+    """
+    return {
+        ref: oid
+        for ref, oid in scan_refs(store, APPROVED_PREFIX).items()
+        if (thread := find_approved(ref))
+        and thread in tips
+        and check_approval(store, ref, oid, [tips[thread]]) is None
+    }
+
+
+def open_bundle(
+    ledger: Ledger, file: Path, *, wire: Wire, verify: Verify, command: str
+) -> PullReport:
+    """Bring the threads in a bundle, verified like those of a pull.
+
+    Raises:
+        NotFoundError: There is no such file.
+        RemoteError: It is no bundle, or a broken one.
+    """
+    if not file.is_file():
+        raise NotFoundError("file", str(file))
+    there = list_bundle(wire, file, git_dir=ledger.store.path)
+    names = {
+        ref: ref
+        for ref in there
+        if is_exchanged(ref) and not ref.startswith(WORKFLOW_PREFIX)
+    }
+    told = [
+        Outcome(ref=ref, result="refused", message="no name of a thread")
+        for ref in there
+        if ref not in names and ref.startswith("refs/heads/thread")
+    ]
+    source = Source(url=str(file), name=BUNDLE, names=names, is_remote=False)
+    outcomes = bring_in(ledger, source, wire=wire, verify=verify, command=command)
+    return make_report(ledger, str(file), [*told, *outcomes])

@@ -1,0 +1,229 @@
+"""What travels between stores, what became of each ref, and what remotes had.
+
+Shared by push, pull and bundles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.store.ancestry import has_object, is_ancestor
+from uwfgit.store.care.tracking import scan_refs, tracking_ref
+from uwfgit.store.git.refbatch import move_many
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, find_ref_thread
+from uwfgit.store.refs import Moves, find_ref
+from uwfgit.sync.exchange.remotes import Remote
+from uwfgit.sync.verify.registry import diverged_versions_hint
+from uwfgit.sync.verify.report import ThreadReport
+
+T = TypeVar("T")
+
+CHUNK: Final = 1000
+"""Refs in one fetch, and in one atomic push."""
+
+Result = Literal[
+    "new",
+    "updated",
+    "up-to-date",
+    "ahead",
+    "behind",
+    "diverged",
+    "available",
+    "not-shared",
+    "removed",
+    "busy",
+    "refused",
+    "rejected",
+]
+FAILED: Final[frozenset[Result]] = frozenset({"refused", "rejected"})
+
+Verify: TypeAlias = Callable[[Store, Sequence[ThreadId]], Iterable[ThreadReport]]
+"""Verifies the branches of some threads in a store that may be a scratch one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one ref; ``ref`` is its name here.
+
+    ``old`` is what was there before, at the end that was to change. A refused
+    thread has the first of its problems as ``message``.
+    """
+
+    ref: str
+    result: Result
+    old: Oid | None = None
+    new: Oid | None = None
+    message: str | None = None
+
+    @property
+    def thread(self) -> ThreadId | None:
+        """The thread, when the ref is a thread's branch."""
+        return find_ref_thread(self.ref)
+
+    @property
+    def workflow(self) -> str | None:
+        """The workflow, when the ref is a registered workflow's branch."""
+        name = self.ref.removeprefix(WORKFLOW_PREFIX)
+        return name if name != self.ref else None
+
+
+def compare(
+    store: Store, mine: Oid, theirs: Oid | None
+) -> Literal["new", "up-to-date", "ahead", "behind", "diverged"]:
+    """Say how our tip of a ref stands to theirs.
+
+    One of theirs that we do not have lies ahead of ours, or diverged.
+    """
+    if theirs is None:
+        return "new"
+    if theirs == mine:
+        return "up-to-date"
+    if not has_object(store, theirs):
+        return "behind"
+    if is_ancestor(store, theirs, mine):
+        return "ahead"
+    return "behind" if is_ancestor(store, mine, theirs) else "diverged"
+
+
+def describe_report(report: ThreadReport) -> str:
+    """Give the first problem of a thread that does not verify, and their number."""
+    first, *rest = map(str, report.problems)
+    return f"{first} (and {len(rest)} more)" if rest else first
+
+
+def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Cut a sequence into pieces."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def halves(items: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+    """Cut a sequence in two, to find the one that spoils it."""
+    middle = len(items) // 2
+    return items[:middle], items[middle:]
+
+
+def note_tracking(
+    store: Store,
+    remote: Remote,
+    theirs: Mapping[str, Oid],
+    *,
+    mine: Mapping[str, Oid],
+    gone: Iterable[str] = (),
+    environment: Mapping[str, str],
+) -> None:
+    """Keep what a remote has, as far as our own branches hold it.
+
+    Nothing that a remote alone has is noted so: that has to be verified first.
+    And nothing is forgotten that a remote alone had.
+
+    Args:
+        store: Ours.
+        remote: The remote.
+        theirs: Our names of its refs → what it has.
+        mine: Our branches.
+        gone: Those that the remote does not have.
+        environment: What git's starts from.
+    """
+    before = scan_refs(store, f"refs/remotes/{remote.name}/")
+    moves: dict[str, tuple[Oid | None, Oid | None]] = {}
+    for ref, oid in theirs.items():
+        name = remote.tracking(ref)
+        held = mine.get(ref)
+        if ref not in mine or before.get(name) == oid or held is None:
+            continue
+        if is_ancestor(store, oid, held) and _advances(store, before.get(name), oid):
+            moves[name] = (before.get(name), oid)
+    for ref in gone:
+        had = before.get(remote.tracking(ref))
+        if had is not None and is_ancestor(store, had, mine[ref]):
+            moves[remote.tracking(ref)] = (had, None)
+    move_all(store, moves, environment=environment)
+
+
+def _advances(store: Store, old: Oid | None, new: Oid) -> bool:
+    return old is None or is_ancestor(store, old, new)
+
+
+def move_all(store: Store, moves: Moves, *, environment: Mapping[str, str]) -> None:
+    """Move refs that only tell what others had; a lost race does no harm."""
+    if moves and not move_many(
+        store, moves, reason="uwf exchange", environment=environment
+    ):
+        for ref, move in moves.items():
+            move_many(
+                store, {ref: move}, reason="uwf exchange", environment=environment
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where refs come from.
+
+    Args:
+        url: A remote's address, or a bundle's file.
+        name: What it is called in messages, and below ``refs/remotes``.
+        names: Our name of each ref to bring → its name there.
+        is_remote: Whether what it had is kept; of a bundle only what diverged.
+    """
+
+    url: str
+    name: str
+    names: Mapping[str, str]
+    is_remote: bool
+
+    def tracking(self, ref: str) -> str:
+        """Name the ref that keeps what it had of a branch of ours."""
+        return tracking_ref(self.name, ref)
+
+
+def is_removed(store: Store, ref: str, oid: Oid, *, where: Store) -> bool:
+    """Tell whether a branch was removed here since others went on with it.
+
+    Args:
+        store: Ours.
+        ref: Our name of the branch.
+        oid: Their tip.
+        where: A store that has their commits.
+    """
+    trash = trash_ref(ref)
+    if trash is None or find_ref(store, ref) is not None:
+        return False
+    removed = find_ref(store, trash)
+    return removed is not None and is_ancestor(where, oid, removed)
+
+
+def trash_ref(ref: str) -> str | None:
+    """Name the ref under which a removed branch is kept."""
+    thread = find_ref_thread(ref)
+    if thread is not None:
+        return TRASH_PREFIX + thread
+    name = ref.removeprefix(WORKFLOW_PREFIX)
+    return f"{TRASH_PREFIX}workflow-{name}" if name != ref else None
+
+
+def removed_message(ref: str) -> str:
+    """Say why a removed branch stays away, and how to have it again."""
+    name = ref.removeprefix("refs/heads/")
+    return (
+        "removed here, and nothing new since; to have it again: "
+        f"uwf git branch {name} {trash_ref(ref)}"
+    )
+
+
+def approval_hint(ref: str) -> str:
+    """Say how to go on where two people approved the same step."""
+    name = ref.removeprefix("refs/tags/")
+    return f"approved here and there; to have theirs: uwf git tag -d {name}; uwf pull"
+
+
+def diverged_hint(store: Store, ref: str) -> str:
+    """Say how to go on with a branch that two people continued."""
+    thread = find_ref_thread(ref)
+    if thread is not None:
+        return f"see both sides and choose: uwf thread resolve {thread}"
+    return diverged_versions_hint(store, ref.removeprefix(WORKFLOW_PREFIX))

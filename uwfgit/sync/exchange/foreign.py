@@ -1,0 +1,146 @@
+"""Threads that others made: which they are, and who had a hand in them.
+
+The only place that says whether a thread is foreign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from uwfgit.errors import CorruptError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import Record, Tip
+from uwfgit.model.thread.state import decode_state
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import STATE_FILE, thread_folder
+from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.sync.exchange.exchange import Verify
+from uwfgit.sync.exchange.known import verify_unknown
+from uwfgit.sync.exchange.signatures import read_signature
+
+_MOST_PEOPLE = 20
+
+
+def is_foreign(ledger: Ledger, tip: Tip) -> bool:
+    """Tell whether any event of a thread was made on another machine.
+
+    Costs one look at local state for a thread that this machine alone moved,
+    and one more for each event since it was asked last.
+    """
+    known = ledger.local.find_own(tip.thread)
+    if known == tip.commit:
+        return False
+    if known == "foreign":
+        return True
+    oid: Oid = tip.commit
+    while oid not in {GENESIS_OID, known}:
+        if not ledger.local.is_made_here(oid):
+            ledger.local.set_own(tip.thread, None)
+            return True
+        oid = read_commit(ledger.store, oid).parents[0]
+    ledger.local.set_own(tip.thread, tip.commit)
+    return False
+
+
+def is_trusted(ledger: Ledger, tip: Tip) -> bool:
+    """Tell whether the user agreed to run a thread, or one it was forked from."""
+    wanted = tip.state.workflow_oid
+    return any(
+        ledger.local.find_trusted(thread) == wanted for thread in lineage(ledger, tip)
+    )
+
+
+def find_voucher(
+    ledger: Ledger,
+    tip: Tip,
+    principals: Collection[str],
+    *,
+    environment: Mapping[str, str],
+) -> str | None:
+    """Give who of the listed signed the newest event of others.
+
+    That covers all events before it. What this machine made on top is its own,
+    and a resolve counts as the side it keeps. The names are those git reports of
+    a good signature: an ssh principal, or a gpg user id, key id or fingerprint.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    newest = _newest_foreign(ledger, tip.commit) if principals else None
+    if newest is None:
+        return None
+    signed = read_signature(ledger.store, newest, environment=environment)
+    if signed is None or not signed.is_good:
+        return None
+    listed = {name.casefold() for name in principals}
+    # Upper and lower case of a key id are one; of a principal they are not.
+    if signed.signer in principals or not listed.isdisjoint(signed.keys):
+        return signed.signer
+    return None
+
+
+def _newest_foreign(ledger: Ledger, oid: Oid) -> Oid | None:
+    while oid != GENESIS_OID:
+        commit = read_commit(ledger.store, oid)
+        if len(commit.parents) == 1 and not ledger.local.is_made_here(oid):
+            return oid
+        oid = commit.parents[0]
+    return None
+
+
+def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:
+    """Give a thread and those it was forked from, the nearest first."""
+    found = [tip.thread]
+    origin = tip.state.forked_from
+    while origin is not None and origin.thread not in found:
+        found.append(origin.thread)
+        path = f"{thread_folder(origin.thread)}/{STATE_FILE}"
+        entry = find_entry(ledger.store, tip.tree, path)
+        if entry is None:
+            break
+        origin = decode_state(read_blob(ledger.store, entry.oid)).forked_from
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """Who committed a thread's events, newest first, as the commits say."""
+
+    people: tuple[str, ...]
+    more: int
+
+
+def list_hands(ledger: Ledger, tip: Tip) -> Hands:
+    """Give who committed the events of a thread; nobody vouches for the names."""
+    people = list(dict.fromkeys(_iter_people(ledger, tip.commit)))
+    return Hands(
+        people=tuple(people[:_MOST_PEOPLE]), more=max(len(people) - _MOST_PEOPLE, 0)
+    )
+
+
+def _iter_people(ledger: Ledger, tip: Oid) -> Iterator[str]:
+    oid = tip
+    while oid != GENESIS_OID:
+        commit = read_commit(ledger.store, oid)
+        yield str(commit.committer)
+        oid = commit.parents[0]
+
+
+def require_verified(ledger: Ledger, record: Record, verify: Verify) -> None:
+    """Verify a foreign thread whose head this machine did not verify yet.
+
+    Raises:
+        CorruptError: It does not verify.
+    """
+    thread, tip = record.tip.thread, record.tip.commit
+    if ledger.local.is_verified_here(tip):
+        return
+    problems = verify_unknown(ledger, {thread: tip}, verify)
+    if thread in problems:
+        raise CorruptError(
+            f"thread {thread} does not verify: {problems[thread]}",
+            hint=f"see all of it: uwf verify {thread}",
+        )
+    ledger.local.record_verified(tip)

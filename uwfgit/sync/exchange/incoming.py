@@ -1,0 +1,331 @@
+"""Bring refs of others in: fetched aside, checked there, adopted one by one.
+
+What is refused leaves nothing behind in the store; the good are adopted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from uwfgit.engine.run.hold import hold_thread
+from uwfgit.errors import LockedError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.ancestry import has_object, is_ancestor
+from uwfgit.store.care.tracking import scan_refs
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.git.refbatch import move_many
+from uwfgit.store.git.scratch import adopt_objects, open_scratch
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
+from uwfgit.store.locks.holding import hold_refs
+from uwfgit.store.locks.writing import writing
+from uwfgit.store.refs import find_ref
+from uwfgit.sync.exchange.exchange import (
+    CHUNK,
+    Outcome,
+    Result,
+    Source,
+    Verify,
+    approval_hint,
+    chunks,
+    describe_report,
+    diverged_hint,
+    halves,
+    is_removed,
+    removed_message,
+)
+from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved
+from uwfgit.sync.exchange.signatures import check_approval
+from uwfgit.sync.exchange.transport import Wire, fetch_refs, list_refs_there, reason_of
+from uwfgit.sync.verify.registry import check_entries
+
+_HELD: Final = 200
+"""Threads locked at a time; each lock is an open file."""
+_WORKFLOW_WAIT: Final = 5.0
+_REWOUND: Final = "the remote's branch was rewound or rewritten since the last fetch"
+_NOT_BROUGHT: Final = "git does not bring it: is the remote a shallow clone?"
+
+_Moves: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    ledger: Ledger
+    source: Source
+    wire: Wire
+    verify: Verify
+    command: str
+    scratch: Store
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def tell(
+        self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
+    ) -> None:
+        outcome = Outcome(ref=ref, result=result, message=message, **oids)
+        self.outcomes.append(outcome)
+
+    @property
+    def store(self) -> Store:
+        return self.ledger.store
+
+
+def bring_in(
+    ledger: Ledger, source: Source, *, wire: Wire, verify: Verify, command: str
+) -> tuple[Outcome, ...]:
+    """Fetch refs, verify each, and adopt what is good by fast-forward.
+
+    Args:
+        ledger: Where to.
+        source: Where from, and which.
+        wire: How.
+        verify: Verifies threads in the scratch repository.
+        command: What this is, for whoever meets a lock.
+
+    Raises:
+        AuthError, RemoteError: The remote cannot be reached (any more).
+        StoreError: The store cannot be written.
+    """
+    outcomes: list[Outcome] = []
+    for chunk in chunks(list(source.names), CHUNK):
+        with open_scratch(ledger.store) as scratch:
+            work = _Work(
+                ledger=ledger,
+                source=source,
+                wire=wire,
+                verify=verify,
+                command=command,
+                scratch=scratch,
+            )
+            _fetch(work, chunk)
+            _adopt(work, _check(work, chunk))
+            outcomes += work.outcomes
+    return tuple(outcomes)
+
+
+def _fetch(work: _Work, refs: Sequence[str]) -> None:
+    """Fetch into the scratch repository, under the names refs have here."""
+    waiting = [refs]
+    while waiting:
+        part = waiting.pop()
+        specs = [f"{work.source.names[ref]}:{ref}" for ref in part]
+        done = fetch_refs(work.wire, work.source.url, specs, git_dir=work.scratch.path)
+        if done.code == 0:
+            continue
+        _require_answer(work)
+        if len(part) > 1:
+            # One that cannot be fetched is found by cutting in two.
+            waiting += reversed(halves(part))
+        else:
+            work.tell(part[0], "refused", f"git cannot fetch it: {reason_of(done)}")
+
+
+def _require_answer(work: _Work) -> None:
+    """Tell a remote that is gone from a ref that is bad.
+
+    Raises:
+        AuthError, RemoteError: It is gone.
+    """
+    if work.source.is_remote:
+        list_refs_there(
+            work.wire,
+            work.source.url,
+            name=work.source.name,
+            git_dir=work.scratch.path,
+            only_branches=True,
+        )
+
+
+def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
+    """Give what was fetched and is good; tell of the rest why it is refused."""
+    fetched = {
+        ref: oid
+        for prefix in ("refs/heads/", "refs/tags/")
+        for ref, oid in sorted(scan_refs(work.scratch, prefix).items())
+        if ref in work.source.names
+    }
+    told = {outcome.ref for outcome in work.outcomes}
+    for ref in refs:
+        # git passes by what a shallow remote has, and calls that a success.
+        if ref not in fetched and ref not in told:
+            work.tell(ref, "refused", _NOT_BROUGHT)
+    problems = _verify_threads(work, fetched)
+    good = {ref: oid for ref, oid in fetched.items() if ref not in problems}
+    for ref, oid in good.items():
+        problem = _check_other(work, ref, oid, good)
+        if problem is not None:
+            problems[ref] = problem
+    for ref, problem in problems.items():
+        work.tell(ref, "refused", problem, new=fetched[ref])
+    return {ref: oid for ref, oid in good.items() if ref not in problems}
+
+
+def _verify_threads(work: _Work, fetched: Mapping[str, Oid]) -> dict[str, str]:
+    threads = {t: ref for ref in fetched if (t := find_ref_thread(ref))}
+    # What nobody says anything about is not good.
+    problems = dict.fromkeys(threads.values(), "it was not verified")
+    if threads and work.wire.on_progress is not None:
+        work.wire.on_progress(f"verifying {len(threads)} threads")
+    for report in work.verify(work.scratch, list(threads)) if threads else ():
+        ref = threads[ThreadId(report.thread)]
+        if not report.ok:
+            problems[ref] = describe_report(report)
+        elif report.tip == fetched[ref]:
+            del problems[ref]
+    return problems
+
+
+def _check_other(
+    work: _Work, ref: str, oid: Oid, good: Mapping[str, Oid]
+) -> str | None:
+    """Say what is wrong with a workflow's branch or an approval."""
+    name = ref.removeprefix(WORKFLOW_PREFIX)
+    if name != ref:
+        return check_entries(work.scratch, oid, name)
+    thread = find_approved(ref)
+    if thread is None:
+        return None
+    branch = thread_ref(thread)
+    tips = (good.get(branch), find_ref(work.store, branch))
+    return check_approval(work.scratch, ref, oid, [tip for tip in tips if tip])
+
+
+def _adopt(work: _Work, good: Mapping[str, Oid]) -> None:
+    """Bring the objects of what is good, then move the refs, thread by thread."""
+    wanted = {ref: oid for ref, oid in good.items() if _is_welcome(work, ref, oid)}
+    if not wanted:
+        return
+    held = set(scan_refs(work.store, "refs/heads/").values())
+    with (
+        writing(work.store),
+        adopt_objects(
+            work.store,
+            work.scratch,
+            wanted.values(),
+            known=[oid for oid in (GENESIS_OID, *held) if has_object(work.store, oid)],
+            environment=work.wire.environment,
+        ),
+    ):
+        threads = {t: oid for ref, oid in wanted.items() if (t := find_ref_thread(ref))}
+        for part in chunks(list(threads.items()), _HELD):
+            _adopt_threads(work, dict(part))
+        for ref, oid in wanted.items():
+            if find_ref_thread(ref) is None:
+                _adopt_other(work, ref, oid)
+
+
+def _is_welcome(work: _Work, ref: str, oid: Oid) -> bool:
+    """Tell whether something good is also to be had; tell why it is not."""
+    if is_removed(work.store, ref, oid, where=work.scratch):
+        work.tell(ref, "removed", removed_message(ref), new=oid)
+        return False
+    before = find_ref(work.store, work.source.tracking(ref))
+    if not work.source.is_remote or ref.startswith(APPROVED_PREFIX) or before is None:
+        return True
+    if is_ancestor(work.scratch, before, oid):
+        return True
+    work.tell(ref, "refused", _REWOUND, old=before, new=oid)
+    return False
+
+
+def _adopt_threads(work: _Work, tips: Mapping[ThreadId, Oid]) -> None:
+    with ExitStack() as locks:
+        held = {}
+        for thread, oid in tips.items():
+            try:
+                locks.enter_context(
+                    hold_thread(work.ledger, thread, command=work.command)
+                )
+            except LockedError as exc:
+                work.tell(thread_ref(thread), "busy", exc.message, new=oid)
+            else:
+                held[thread_ref(thread)] = oid
+        _move_all(work, held)
+
+
+def _move_all(work: _Work, tips: Mapping[str, Oid]) -> None:
+    """Move branches whose locks are held, all at once or else one by one."""
+    plans = {ref: _plan(work, ref, oid) for ref, oid in tips.items()}
+    moves = {name: move for _, each in plans.values() for name, move in each.items()}
+    environment = work.wire.environment
+    if move_many(work.store, moves, reason=work.command, environment=environment):
+        for outcome, _ in plans.values():
+            _settle(work, outcome)
+        return
+    for outcome, each in plans.values():
+        if move_many(work.store, each, reason=work.command, environment=environment):
+            _settle(work, outcome)
+        else:
+            work.tell(
+                outcome.ref, "busy", "its branch was moved meanwhile", new=outcome.new
+            )
+
+
+def _plan(work: _Work, ref: str, new: Oid) -> tuple[Outcome, _Moves]:
+    """Say what becomes of one branch, and which refs that moves."""
+    store = work.store
+    old = find_ref(store, ref)
+    moves: _Moves = {}
+    result: Result
+    if old is None:
+        result, moves[ref] = "new", (None, new)
+    elif old == new:
+        result = "up-to-date"
+    elif is_ancestor(store, old, new):
+        result, moves[ref] = "updated", (old, new)
+    elif is_ancestor(store, new, old):
+        result = "ahead"
+    else:
+        result = "diverged"
+    if work.source.is_remote or result == "diverged":
+        name = work.source.tracking(ref)
+        before = find_ref(store, name)
+        if before != new:
+            moves[name] = (before, new)
+    message = None
+    if result == "diverged":
+        message = diverged_hint(store, ref)
+    outcome = Outcome(ref=ref, result=result, old=old, new=new, message=message)
+    return outcome, moves
+
+
+def _settle(work: _Work, outcome: Outcome) -> None:
+    if outcome.thread is not None and outcome.new is not None:
+        work.ledger.local.record_verified(outcome.new)
+    work.outcomes.append(outcome)
+
+
+def _adopt_other(work: _Work, ref: str, oid: Oid) -> None:
+    """Adopt a workflow's branch, or an approval."""
+    if find_approved(ref):
+        _adopt_approval(work, ref, oid)
+        return
+    name = ref.removeprefix(WORKFLOW_PREFIX)
+    try:
+        with hold_refs(
+            work.store,
+            f"workflow-{name}",
+            [ref],
+            command=work.command,
+            what=f"workflow '{name}'",
+            wait=_WORKFLOW_WAIT,
+        ):
+            _move_all(work, {ref: oid})
+    except LockedError as exc:
+        work.tell(ref, "busy", exc.message, new=oid)
+
+
+def _adopt_approval(work: _Work, ref: str, oid: Oid) -> None:
+    old = find_ref(work.store, ref)
+    if old is not None and old != oid:
+        work.tell(ref, "diverged", approval_hint(ref), old=old, new=oid)
+        return
+    moves: _Moves = {} if old else {ref: (None, oid)}
+    environment = work.wire.environment
+    if move_many(work.store, moves, reason=work.command, environment=environment):
+        work.tell(ref, "up-to-date" if old else "new", old=old, new=oid)
+    else:
+        work.tell(ref, "busy", "somebody else makes it", new=oid)

@@ -1,0 +1,1 @@
+"""Threads reviewed on a forge."""

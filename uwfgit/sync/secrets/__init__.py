@@ -1,0 +1,1 @@
+"""Secrets: found before anything leaves, and taken out again."""

@@ -1,0 +1,340 @@
+"""Write a thread again from genesis, without what its texts must not hold.
+
+Nothing runs and no ref moves. Every event keeps its author, committer and
+times; hashes, edge prompts and commits are made anew from the changed texts,
+by the same functions that record a run. Forks and resolves leave no event: the
+inherited steps are the new thread's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from uwfgit.constants import END, STATUS
+from uwfgit.engine.decide.moderator import RoutingError
+from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_with
+from uwfgit.errors import InvalidError, StateError
+from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
+from uwfgit.model.ledger.append import append_attempt, append_step
+from uwfgit.model.ledger.branch import append_cancel, append_start
+from uwfgit.model.ledger.commit import require_signing, signer_for
+from uwfgit.model.ledger.draft import StepDraft
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.mask import Masker
+from uwfgit.model.node.builtin import find_builtin_node
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    ERROR_TYPE,
+    META_TYPE,
+    START_TYPE,
+    STEP_TYPE,
+    WORKFLOW_TYPE,
+    Node,
+    make_node,
+)
+from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
+from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.links import LinkRule, collect_links
+from uwfgit.model.thread.message import read_quote
+from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.thread.usage import usage_from_payload
+from uwfgit.model.workflow.pinned import workflow_from_data
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.store.canonical import Json
+from uwfgit.store.git.signing import NO_SIGNER
+from uwfgit.store.git.worktree import Identity
+from uwfgit.store.layout import WORKFLOW_FILE, find_node_name, thread_folder
+from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.sync.verify.rawtree import Objects, diff_trees
+
+_WORD: Final = re.compile(rf"(?<![0-9A-Za-z_]){HASH_SHAPE}(?![0-9A-Za-z_])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redone:
+    """The new thread, and those of its commits that count as made here.
+
+    ``source`` is the tip of the old one that it was made of.
+    """
+
+    tip: Tip
+    source: Oid
+    made_here: tuple[Oid, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Redo:
+    ledger: Ledger
+    source: Record
+    masker: Masker
+    thread: ThreadId
+    last: Oid
+    """The newest event that is written again."""
+    hashes: dict[Hash, Hash] = field(default_factory=dict)
+    """Of nodes made anew: what they were called, and are called."""
+    nodes: dict[Hash, Node] = field(default_factory=dict)
+    """Linked nodes that were made anew, by their new hash."""
+    found: set[str] = field(default_factory=set)
+    """What was taken out in the event at hand."""
+
+    def text(self, text: str) -> str:
+        """Give a text without what must go, and with the nodes' new names."""
+        masked = self.masker.mask(text, self.found)
+        return _WORD.sub(lambda m: self.hashes.get(Hash(m[0]), Hash(m[0])), masked)
+
+    def value(self, value: Json) -> Json:
+        """Give a JSON value with its strings changed; keys and statuses stay."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {
+                key: item if key == STATUS else self.value(item)
+                for key, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in value]
+        return value
+
+    def node(self, old: Hash) -> Hash:
+        """Make a node anew, and before it all that it refers to."""
+        known = self.hashes.get(old)
+        if known is not None:
+            return known
+        if find_builtin_node(old) is not None or old not in self.source.places:
+            return old
+        node = self.source.node(old)
+        node_type = node.type if node.type == META_TYPE else self.node(node.type)
+        for name in find_hash_strings(node.payload):
+            self.node(name)
+        new = make_node(node_type, self.value(node.payload))
+        self.hashes[old] = new.hash
+        self.nodes[new.hash] = new
+        return new.hash
+
+
+def redo_thread(
+    ledger: Ledger, thread: ThreadId, *, masker: Masker, copy: ThreadId
+) -> Redone:
+    """Write a thread again under a new id, from genesis.
+
+    Args:
+        ledger: Where.
+        thread: The old one.
+        masker: Takes out what must go.
+        copy: The new id.
+
+    Raises:
+        StateError: The new texts would lead the workflow elsewhere, or they
+            stand where they cannot be changed.
+        StoreError: It was to be signed, and cannot be.
+        CorruptError: The old thread is damaged.
+    """
+    store = ledger.store
+    require_signing(ledger)
+    source = open_record(store, load_tip(store, thread))
+    events = list(iter_events(store, source.tip.commit))[::-1]
+    first, *events = [each for each in events if each.name not in {"fork", "resolve"}]
+    last = [first, *events][-1].commit.oid
+    redo = _Redo(ledger=ledger, source=source, masker=masker, thread=copy, last=last)
+    record = _redo_start(redo, first)
+    made_here = _made_here(ledger, first, record)
+    for event in events:
+        redo.found.clear()
+        _redo_event(redo, event, record)
+        made_here += _made_here(ledger, event, record)
+    return Redone(tip=record.tip, source=source.tip.commit, made_here=tuple(made_here))
+
+
+def _made_here(ledger: Ledger, event: Event, record: Record) -> list[Oid]:
+    is_here = ledger.local.is_made_here(event.commit.oid)
+    return [record.tip.commit] if is_here else []
+
+
+def _as_then(redo: _Redo, event: Event) -> Ledger:
+    """Give a ledger with the committer and the clock of an event, that moves no ref."""
+    person = event.commit.committer
+    signer = signer_for(redo.ledger, person)
+    signs = signer.wants(is_last=event.commit.oid == redo.last)
+    return replace(
+        redo.ledger,
+        signer=signer if signs else NO_SIGNER,
+        identity=Identity(name=person.name, email=person.email, is_default=False),
+        now_ms=lambda: person.time * 1000,
+        utc_offset=person.offset,
+        is_draft=True,
+    )
+
+
+def _redo_start(redo: _Redo, event: Event) -> Record:
+    node = redo.source.node(redo.source.tip.state.start, START_TYPE)
+    payload = {
+        key: redo.value(item)
+        for key, item in node.payload.items()
+        if key not in {"workflow", "rules"}
+    }
+    if "inputs" in payload:
+        raise StateError("a thread with inputs cannot be redacted")
+    workflow = _redo_workflow(redo, Hash(node.payload["workflow"]))
+    routed = first_prompt(workflow, payload, thread=redo.thread)
+    if isinstance(routed, RoutingError) or routed.role == END:
+        raise _elsewhere(0)
+    record = append_start(
+        _as_then(redo, event),
+        thread=redo.thread,
+        workflow=workflow,
+        data=_redo_file(redo, event, workflow),
+        start=payload,
+        current_role=routed.role,
+    )
+    redo.hashes[node.hash] = record.tip.state.start
+    return record
+
+
+def _redo_workflow(redo: _Redo, old: Hash) -> Workflow:
+    """Make the pinned workflow anew, its schemas first."""
+    node = redo.source.node(old, WORKFLOW_TYPE)
+    schemas = {}
+    for role in node.payload["roles"].values():
+        new = redo.node(Hash(role["frontmatter"]))
+        schemas[new] = redo.nodes[new]
+    made = make_node(WORKFLOW_TYPE, redo.value(node.payload))
+    redo.hashes[old] = made.hash
+    return workflow_from_nodes(made, schemas)
+
+
+def _redo_file(redo: _Redo, event: Event, workflow: Workflow) -> bytes:
+    """Give the bytes of the workflow file; they must give the new workflow."""
+    store = redo.ledger.store
+    path = f"{thread_folder(event.thread)}/{WORKFLOW_FILE}"
+    entry = find_entry(store, event.commit.tree, path)
+    text = read_blob(store, entry.oid).decode() if entry is not None else ""
+    data = redo.masker.mask(text, redo.found).encode()
+    wanted = workflow_nodes(workflow)[-1]
+    try:
+        given = workflow_nodes(workflow_from_data(data))[-1]
+    except InvalidError:
+        given = None
+    if given != wanted:
+        raise StateError(
+            "the secret stands in the workflow in a way that cannot be replaced",
+            hint="mend the workflow's file and start a new thread",
+        )
+    return data
+
+
+def _redo_event(redo: _Redo, event: Event, record: Record) -> None:
+    ledger = _as_then(redo, event)
+    if event.name == "cancel":
+        tip = append_cancel(ledger, record.tip, reason=_reason(redo, event))
+        record.advance(tip, {})
+        return
+    if event.node is None:
+        raise StateError(f"commit {event.commit.oid} is of an unknown kind")
+    old = redo.source.node(event.node, STEP_TYPE)
+    replaces = _replaces(redo, event, old, record)
+    rule = _redo_links(redo, event, old)
+    draft = _redo_draft(redo, old, record, replaces=replaces)
+    if event.name == "attempt":
+        new = append_attempt(ledger, record, draft, of_poke=replaces)
+        redo.hashes[old.hash] = new
+        return
+    links = collect_links(
+        record,
+        rule,
+        strings=find_hash_strings(draft.output),
+        words=find_hash_words([draft.body]),
+    )
+    # They will be told again, by the function that records the step.
+    told = tuple(text for text in draft.warnings if text not in links.warnings)
+    draft = replace(draft, warnings=told)
+    outcome = outcome_with(record, draft, replaces=replaces)
+    tip = append_step(
+        ledger, record, draft, event=event.name, outcome=outcome, rule=rule
+    )
+    redo.hashes[old.hash] = tip.state.head
+
+
+def _reason(redo: _Redo, event: Event) -> str:
+    """Read a cancel's reason off its message, which alone holds it."""
+    return redo.text(read_quote(event.commit.message))
+
+
+def _replaces(redo: _Redo, event: Event, old: Node, record: Record) -> bool:
+    """Tell whether an event took, or tried to take, the newest step's place."""
+    if event.name != "attempt":
+        return event.name == "poke"
+    state = record.tip.state
+    if not state.steps:
+        return False
+    prev = old.payload["prev"]
+    before = record.step(state.head, state.steps).prev
+    return (None if prev is None else redo.hashes.get(prev)) == before
+
+
+def _redo_links(redo: _Redo, event: Event, step: Node) -> LinkRule:
+    """Make the nodes anew that an event's answer brought along."""
+    store = redo.ledger.store
+    parent = read_commit(store, event.commit.parents[0])
+    changes = diff_trees(Objects(store=store), parent.tree, event.commit.tree)
+    own = {step.hash, step.payload["output"], step.payload["detail"]}
+    put = set()
+    for path, (_, new) in changes.items():
+        name = find_node_name(path.rpartition("/")[2])
+        if new is not None and name is not None and name[0] not in own:
+            put.add(redo.node(name[0]))
+    return LinkRule(put=frozenset(put), named=frozenset(), find=redo.nodes.get)
+
+
+def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> StepDraft:
+    payload: dict[str, Any] = old.payload
+    output = redo.source.node(payload["output"])
+    detail = redo.source.node(payload["detail"], DETAIL_TYPE)
+    made = redo.value({**payload, "edgePrompt": ""})
+    values = redo.value(output.payload)
+    details = redo.value(detail.payload)
+    prompt = _edge_prompt(record, payload["role"], replaces=replaces)
+    remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
+    return StepDraft(
+        role=payload["role"],
+        output=values,
+        output_type=ERROR_TYPE if output.type == ERROR_TYPE else redo.node(output.type),
+        body=made["body"],
+        detail=details,
+        agent=made["agent"],
+        edge_prompt=prompt,
+        note=made["note"],
+        cwd=made["cwd"],
+        started_at_ms=payload["startedAtMs"],
+        completed_at_ms=payload["completedAtMs"],
+        usage=usage_from_payload(payload["usage"]),
+        previous_attempts=tuple(made["previousAttempts"] or ()),
+        code_before=payload["code"]["before"],
+        code_after=payload["code"]["after"],
+        extracted_by=payload["extractedBy"],
+        warnings=(*made["warnings"], *remarks),
+    )
+
+
+def _edge_prompt(record: Record, role: str, *, replaces: bool) -> str:
+    """Render what the moderator gives now.
+
+    Raises:
+        StateError: It leads to another role than the one that answered.
+    """
+    state = record.tip.state
+    if replaces:
+        return record.step(state.head, state.steps).edge_prompt
+    routed = next_prompt(record)
+    if isinstance(routed, RoutingError) or routed.role != role:
+        raise _elsewhere(state.steps)
+    return routed.prompt
+
+
+def _elsewhere(steps: int) -> StateError:
+    return StateError(
+        f"without the secret the workflow would go on differently after step {steps}",
+        hint="fork the thread before that step, and remove it",
+    )

@@ -1,0 +1,292 @@
+"""Take a secret out of threads that no remote has seen; what to do for others.
+
+The one place where history is not kept: the old thread goes to the trash, and
+a thread without the secret takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from uwfgit.engine.run.hold import hold_thread
+from uwfgit.errors import CorruptError, NotFoundError, StateError
+from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
+from uwfgit.model.ledger.keep import drop_node, list_kept
+from uwfgit.model.ledger.ledger import Ledger, find_kept
+from uwfgit.model.mask import Masker, Secret
+from uwfgit.model.thread.record import Tip, load_tip
+from uwfgit.store.care.tracking import scan_refs
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, thread_ref
+from uwfgit.store.locks.writing import writing
+from uwfgit.store.log import log_folder
+from uwfgit.store.objects import read_blob
+from uwfgit.store.refs import find_ref, move_refs
+from uwfgit.sync.exchange.exchange import describe_report
+from uwfgit.sync.secrets.clean_copy import Redone, redo_thread
+from uwfgit.sync.secrets.scan import Finding, find_secrets, read_allowed
+from uwfgit.sync.secrets.secret_refs import find_spread, look_again, name_some
+from uwfgit.sync.verify.verify import verify_thread
+
+_LISTED: Final = 20
+"""Findings that are named to whoever asks for one that is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redacted:
+    """What redacting did.
+
+    ``threads`` pairs old and new ids, the named thread's first; ``approvals``
+    are tags that went, since they stood on the old commits; ``passed`` are findings
+    that stay, since they were let through; ``left`` are branches of registered
+    workflows that still hold the secret.
+    """
+
+    tip: Tip
+    threads: tuple[tuple[ThreadId, ThreadId], ...]
+    findings: tuple[str, ...]
+    dropped: tuple[Hash, ...]
+    approvals: tuple[str, ...]
+    passed: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def redact_thread(
+    ledger: Ledger,
+    thread: ThreadId,
+    *,
+    environment: Mapping[str, str],
+    command: str,
+    finding: str | None = None,
+    forks: bool = False,
+) -> Redacted:
+    """Write a thread anew without its secrets, and put the old one into the trash.
+
+    The new threads are written, and found whole and clean, before anything goes:
+    first the nodes put by hand that hold the secret, then the old threads, in one
+    move by which the new ones appear. Only a crash in that move leaves both.
+
+    Args:
+        ledger: Where.
+        thread: Which.
+        environment: What git's starts from.
+        command: What is being run, for whoever meets the locks.
+        finding: The one to take out, be it let through or not; else all that were
+            not let through, and those that were when there are no others.
+        forks: Threads too that hold the same commits; else one stops it all.
+
+    Raises:
+        NotFoundError: There is no such thread or finding.
+        StateError: There is nothing to take out; a remote has it; other threads
+            hold it; or it stands where it cannot be taken out.
+        LockedError: One of the threads is running, or somebody puts nodes.
+        RefConflictError: One was moved by plain git meanwhile.
+        ConflictError: One was forked meanwhile.
+        CorruptError: One is damaged, or would not verify anew.
+        StoreError: The store cannot be written, or git cannot sign.
+    """
+    store = ledger.store
+    with ExitStack() as held:
+        held.enter_context(hold_thread(ledger, thread, command=command))
+        found, passed = _choose(store, thread, finding, environment)
+        spread = find_spread(store, thread, found, environment=environment)
+        others = [each for each in spread.threads if each != thread]
+        if others and not forks:
+            raise _held_by_others(others)
+        for each in sorted(others):
+            held.enter_context(hold_thread(ledger, each, command=command))
+        held.enter_context(writing(store))
+        masker = _make_masker(store, found, others, environment)
+        done = _redo_all(ledger, (thread, *others), masker, found, environment)
+        for commit in (each for new in done.values() for each in new.made_here):
+            # Before they can be seen: others would take them for a stranger's.
+            ledger.local.record_commit(commit)
+        tags = look_again(store, thread, spread, environment=environment).tags
+        dropped = _drop_kept(ledger, masker)
+        _publish(store, done, tags)
+    _follow(ledger, done, masker)
+    # Rows of the old threads quote them.
+    ledger.lookup.refresh()
+    return Redacted(
+        tip=done[thread].tip,
+        threads=tuple((old, new.tip.thread) for old, new in done.items()),
+        findings=tuple(dict.fromkeys(each.id for each in found)),
+        dropped=dropped,
+        approvals=tuple(tags),
+        passed=tuple(passed),
+        left=_find_left(store, found, environment),
+    )
+
+
+def _make_masker(
+    store: Store,
+    found: Sequence[Finding],
+    others: Sequence[ThreadId],
+    environment: Mapping[str, str],
+) -> Masker:
+    """Make what takes out the secrets, in each way in which they stand anywhere."""
+    tips = [load_tip(store, each).commit for each in others]
+    more = _find_same(store, tips, found, environment)
+    return Masker(Secret(name=each.rule, value=each.secret) for each in (*found, *more))
+
+
+def _find_same(
+    store: Store,
+    tips: Sequence[Oid],
+    found: Sequence[Finding],
+    environment: Mapping[str, str],
+) -> list[Finding]:
+    """Give the places where one of some secrets stands at these tips."""
+    ids = {each.id for each in found}
+    there = _find_all(store, tips, environment)
+    return [each for each in there if each.id in ids]
+
+
+def _find_all(
+    store: Store, tips: Sequence[Oid], environment: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """Give all findings at these tips: one let through may be taken out as well."""
+    return find_secrets(store, tips, [GENESIS_OID], environment=environment, allowed=())
+
+
+def _find_left(
+    store: Store, found: Sequence[Finding], environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Give the branches of registered workflows whose files have the secret too."""
+    tips = scan_refs(store, WORKFLOW_PREFIX)
+    if not _find_same(store, [*tips.values()], found, environment):
+        return ()
+    return tuple(
+        ref
+        for ref, tip in sorted(tips.items())
+        if _find_same(store, [tip], found, environment)
+    )
+
+
+def _choose(
+    store: Store,
+    thread: ThreadId,
+    finding: str | None,
+    environment: Mapping[str, str],
+) -> tuple[Sequence[Finding], Sequence[str]]:
+    """Give what to take out of a thread, and which ids of the rest were let through."""
+    found = _find_all(store, [load_tip(store, thread).commit], environment)
+    ids = [*dict.fromkeys(each.id for each in found)]
+    none = f"no secret was found in thread {thread}"
+    allowed = read_allowed(store)
+    if finding is None:
+        wanted = [each for each in ids if each not in allowed] or ids
+    else:
+        wanted = [each for each in ids if each == finding]
+    if finding is not None and not wanted:
+        known = f"thread {thread} has {name_some(ids, most=_LISTED)}"
+        raise NotFoundError("finding", finding, hint=known if ids else none)
+    if not wanted:
+        raise StateError(none)
+    chosen = [each for each in found if each.id in wanted]
+    return chosen, [each for each in ids if each in allowed and each not in wanted]
+
+
+def _held_by_others(others: Sequence[ThreadId]) -> StateError:
+    return StateError(
+        f"other threads hold the secret too: {name_some(others)}",
+        hint="redact them as well: add --forks",
+    )
+
+
+def _redo_all(
+    ledger: Ledger,
+    threads: Sequence[ThreadId],
+    masker: Masker,
+    found: Sequence[Finding],
+    environment: Mapping[str, str],
+) -> dict[ThreadId, Redone]:
+    done = {}
+    for thread in threads:
+        copy = mint_thread_id(ledger.now_ms(), ledger.random(10))
+        done[thread] = redo_thread(ledger, thread, masker=masker, copy=copy)
+        _require_whole(ledger.store, done[thread].tip)
+        _require_clean(ledger.store, done[thread].tip, found, environment)
+    return done
+
+
+def _require_whole(store: Store, tip: Tip) -> None:
+    report = verify_thread(store, tip.commit, tip.thread)
+    if not report.ok:
+        raise CorruptError(
+            f"the redacted thread would not verify: {describe_report(report)}",
+            hint="nothing was changed; verify the thread as it is: uwf verify",
+        )
+
+
+def _require_clean(
+    store: Store,
+    tip: Tip,
+    found: Sequence[Finding],
+    environment: Mapping[str, str],
+) -> None:
+    left = _find_same(store, [tip.commit], found, environment)
+    if left:
+        raise StateError(
+            f"the secret stands where it cannot be taken out: {left[0]}",
+            hint="remove the thread: uwf thread rm, and empty the trash",
+        )
+
+
+def _publish(
+    store: Store, done: Mapping[ThreadId, Redone], tags: Mapping[str, Oid]
+) -> None:
+    """Let the new threads appear and the old ones go, in one move."""
+    moves: dict[str, tuple[Oid | None, Oid | None]] = {}
+    for old, new in done.items():
+        ref, trash = thread_ref(old), TRASH_PREFIX + old
+        moves[thread_ref(new.tip.thread)] = (None, new.tip.commit)
+        moves[trash] = (find_ref(store, trash), new.source)
+        moves[ref] = (new.source, None)
+    for tag, oid in tags.items():
+        moves[tag] = (oid, None)
+    move_refs(store, moves, reason="redact")
+
+
+def _drop_kept(ledger: Ledger, masker: Masker) -> tuple[Hash, ...]:
+    """Stop keeping the nodes put by hand that hold the secret."""
+    dropped = []
+    for node in list_kept(ledger):
+        kept = find_kept(ledger, node)
+        if kept is None:
+            continue
+        text = read_blob(ledger.store, kept[1]).decode("utf-8", "replace")
+        if masker.mask(text) != text:
+            drop_node(ledger, node)
+            dropped.append(node)
+    return tuple(dropped)
+
+
+def _follow(ledger: Ledger, done: Mapping[ThreadId, Redone], masker: Masker) -> None:
+    """Let what this machine knows of the old threads follow; files of theirs go."""
+    local = ledger.local
+    for old, new in done.items():
+        copy = new.tip.thread
+        folder = local.find_folder(old)
+        if folder is not None:
+            local.set_folder(copy, folder)
+        local.set_trusted(copy, local.find_trusted(old))
+        if local.last() == old:
+            local.set_last(copy)
+        _remove_traces(ledger.store, old, masker)
+
+
+def _remove_traces(store: Store, thread: ThreadId, masker: Masker) -> None:
+    """Remove files beside the store that hold the secret: live turns, prompts, logs."""
+    for folder in (store.state_dir / "live", log_folder(store)):
+        for path in folder.glob(f"{thread}*"):
+            try:
+                text = path.read_text("utf-8", "replace")
+                if masker.mask(text) != text:
+                    path.unlink(missing_ok=True)
+            except OSError:
+                continue

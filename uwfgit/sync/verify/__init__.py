@@ -1,0 +1,1 @@
+"""Proving threads from git alone."""

@@ -1,0 +1,45 @@
+"""The branches of threads, those too that libgit2 does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uwfgit.errors import NotFoundError
+from uwfgit.ids import ThreadId
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import THREAD_PREFIX, thread_ref
+from uwfgit.store.lookup.refscan import list_broken
+from uwfgit.store.refs import find_ref, list_refs
+
+
+def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
+    """Give the branches of threads; a broken one points at nothing."""
+    whole, below = THREAD_PREFIX.rstrip("/"), THREAD_PREFIX
+    found: dict[str, str] = {
+        ref: oid
+        for ref, oid in list_refs(store, whole).items()
+        if ref == whole or ref.startswith(below)
+    }
+    # libgit2 passes by a ref whose file holds garbage.
+    for ref in list_broken(store.path, below):
+        found.setdefault(ref, "")
+    return tuple(sorted(found.items()))
+
+
+def find_thread_refs(
+    store: Store, threads: Iterable[ThreadId]
+) -> tuple[tuple[str, str], ...]:
+    """Give the branches of some threads; a broken one points at nothing.
+
+    Raises:
+        NotFoundError: One has no branch.
+    """
+    found = []
+    broken = set(list_broken(store.path, THREAD_PREFIX))
+    for thread in threads:
+        ref = thread_ref(thread)
+        target = "" if ref in broken else find_ref(store, ref)
+        if target is None:
+            raise NotFoundError("thread", thread)
+        found.append((ref, target))
+    return tuple(found)

@@ -1,0 +1,275 @@
+"""The events that add no step: start, fork, cancel and resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from uwfgit.constants import END, RULES_VERSION, YAML_MAX_BYTES
+from uwfgit.engine.decide.moderator import Routed
+from uwfgit.errors import CorruptError, InvalidError
+from uwfgit.ids import Hash, ThreadId, is_thread_id
+from uwfgit.model.node.builtin import format_nodes
+from uwfgit.model.node.node import META_TYPE, START_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.thread.derive import task_file
+from uwfgit.model.thread.record import Start, start_from_payload
+from uwfgit.model.workflow.pinned import workflow_from_data
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
+from uwfgit.sync.verify.nodes import close_over, load_node, take_added
+from uwfgit.sync.verify.rawtree import BLOB, Changes
+from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
+from uwfgit.sync.verify.settle import Expected
+from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
+from uwfgit.sync.verify.state import (
+    ALLOWED,
+    fork_subject,
+    fork_trailers,
+    origin_of,
+    resolve_subject,
+    start_subject,
+    start_trailers,
+    state_of_cancel,
+    state_of_fork,
+    state_of_start,
+    trailers_of,
+)
+from uwfgit.sync.verify.view import ALL_STEPS, KEPT_STEPS, Run, View
+
+_RESOLVER: Final = ("uwf", "uwf@localhost", "+0000")
+
+
+def check_start(
+    run: Run,
+    commit: RawCommit,
+    message: Message,
+    *,
+    changes: Changes,
+    findings: Findings,
+) -> tuple[Expected, NodePlaces]:
+    """Check what a start adds to genesis, and say what else it must leave.
+
+    Raises:
+        CorruptError: There is no telling what was started.
+    """
+    thread = thread_of(message)
+    folder = f"{thread_folder(thread)}/{START_NODES}"
+    added = take_added(changes, folder, {}, findings)
+    claimed = Hash(message.trailers.get("Uwf-Node", ""))
+    if added.get(claimed, ("",))[0] != START_TYPE:
+        raise refusal("event", f"Uwf-Node {shown(claimed)} is no StartNode added here")
+    sound = close_over(
+        run.reader,
+        [claimed, *(node.hash for node in format_nodes())],
+        known={},
+        added=added,
+        folder=folder,
+        findings=findings,
+    )
+    if claimed not in sound:
+        raise refusal("event", "the StartNode is not valid")
+    start = _read_start(load_node(run.reader, added, claimed))
+    node = load_node(run.reader, added, start.workflow, WORKFLOW_TYPE)
+    if node.hash not in sound:
+        raise refusal("event", "the workflow node is not valid")
+    workflow = _read_workflow(run, node, added)
+    file = f"{thread_folder(thread)}/{WORKFLOW_FILE}"
+    _check_file(run, file, node, changes, findings)
+    view = _first_view(run, commit, thread, start, workflow, added)
+    return _expect_start(view), added
+
+
+def thread_of(message: Message) -> ThreadId:
+    """Give the thread an event names.
+
+    Raises:
+        CorruptError: It names none.
+    """
+    text = message.trailers.get("Uwf-Thread", "")
+    if not is_thread_id(text):
+        raise refusal("trailers", f"Uwf-Thread is {shown(text)}")
+    return ThreadId(text)
+
+
+def _read_start(node: Node) -> Start:
+    payload: dict[str, Any] = node.payload
+    if payload["rules"] != RULES_VERSION:
+        raise refusal("rules", f"rules of version {payload['rules']} are not known")
+    return start_from_payload(node.hash, payload)
+
+
+def _read_workflow(run: Run, node: Node, places: NodePlaces) -> Workflow:
+    schemas = {
+        name: load_node(run.reader, places, name, META_TYPE)
+        for name in {role["frontmatter"] for role in node.payload["roles"].values()}
+    }
+    return workflow_from_nodes(node, schemas)
+
+
+def _check_file(
+    run: Run, path: str, node: Node, changes: Changes, findings: Findings
+) -> None:
+    oid = changes.pop(path, (None, None))[1]
+    if oid is None:
+        findings.note("file", "the file is missing", path)
+        return
+    try:
+        data = run.objects.read(oid, BLOB, limit=YAML_MAX_BYTES)
+    except CorruptError as exc:
+        findings.note(exc.problems[0].code, exc.problems[0].message, path)
+        return
+    try:
+        given = workflow_nodes(workflow_from_data(data))[-1]
+    except InvalidError as exc:
+        findings.note("workflow", f"the workflow file is not valid: {exc}", path)
+        return
+    # Not the payloads: to Python, 1 and true are equal.
+    if given.data != node.data:
+        findings.note("workflow", "the file does not give the workflow node", path)
+
+
+def _first_view(
+    run: Run,
+    commit: RawCommit,
+    thread: ThreadId,
+    start: Start,
+    workflow: Workflow,
+    places: NodePlaces,
+) -> View:
+    state = state_of_start(
+        commit,
+        thread,
+        start,
+        name=workflow.name,
+        oid=places[start.workflow][1],
+        role="",
+    )
+    node = load_node(run.reader, places, start.workflow)
+    run.kept_steps = ALL_STEPS if _has_conditions(workflow) else KEPT_STEPS
+    view = View(
+        commit=commit.oid,
+        root=commit.tree,
+        committed_at=commit.committer.time,
+        state=state,
+        start=start,
+        workflow=workflow,
+        schemas=_schemas(node.payload),
+        chain=None,
+        pending={},
+        lineage=(thread,),
+    )
+    routed = run.route(places, view, None, thread)
+    if not isinstance(routed, Routed) or routed.role == END:
+        raise refusal("routing", "the workflow gives no first step for this task")
+    return replace(view, state=replace(state, current_role=routed.role))
+
+
+def _has_conditions(workflow: Workflow) -> bool:
+    return any(isinstance(edges, tuple) for edges in workflow.graph.values())
+
+
+def _schemas(payload: Mapping[str, Any]) -> dict[str, Hash]:
+    return {name: Hash(role["frontmatter"]) for name, role in payload["roles"].items()}
+
+
+def _expect_start(view: View) -> Expected:
+    task = f"{thread_folder(view.thread)}/{TASK_FILE}"
+    more = start_trailers(view.state)
+    return Expected(
+        view=view,
+        files={task: task_file(view.start.prompt)},
+        trailers=trailers_of("start", view.thread, more),
+        fact=Fact(event="start"),
+        subject=start_subject(view.state, view.start.prompt),
+        quoted=view.start.prompt,
+    )
+
+
+def check_fork(
+    run: Run, commit: RawCommit, message: Message, *, view: View, findings: Findings
+) -> Expected:
+    """Say what a fork must leave.
+
+    Raises:
+        CorruptError: It names no thread.
+    """
+    thread = thread_of(message)
+    if thread in view.lineage or run.objects.find(view.root, thread_folder(thread)):
+        findings.note("event", "the fork has the id of a thread it comes from")
+    origin = origin_of(view.state)
+    state = state_of_fork(view.state, commit, thread, origin)
+    following = replace(
+        view,
+        commit=commit.oid,
+        root=commit.tree,
+        committed_at=commit.committer.time,
+        state=state,
+        lineage=(thread, *view.lineage),
+    )
+    return Expected(
+        view=following,
+        files={},
+        trailers=trailers_of("fork", thread, fork_trailers(origin)),
+        fact=Fact(event="fork"),
+        subject=fork_subject(origin),
+    )
+
+
+def check_cancel(commit: RawCommit, *, view: View, findings: Findings) -> Expected:
+    """Say what a cancel must leave."""
+    if view.state.status not in ALLOWED["cancel"]:
+        findings.note("event", f"no cancel may follow while {view.state.status}")
+    following = replace(
+        view,
+        commit=commit.oid,
+        root=commit.tree,
+        committed_at=commit.committer.time,
+        state=state_of_cancel(view.state, commit),
+    )
+    return Expected(
+        view=following,
+        files={},
+        trailers=trailers_of("cancel", view.thread, {}),
+        fact=Fact(event="cancel"),
+        subject=None,
+    )
+
+
+def check_resolve(
+    commit: RawCommit,
+    *,
+    view: View,
+    other: View | None,
+    is_merged: bool,
+    findings: Findings,
+) -> Expected:
+    """Say what a resolve must leave: all as on its first parent.
+
+    Args:
+        other: What the second parent was found to be.
+        is_merged: Whether one parent holds the other already.
+    """
+    if other is None:
+        findings.note("resolve", "the second parent does not verify")
+    elif other.thread != view.thread or other.start.hash != view.start.hash:
+        findings.note("resolve", "the second parent is of another thread")
+    if is_merged:
+        findings.note("resolve", "the parents had not diverged")
+    if commit.tree != view.root:
+        findings.note("resolve", "the tree is not that of the first parent")
+    if commit.is_signed:
+        findings.note("resolve", "a resolve is never signed")
+    times = (view.committed_at, other.committed_at if other else 0)
+    name, email, zone = _RESOLVER
+    stamp = Stamp(name=name, email=email, time=max(times), zone=zone)
+    findings.expect("committer", commit.committer, stamp, code="resolve")
+    following = replace(view, commit=commit.oid, committed_at=commit.committer.time)
+    return Expected(
+        view=following,
+        files={},
+        trailers=trailers_of("resolve", view.thread, {}),
+        fact=Fact(event="resolve"),
+        subject=resolve_subject(commit.parents[0]),
+    )

@@ -1,0 +1,196 @@
+"""Which versions of a workflow are registered, by the oid of the pinned node.
+
+Compared by oid, never by hash: a second content for a hash is quickly made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import CorruptError, NotFoundError, StoreError, UwfError
+from uwfgit.ids import Oid
+from uwfgit.model.node.builtin import format_nodes
+from uwfgit.model.node.node import Node
+from uwfgit.model.rules.check import check_document
+from uwfgit.model.thread.message import format_message
+from uwfgit.model.workflow.pinned import workflow_from_data
+from uwfgit.model.workflow.workflow import workflow_nodes
+from uwfgit.model.yaml.core import parse_yaml
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import NODES, WORKFLOW_FILE, is_workflow_name, workflow_folder
+from uwfgit.store.refs import find_ref
+from uwfgit.sync.verify.rawtree import BLOB, Objects, blob_oid, diff_trees
+from uwfgit.sync.verify.report import ThreadReport, plain_problem, shown
+from uwfgit.sync.verify.shape import RawCommit, parse_commit, parse_message
+
+_MAX_VERSIONS: Final = 10_000
+
+
+def check_entries(store: Store, tip: Oid, name: str) -> str | None:
+    """Say what is wrong with a workflow's branch; ``None`` when nothing is.
+
+    Each commit must hold exactly what adding that workflow gives, and the
+    newest version must keep the rules.
+    """
+    objects = Objects(store=store)
+    try:
+        return _check_chain(objects, tip, name)
+    except UwfError as exc:
+        return exc.message
+    except RecursionError:
+        return "it is nested too deeply to check"
+
+
+def _check_chain(objects: Objects, tip: Oid, name: str) -> str | None:
+    base = objects.genesis_tree()
+    oid = tip
+    for _ in range(_MAX_VERSIONS):
+        if oid == GENESIS_OID:
+            return "it has no version" if oid == tip else None
+        commit = parse_commit(oid, objects.commit(oid))
+        if len(commit.parents) != 1:
+            return f"commit {oid} has {len(commit.parents)} parents"
+        pinned = _check_version(objects, commit, base, name, is_newest=oid == tip)
+        problem = _check_message(commit, name, pinned)
+        if problem is not None:
+            return f"commit {oid}: {problem}"
+        oid = commit.parents[0]
+    return f"it has more than {_MAX_VERSIONS} versions"
+
+
+def _check_version(
+    objects: Objects, commit: RawCommit, base: Oid, name: str, *, is_newest: bool
+) -> Node | str:
+    """Give the workflow node that a commit registers, or what is wrong with it."""
+    folder = workflow_folder(name)
+    changes = diff_trees(objects, base, commit.tree)
+    file = changes.get(f"{folder}/{WORKFLOW_FILE}", (None, None))[1]
+    if file is None:
+        return f"it lacks {WORKFLOW_FILE}"
+    data = objects.read(file, BLOB)
+    *schemas, pinned = workflow_nodes(workflow_from_data(data))
+    nodes = (*format_nodes(), *schemas, pinned)
+    wanted = {f"{folder}/{NODES}/{node.name}": node.data for node in nodes}
+    wanted[f"{folder}/{WORKFLOW_FILE}"] = data
+    found = {path: new for path, (_, new) in changes.items()}
+    if found != {path: blob_oid(each) for path, each in wanted.items()}:
+        return "its files are not those that adding the workflow gives"
+    for each in wanted.values():
+        objects.read_known(blob_oid(each), each)
+    if pinned.payload["name"] != name:
+        return f"the workflow is called {shown(pinned.payload['name'])}"
+    return _check_rules(data, name, pinned) if is_newest else pinned
+
+
+def _check_rules(data: bytes, name: str, pinned: Node) -> Node | str:
+    problems = check_document(parse_yaml(data), stem=name)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    return f"the workflow does not hold: {errors[0]}" if errors else pinned
+
+
+def _check_message(commit: RawCommit, name: str, pinned: Node | str) -> str | None:
+    if isinstance(pinned, str):
+        return pinned
+    message = parse_message(commit.message)
+    for event in ("add", "rollback"):
+        trailers = [
+            ("Uwf-Format", str(FORMAT_VERSION)),
+            ("Uwf-Event", event),
+            ("Uwf-Workflow", f"{pinned.hash} {blob_oid(pinned.data)}"),
+        ]
+        if format_message(f"{event} {name}", "", trailers) == message.text:
+            return None
+    return "its message is not that of a version"
+
+
+_BRANCHES: Final = ("refs/heads/workflow/", "refs/uwf/workflow/")
+_MOST: Final = 10_000
+_PAIR: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The registered versions of a workflow; the current one first."""
+
+    name: str
+    oids: tuple[Oid, ...] = ()
+    hashes: tuple[str, ...] = ()
+
+
+def find_versions(store: Store, name: str) -> Versions:
+    """Read a workflow's branch, as far as it can be read.
+
+    Works in a code repository too, where the branches stand elsewhere.
+    """
+    if not is_workflow_name(name):
+        return Versions(name=name)
+    tips = (_find(store, prefix + name) for prefix in _BRANCHES)
+    tip = next((tip for tip in tips if tip), None)
+    found = _read(store, tip) if tip else []
+    return Versions(
+        name=name,
+        oids=tuple(Oid(oid) for _, oid in found),
+        hashes=tuple(pinned for pinned, _ in found),
+    )
+
+
+def _find(store: Store, ref: str) -> Oid | None:
+    try:
+        return find_ref(store, ref)
+    except StoreError:
+        return None
+
+
+def _read(store: Store, tip: Oid) -> list[tuple[str, str]]:
+    objects, oid = Objects(store=store), tip
+    found: list[tuple[str, str]] = []
+    while oid != GENESIS_OID and len(found) < _MOST:
+        try:
+            commit = parse_commit(oid, objects.commit(oid))
+            message = parse_message(commit.message)
+        except CorruptError:
+            break
+        pinned = message.trailers.get("Uwf-Workflow", "").split(" ")
+        if len(pinned) == _PAIR:
+            found.append((pinned[0], pinned[1]))
+        oid = commit.parents[0]
+    return found
+
+
+def compare_version(
+    versions: Versions, report: ThreadReport
+) -> Literal["known", "older", "unknown"]:
+    """Say how the workflow that a thread pins stands to the registered ones."""
+    if report.workflow_oid not in versions.oids:
+        return "unknown"
+    return "known" if report.workflow_oid == versions.oids[0] else "older"
+
+
+def require_version(store: Store, report: ThreadReport, name: str) -> ThreadReport:
+    """Add a problem when a thread pins no version of a registered workflow.
+
+    Raises:
+        NotFoundError: No such workflow is registered.
+    """
+    versions = find_versions(store, name)
+    if not versions.oids:
+        raise NotFoundError("workflow", name, hint="is it registered there?")
+    if report.workflow_oid in versions.oids:
+        return report
+    message = f"its workflow is no registered version of {shown(name)}"
+    problem = plain_problem(report.tip, "workflow", message)
+    return replace(report, problems=(*report.problems, problem))
+
+
+def diverged_versions_hint(store: Store, name: str) -> str:
+    """Say how to go on with a workflow that two people registered versions of."""
+    mine = find_versions(store, name).hashes
+    again = f", then yours again: uwf workflow rollback {name} {mine[0]}"
+    return (
+        "both registered versions; to go on from theirs: "
+        f"uwf workflow rm {name} && uwf pull --workflows"
+        f"{again if mine else ''}"
+    )

@@ -1,0 +1,171 @@
+"""Compare a commit with all that its event must leave, and with nothing more.
+
+Each event says what it expects; here that meets the commit: every changed
+file, ``thread.json``, the message and its author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from uwfgit.constants import MAX_STATE_BYTES
+from uwfgit.errors import CorruptError, InvalidError
+from uwfgit.ids import Oid, is_oid
+from uwfgit.model.thread.message import format_message, format_subject, read_quote
+from uwfgit.model.thread.state import AGENT_EMAIL, ThreadState, encode_state
+from uwfgit.store.layout import STATE_FILE, thread_folder
+from uwfgit.sync.verify.rawtree import BLOB, Changes, Objects, blob_oid
+from uwfgit.sync.verify.report import Fact, Findings, shown
+from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
+from uwfgit.sync.verify.state import find_differences, may_give_reason
+from uwfgit.sync.verify.view import View
+
+REPLAYED: Final = "Uwf-Replayed-From"
+_REPLAYABLE: Final = frozenset({"step", "resume", "poke", "attempt", "cancel"})
+
+Files: TypeAlias = dict[str, "bytes | Oid | None"]
+"""Path → the bytes, or the blob, that must stand there; ``None``: nothing may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What an event must leave."""
+
+    view: View
+    files: Files
+    trailers: Mapping[str, str]
+    fact: Fact
+    subject: str | None
+    """The text of the subject; ``None`` for a cancel, whose reason the message
+    alone holds."""
+    quoted: str = ""
+    """The text the message quotes, unless it is a cancel's."""
+    agent: tuple[str, int] | None = None
+    """An agent's label and the second its step ended; ``None``: a person's event."""
+
+
+def settle(
+    objects: Objects,
+    commit: RawCommit,
+    message: Message,
+    *,
+    expected: Expected,
+    root: Oid,
+    changes: Changes,
+    findings: Findings,
+) -> None:
+    """Tell of everything in a commit that differs from what its event gives.
+
+    Args:
+        root: The parent's tree.
+        changes: The changed files, without those already accounted for.
+    """
+    state = expected.view.state
+    path = f"{thread_folder(state.thread)}/{STATE_FILE}"
+    files: Files = {**expected.files, path: encode_state(state)}
+    for name, want in files.items():
+        _settle_file(objects, root, changes, name, want, findings, state, path)
+    for name in changes:
+        findings.note("path", "no rule gives this change", name)
+    _settle_message(message, expected, findings)
+    _settle_author(commit, expected.agent, findings)
+
+
+def _settle_file(
+    objects: Objects,
+    root: Oid,
+    changes: Changes,
+    name: str,
+    want: bytes | Oid | None,
+    findings: Findings,
+    state: ThreadState,
+    state_path: str,
+) -> None:
+    oid = blob_oid(want) if isinstance(want, bytes) else want
+    unchanged = None if name in changes else objects.find_file(root, name)
+    found = changes.pop(name, (None, unchanged))[1]
+    if found == oid:
+        if oid is not None and isinstance(want, bytes):
+            _read_whole(objects, oid, want, name, findings)
+    elif found is None:
+        findings.note("file", "the file is missing", name)
+    elif name == state_path:
+        _tell_state(objects, found, state, name, findings)
+    elif oid is None:
+        findings.note("file", "the file must not be there", name)
+    else:
+        findings.note("file", "the file is not what its nodes give", name)
+
+
+def _read_whole(
+    objects: Objects, oid: Oid, data: bytes, path: str, findings: Findings
+) -> None:
+    try:
+        objects.read_known(oid, data)
+    except CorruptError as exc:
+        findings.note(exc.problems[0].code, exc.problems[0].message, path)
+
+
+def _tell_state(
+    objects: Objects, oid: Oid, wanted: ThreadState, path: str, findings: Findings
+) -> None:
+    try:
+        data = objects.read(oid, BLOB, limit=MAX_STATE_BYTES)
+        differences = list(find_differences(data, wanted))
+    except InvalidError as exc:
+        findings.note("state", f"thread.json cannot be read: {exc}", path)
+        return
+    if not differences:
+        findings.note("state", "thread.json is not as uwf writes it", path)
+    for key, found, value in differences:
+        findings.expect(key, found, value, code="state", path=path)
+
+
+def _settle_message(message: Message, expected: Expected, findings: Findings) -> None:
+    found = dict(message.trailers)
+    replayed = found.pop(REPLAYED, None)
+    wanted = expected.trailers
+    for key in {**wanted, **found}:
+        findings.expect(key, found.get(key), wanted.get(key), code="trailers")
+    if list(found) != list(wanted) or (
+        replayed and list(message.trailers)[-1] != REPLAYED
+    ):
+        findings.note("trailers", "the trailers are not in their order")
+    if replayed is not None and not _can_be_replayed(replayed, expected):
+        findings.note("trailers", f"{REPLAYED} does not belong here")
+    if expected.subject is None:
+        _settle_reason(message, findings)
+        return
+    subject = format_subject(expected.subject)
+    findings.expect("subject", message.subject, subject, code="message")
+    trailers = message.trailers.items()
+    if format_message(message.subject, expected.quoted, trailers) != message.text:
+        findings.note("message", "the message does not quote what the event records")
+
+
+def _can_be_replayed(oid: str, expected: Expected) -> bool:
+    is_commit = is_oid(oid) and oid.strip("0") != ""
+    return is_commit and expected.fact.event in _REPLAYABLE
+
+
+def _settle_reason(message: Message, findings: Findings) -> None:
+    """Compare the two places of a cancel's reason, which stands nowhere else."""
+    if format_subject(message.subject) != message.subject or not may_give_reason(
+        message.subject, read_quote(message.quote)
+    ):
+        findings.note("message", f"the subject is {shown(message.subject)}")
+    if any(line != line.rstrip() for line in message.quote.split("\n")):
+        findings.note("message", "a quoted line ends in blanks")
+
+
+def _settle_author(
+    commit: RawCommit, agent: tuple[str, int] | None, findings: Findings
+) -> None:
+    if agent is None:
+        findings.expect("author", commit.author, commit.committer, code="author")
+        return
+    label, time = agent
+    wanted = Stamp(name=label, email=AGENT_EMAIL, time=time, zone=commit.author.zone)
+    findings.expect("author", commit.author, wanted, code="author")

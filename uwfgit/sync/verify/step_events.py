@@ -1,0 +1,410 @@
+"""Step-like events: step, resume, poke and attempt.
+
+Each adds one StepNode. Its place, role, prompt and output are recomputed from
+the steps before and the pinned workflow.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Final
+
+from uwfgit.constants import MAX_LINKED_NODES, MAX_STEPS, MAX_TIME, SUSPEND
+from uwfgit.engine.decide.moderator import Routed, RoutingError
+from uwfgit.engine.decide.plan import outcome_of
+from uwfgit.errors import ConfigError, OverrunError
+from uwfgit.ids import Hash, Oid, is_hash
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    ERROR_TYPE,
+    STEP_TYPE,
+    SUSPEND_TYPE,
+    TEXT_TYPE,
+)
+from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.thread.derive import (
+    find_hash_strings,
+    find_hash_words,
+    link_field,
+    output_file,
+    prompt_file,
+)
+from uwfgit.model.thread.record import Step, step_from_payload
+from uwfgit.model.thread.state import Outcome, agent_label
+from uwfgit.store.canonical import Json
+from uwfgit.store.layout import (
+    ATTEMPTS,
+    LINKS,
+    OUTPUT_FILE,
+    PROMPT_FILE,
+    REPLACED,
+    nodes_folder,
+    step_folder,
+    thread_folder,
+)
+from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added
+from uwfgit.sync.verify.rawtree import Changes, Objects
+from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
+from uwfgit.sync.verify.settle import REPLAYED, Expected, Files
+from uwfgit.sync.verify.shape import Message, RawCommit
+from uwfgit.sync.verify.state import (
+    ALLOWED,
+    pending_after,
+    state_of_attempt,
+    state_of_step,
+    step_subject,
+    step_trailers,
+    trailers_of,
+)
+from uwfgit.sync.verify.view import Link, Run, View
+
+_OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
+
+
+def attempt_files(objects: Objects, view: View, step: Step) -> Files:
+    """Give the files of a failed try, which is the next one in its step's folder."""
+    folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
+    number = objects.count(view.root, f"{folder}/{ATTEMPTS}") + 1
+    return _read_files(f"{folder}/{ATTEMPTS}/{number}", step)
+
+
+def _read_files(folder: str, step: Step) -> Files:
+    return {
+        f"{folder}/{OUTPUT_FILE}": output_file(step.output, step.body),
+        f"{folder}/{PROMPT_FILE}": prompt_file(step.edge_prompt, step.note),
+    }
+
+
+def step_files(
+    objects: Objects, view: View, nodes: Places, step: Step, *, is_poke: bool
+) -> Files:
+    """Give the files of a step; a poke moves those of the step it replaces."""
+    folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
+    files: Files = {}
+    if is_poke:
+        files |= _moved_files(objects, view.root, folder)
+    files |= _read_files(folder, step)
+    for key, value in step.output.items():
+        name = link_field(key)
+        if name is None or not isinstance(value, str) or not is_hash(value):
+            continue
+        place = nodes.get(Hash(value))
+        if place is not None and place[0] == TEXT_TYPE:
+            files[f"{folder}/{LINKS}/{name}"] = place[1]
+    return files
+
+
+def _moved_files(objects: Objects, root: Oid, folder: str) -> Files:
+    """Give what a poke moves; of an inherited step nothing stands here."""
+    if objects.find(root, f"{folder}/{OUTPUT_FILE}") is None:
+        return {}
+    number = objects.count(root, f"{folder}/{REPLACED}") + 1
+    files: Files = {}
+    for name in _OWN_FILES:
+        for path, oid in objects.files(root, f"{folder}/{name}").items():
+            files[path] = None
+            files[f"{folder}/{REPLACED}/{number}{path[len(folder) :]}"] = oid
+    return files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slot:
+    """The place in the chain that a step-like event is for."""
+
+    number: int
+    before: Link | None
+    """The chain it follows."""
+    replaced: Step | None
+    """The step a poke asks for again."""
+
+    @property
+    def prev(self) -> Hash | None:
+        return None if self.before is None else self.before.hash
+
+
+def check_step(
+    run: Run,
+    commit: RawCommit,
+    message: Message,
+    *,
+    event: str,
+    view: View,
+    places: NodePlaces,
+    changes: Changes,
+    findings: Findings,
+) -> tuple[Expected, NodePlaces]:
+    """Check what a step-like event adds, and say what else it must leave.
+
+    Raises:
+        CorruptError: There is no telling what the event adds.
+    """
+    if view.state.status not in ALLOWED[event]:
+        findings.note("event", f"no {event} may follow while {view.state.status}")
+    payload, slot, added = _read_payload(
+        run, message, event, view, places, changes, findings
+    )
+    nodes = ChainMap(added, places)
+    step, kind = _read_step(run, payload, slot, nodes, message)
+    _check_fields(step, payload, event, view, findings)
+    _check_times(step, view, findings, is_replayed=REPLAYED in message.trailers)
+    _check_linked(step, added, findings)
+    _check_output(step, event, view, nodes, findings)
+    _check_route(run, step, slot, view, places, findings)
+    facts = _Facts(event=event, kind=kind, step=step, slot=slot)
+    return _expect(run, commit, view, nodes, facts), added
+
+
+def _read_payload(
+    run: Run,
+    message: Message,
+    event: str,
+    view: View,
+    places: NodePlaces,
+    changes: Changes,
+    findings: Findings,
+) -> tuple[dict[str, Any], _Slot, NodePlaces]:
+    claimed = message.trailers.get("Uwf-Node", "")
+    last = view.state.steps
+    own = thread_folder(view.thread)
+    folders = [f"{own}/{nodes_folder(number)}" for number in (last + 1, last)]
+    for folder in folders if last else folders[:1]:
+        added = take_added(changes, folder, places, findings)
+        if added:
+            break
+    else:
+        raise refusal("event", f"the {event} adds no StepNode")
+    if added.get(Hash(claimed), ("",))[0] != STEP_TYPE:
+        raise refusal("event", f"Uwf-Node {shown(claimed)} is no StepNode added here")
+    node = load_node(run.reader, added, Hash(claimed))
+    sound = close_over(
+        run.reader,
+        _roots(run, node.payload, ChainMap(added, places), Hash(claimed)),
+        known=places,
+        added=added,
+        folder=folder,
+        findings=findings,
+    )
+    if claimed not in sound:
+        raise refusal("event", "the StepNode of this event is not valid")
+    slot = _slot(run, node.payload, event, view, places)
+    if folder != f"{own}/{nodes_folder(slot.number)}":
+        findings.note(
+            "path", f"the nodes of step {slot.number} stand elsewhere", folder
+        )
+    return node.payload, slot, added
+
+
+def _roots(
+    run: Run,
+    payload: Json,
+    nodes: Places,
+    node: Hash,
+) -> Iterator[Hash]:
+    """Give the StepNode and what its output and body name of the thread's nodes."""
+    yield node
+    if not isinstance(payload, dict):
+        return
+    body, output = payload.get("body"), payload.get("output")
+    if isinstance(body, str):
+        yield from (word for word in find_hash_words([body]) if word in nodes)
+    if isinstance(output, str) and output in nodes:
+        value = load_node(run.reader, nodes, Hash(output)).payload
+        yield from (name for name in find_hash_strings(value) if name in nodes)
+
+
+def _slot(
+    run: Run, payload: dict[str, Any], event: str, view: View, places: NodePlaces
+) -> _Slot:
+    head = view.chain
+    following = _Slot(number=view.state.steps + 1, before=head, replaced=None)
+    if event in {"step", "resume"} or head is None:
+        if event == "poke":
+            raise refusal("event", "a poke without a step before it")
+        return following
+    before = head.before
+    prev = None if before is None else before.hash
+    if event == "poke" or payload["prev"] == prev:
+        old = run.load_step(places, head)
+        return _Slot(number=head.number, before=before, replaced=old)
+    return following
+
+
+def _read_step(
+    run: Run,
+    payload: dict[str, Any],
+    slot: _Slot,
+    nodes: Places,
+    message: Message,
+) -> tuple[Step, str]:
+    if slot.number > MAX_STEPS:
+        raise refusal("size", f"more than {MAX_STEPS} steps")
+    output = load_node(run.reader, nodes, payload["output"]).payload
+    if not isinstance(output, dict):
+        raise refusal("type", "the output of the step is no mapping")
+    detail = load_node(run.reader, nodes, payload["detail"], DETAIL_TYPE).payload
+    if not isinstance(detail, dict) or not isinstance(detail.get("kind"), str):
+        raise refusal("event", "the detail of the step is not valid")
+    node = Hash(message.trailers["Uwf-Node"])
+    return step_from_payload(node, slot.number, payload, output), detail["kind"]
+
+
+def _check_fields(
+    step: Step, payload: dict[str, Any], event: str, view: View, findings: Findings
+) -> None:
+    findings.expect("start", step.start, view.start.hash, code="prev")
+    pending = () if event == "attempt" else view.pending.get(step.role, ())
+    wanted = list(pending) or None
+    found = payload["previousAttempts"]
+    findings.expect("previousAttempts", found, wanted, code="attempts")
+    if event == "step" and step.note is not None:
+        findings.note("note", "a note in a step that nobody resumed or poked")
+    if event == "poke" and step.note is None:
+        findings.note("note", "a poke without a note")
+    if event == "attempt":
+        findings.expect("extractedBy", step.extracted_by, None, code="output")
+
+
+def _check_times(
+    step: Step, view: View, findings: Findings, *, is_replayed: bool
+) -> None:
+    for name, at_ms in (
+        ("startedAtMs", step.started_at_ms),
+        ("completedAtMs", step.completed_at_ms),
+    ):
+        if at_ms // 1000 > MAX_TIME:
+            findings.note("time", f"{name} is {at_ms}")
+    state, completed = view.state, step.completed_at_ms
+    # A replay keeps its times, and what it follows now may be later.
+    earliest = state.started_at_ms if is_replayed else state.updated_at_ms
+    if completed < earliest:
+        findings.note("time", f"completedAtMs is {completed}, before {earliest}")
+    if completed < step.started_at_ms:
+        findings.note("time", f"completedAtMs is {completed}, before startedAtMs")
+
+
+def _check_linked(step: Step, added: NodePlaces, findings: Findings) -> None:
+    linked = added.keys() - {step.hash, step.output_hash, step.detail_hash}
+    if len(linked) > MAX_LINKED_NODES:
+        findings.note("size", f"it links more than {MAX_LINKED_NODES} new nodes")
+
+
+def _check_output(
+    step: Step,
+    event: str,
+    view: View,
+    nodes: Places,
+    findings: Findings,
+) -> None:
+    if event == "attempt":
+        wanted: Hash | None = ERROR_TYPE
+    elif step.status == SUSPEND:
+        wanted = SUSPEND_TYPE
+    else:
+        wanted = view.schemas.get(step.role)
+    findings.expect(
+        "the output's type", nodes[step.output_hash][0], wanted, code="type"
+    )
+
+
+def _check_route(
+    run: Run,
+    step: Step,
+    slot: _Slot,
+    view: View,
+    places: NodePlaces,
+    findings: Findings,
+) -> None:
+    findings.expect("prev", step.prev, slot.prev, code="prev")
+    old = slot.replaced
+    if old is not None:
+        findings.expect("role", step.role, old.role, code="role")
+        if step.edge_prompt == old.edge_prompt:
+            return
+    told: Routed | RoutingError | None = None
+    for thread in view.lineage:
+        routed = run.route(places, view, slot.before, thread)
+        told = told or routed
+        if isinstance(routed, Routed) and routed.prompt == step.edge_prompt:
+            told = routed
+            break
+    if not isinstance(told, Routed):
+        message = "the graph gives no step here" if told is None else told.code
+        findings.note("routing", message)
+        return
+    findings.expect("role", step.role, told.role, code="role")
+    findings.expect("edgePrompt", step.edge_prompt, told.prompt, code="prompt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    event: str
+    kind: str
+    step: Step
+    slot: _Slot
+
+    @property
+    def is_attempt(self) -> bool:
+        return self.event == "attempt"
+
+
+def _expect(
+    run: Run, commit: RawCommit, view: View, nodes: Places, facts: _Facts
+) -> Expected:
+    step, slot = facts.step, facts.slot
+    outcome = None if facts.is_attempt else _outcome(run, view, nodes, facts)
+    if outcome is None:
+        is_poke = slot.replaced is not None
+        state = state_of_attempt(view.state, commit, step, is_poke=is_poke)
+        files = attempt_files(run.objects, view, step)
+        links = view.chain
+    else:
+        state = state_of_step(view.state, commit, step, outcome)
+        files = step_files(
+            run.objects, view, nodes, step, is_poke=slot.replaced is not None
+        )
+        links = Link(hash=step.hash, number=step.number, before=slot.before)
+        run.keep_step(step)
+    following = replace(
+        view,
+        commit=commit.oid,
+        root=commit.tree,
+        committed_at=commit.committer.time,
+        state=state,
+        chain=links,
+        pending=pending_after(view.pending, step, is_attempt=facts.is_attempt),
+    )
+    trailers = step_trailers(step, outcome.next if outcome else None)
+    is_error = nodes[step.output_hash][0] == ERROR_TYPE
+    return Expected(
+        view=following,
+        files=files,
+        trailers=trailers_of(facts.event, view.thread, trailers),
+        fact=Fact(
+            event=facts.event,
+            agent=facts.kind,
+            has_note=step.note is not None,
+        ),
+        subject=step_subject(facts.event, step, is_error=is_error),
+        quoted=step.body,
+        agent=(agent_label(step.agent), step.completed_at_ms // 1000),
+    )
+
+
+def _outcome(run: Run, view: View, nodes: Places, facts: _Facts) -> Outcome:
+    step = facts.step
+    try:
+        return outcome_of(
+            view.workflow,
+            step.role,
+            step.output,
+            step.body,
+            task=view.start.prompt,
+            thread=view.thread,
+            start=view.start,
+            newest_first=chain((step,), run.iter_steps(nodes, facts.slot.before)),
+        )
+    except (ConfigError, OverrunError) as exc:
+        raise refusal("routing", str(exc)) from exc

@@ -1,0 +1,338 @@
+"""Prove threads from git alone: no lookup, no local state, nothing written.
+
+A thread is walked from genesis along first parents; each commit must leave
+exactly what its event gives, recomputed from the commits before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import CorruptError, UwfError
+from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
+from uwfgit.model.node.places import NodePlaces
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
+from uwfgit.sync.verify.branches import find_thread_refs, list_thread_refs
+from uwfgit.sync.verify.events import (
+    check_cancel,
+    check_fork,
+    check_resolve,
+    check_start,
+    thread_of,
+)
+from uwfgit.sync.verify.nodes import NodeReader
+from uwfgit.sync.verify.rawtree import Changes, Objects, diff_trees
+from uwfgit.sync.verify.report import (
+    MAX_PROBLEMS,
+    Findings,
+    ThreadReport,
+    VerifyProblem,
+    count_facts,
+    plain_problem,
+    refusal,
+    refused_report,
+    shown,
+)
+from uwfgit.sync.verify.settle import REPLAYED, Expected, settle
+from uwfgit.sync.verify.shape import Message, RawCommit, parse_commit, parse_message
+from uwfgit.sync.verify.step_events import check_step
+from uwfgit.sync.verify.view import Run, Seen, View
+
+_STEPS = frozenset({"step", "resume", "poke", "attempt"})
+_KEPT_COMMITS = 50_000
+"""Commits whose state one run keeps, so that forks are not checked again."""
+
+
+def verify_thread(store: Store, tip: Oid, thread: ThreadId) -> ThreadReport:
+    """Check the thread that ends at a commit; whatever is wrong is in the report."""
+    return _report(_open(store), tip, thread)
+
+
+def verify_threads(
+    store: Store, threads: Iterable[ThreadId] | None = None
+) -> tuple[ThreadReport, ...]:
+    """Check threads of a store, by default all; what forks share is checked once.
+
+    Raises:
+        NotFoundError: A thread that was named has no branch.
+    """
+    refs = (
+        list_thread_refs(store) if threads is None else find_thread_refs(store, threads)
+    )
+    return tuple(verify_refs(store, refs))
+
+
+def verify_refs(
+    store: Store, refs: Iterable[tuple[str, str]]
+) -> Iterator[ThreadReport]:
+    """Check the threads that refs name, one after the other.
+
+    A ref whose last part is a thread's id must end at that thread; any other
+    name, below ``refs/heads/thread/`` refused, may end at whichever it likes.
+
+    Args:
+        store: Where they are.
+        refs: Names of refs, and what they point at; they need not exist.
+    """
+    run = _open(store)
+    for ref, target in refs:
+        yield _report_ref(run, ref, target)
+
+
+def _open(store: Store) -> Run:
+    objects = Objects(store=store)
+    return Run(objects=objects, reader=NodeReader(objects=objects))
+
+
+def _report_ref(run: Run, ref: str, target: str) -> ThreadReport:
+    name = ref.removeprefix(THREAD_PREFIX)
+    is_branch = ref == THREAD_PREFIX.rstrip("/") or ref.startswith(THREAD_PREFIX)
+    last = ref.rpartition("/")[2]
+    thread = ThreadId(last) if is_thread_id(last) else None
+    if is_branch and find_ref_thread(ref) is None:
+        return refused_report(name, f"{shown(ref)} is no name of a thread's branch")
+    if not is_oid(target):
+        return refused_report(name, "the branch does not name a commit")
+    tip = Oid(target)
+    if thread is None:
+        thread = _read_thread(run, tip)
+    if thread is None:
+        return refused_report(name, "it does not end at an event of a thread", tip)
+    if len(run.seen) > _KEPT_COMMITS:
+        run.seen.clear()
+        run.commits.clear()
+    return _report(run, tip, thread)
+
+
+def _read_thread(run: Run, tip: Oid) -> ThreadId | None:
+    """Read off a commit which thread it is an event of."""
+    try:
+        commit = parse_commit(tip, run.objects.commit(tip))
+        return thread_of(parse_message(commit.message))
+    except CorruptError:
+        return None
+
+
+def _report(run: Run, tip: Oid, thread: ThreadId) -> ThreadReport:
+    chain, problems = _check_all(run, tip)
+    seen = [run.seen[commit.oid] for commit in chain if commit.oid in run.seen]
+    problems += [problem for each in seen for problem in each.problems]
+    view = seen[-1].view if seen else None
+    if not chain and not problems:
+        problems.append(plain_problem(tip, "chain", "the branch has no event"))
+    if view is not None and len(seen) == len(chain) and view.thread != thread:
+        message = f"the newest event is of thread {view.thread}"
+        problems.append(plain_problem(tip, "thread", message))
+    counts: dict[str, Any] = count_facts(each.fact for each in seen if each.fact)
+    return ThreadReport(
+        thread=thread,
+        tip=tip,
+        problems=tuple(problems[:MAX_PROBLEMS]),
+        commits=len(chain),
+        **counts,
+        **_describe(next((each.view for each in reversed(seen) if each.view), None)),
+    )
+
+
+def _describe(view: View | None) -> dict[str, Any]:
+    if view is None:
+        return {}
+    return {
+        "steps": view.state.steps,
+        "status": view.state.status,
+        "workflow_name": view.state.workflow_name,
+        "workflow_hash": view.state.workflow_hash,
+        "workflow_oid": view.state.workflow_oid,
+    }
+
+
+def _check_all(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
+    """Check a tip's chain, and before it the chains that its resolves took in."""
+    waiting, done = [tip], set[Oid]()
+    chain: list[RawCommit] = []
+    problems: list[VerifyProblem] = []
+    while waiting:
+        if waiting[-1] in done:
+            waiting.pop()
+            continue
+        chain, problems = _list_chain(run, waiting[-1])
+        others = [each for commit in chain for each in commit.parents[1:]]
+        new = [each for each in others if each not in done and each not in run.seen]
+        if new:
+            # The oldest first: later ones take it in as well.
+            waiting += reversed(new)
+            continue
+        done.add(waiting.pop())
+        if not problems:
+            _check_chain(run, chain)
+    return chain, problems
+
+
+def _list_chain(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
+    """Follow first parents to genesis; gives the chain oldest first."""
+    chain: list[RawCommit] = []
+    oid = tip
+    while oid != GENESIS_OID:
+        commit = run.commits.get(oid)
+        if commit is None:
+            findings = Findings(commit=oid)
+            try:
+                commit = parse_commit(oid, run.objects.commit(oid))
+            except CorruptError as exc:
+                findings.note_error(exc)
+                return chain[::-1], findings.problems
+            run.commits[oid] = commit
+        chain.append(commit)
+        oid = commit.parents[0]
+    return chain[::-1], []
+
+
+def _check_chain(run: Run, chain: list[RawCommit]) -> None:
+    places: NodePlaces = {}
+    before: Seen | None = None
+    run.begin_chain()
+    for commit in chain:
+        seen = run.seen.get(commit.oid)
+        if seen is None:
+            seen = run.seen[commit.oid] = _check_commit(run, commit, before, places)
+        if seen.view is None:
+            return
+        places.update(seen.added)
+        before = seen
+
+
+def _check_commit(
+    run: Run, commit: RawCommit, before: Seen | None, places: NodePlaces
+) -> Seen:
+    findings = Findings(commit=commit.oid)
+    view = None if before is None else before.view
+    try:
+        expected, added, signs = _check_event(run, commit, view, places, findings)
+    except UwfError as exc:
+        findings.note_error(exc)
+        return Seen(problems=tuple(findings.problems))
+    except RecursionError:
+        findings.note("size", "nested too deeply to check")
+        return Seen(problems=tuple(findings.problems))
+    problems = tuple(findings.problems)
+    return Seen(
+        view=expected.view,
+        added=added,
+        fact=replace(expected.fact, **signs),
+        problems=problems,
+        is_sound=not problems and (before is None or before.is_sound),
+    )
+
+
+def _check_event(
+    run: Run,
+    commit: RawCommit,
+    view: View | None,
+    places: NodePlaces,
+    findings: Findings,
+) -> tuple[Expected, NodePlaces, dict[str, Any]]:
+    message = parse_message(commit.message)
+    event = _event_of(commit, message, view)
+    if view is not None and commit.committer.time < view.committed_at:
+        findings.note("time", "the committer's time is before the parent's")
+    root = run.objects.genesis_tree() if view is None else view.root
+    changes = diff_trees(run.objects, root, commit.tree)
+    expected, added = _expect(
+        run, commit, message, event, view, places, changes, findings
+    )
+    settle(
+        run.objects,
+        commit,
+        message,
+        expected=expected,
+        root=root,
+        changes=changes,
+        findings=findings,
+    )
+    is_replayed = REPLAYED in message.trailers
+    if is_replayed and not (view and view.is_copy):
+        findings.note("trailers", "an event replayed on top of no fork")
+    is_copy = is_replayed or event == "fork"
+    expected = replace(expected, view=replace(expected.view, is_copy=is_copy))
+    signs = {"is_signed": commit.is_signed, "is_replayed": is_replayed}
+    return expected, added, signs
+
+
+def _event_of(commit: RawCommit, message: Message, view: View | None) -> str:
+    trailers = message.trailers
+    if trailers.get("Uwf-Format") != str(FORMAT_VERSION):
+        raise refusal("format", f"Uwf-Format is {shown(trailers.get('Uwf-Format'))}")
+    event = trailers.get("Uwf-Event", "")
+    if (event == "start") != (view is None):
+        raise refusal("event", f"event {shown(event)} cannot stand here")
+    if (len(commit.parents) > 1) != (event == "resolve"):
+        raise refusal(
+            "parents", f"{len(commit.parents)} parents of event {shown(event)}"
+        )
+    if event not in {"start", "fork"} and view and thread_of(message) != view.thread:
+        raise refusal("thread", f"an event of thread {thread_of(message)} stands here")
+    return event
+
+
+def _expect(
+    run: Run,
+    commit: RawCommit,
+    message: Message,
+    event: str,
+    view: View | None,
+    places: NodePlaces,
+    changes: Changes,
+    findings: Findings,
+) -> tuple[Expected, NodePlaces]:
+    if view is None:
+        return check_start(run, commit, message, changes=changes, findings=findings)
+    if event in _STEPS:
+        return check_step(
+            run,
+            commit,
+            message,
+            event=event,
+            view=view,
+            places=places,
+            changes=changes,
+            findings=findings,
+        )
+    if event == "fork":
+        return check_fork(run, commit, message, view=view, findings=findings), {}
+    if event == "cancel":
+        return check_cancel(commit, view=view, findings=findings), {}
+    if event == "resolve":
+        return _expect_resolve(run, commit, view, findings), {}
+    raise refusal("event", f"event {shown(event)} is not known")
+
+
+def _expect_resolve(
+    run: Run, commit: RawCommit, view: View, findings: Findings
+) -> Expected:
+    kept, given = commit.parents
+    other = run.seen.get(given)
+    is_merged = given in _ancestors(run, kept) or kept in _ancestors(run, given)
+    return check_resolve(
+        commit,
+        view=view,
+        other=other.view if other is not None and other.is_sound else None,
+        is_merged=is_merged,
+        findings=findings,
+    )
+
+
+def _ancestors(run: Run, oid: Oid) -> set[Oid]:
+    """Give a commit and all that it holds, of the commits that were read."""
+    found: set[Oid] = set()
+    waiting = [oid]
+    while waiting:
+        commit = run.commits.get(waiting.pop())
+        if commit is not None and commit.oid not in found:
+            found.add(commit.oid)
+            waiting += commit.parents
+    return found

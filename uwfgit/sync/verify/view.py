@@ -1,0 +1,150 @@
+"""What a thread amounts to as of a commit, recomputed, and what one run keeps.
+
+A view is the truth that verify built from the commits before, never what a
+``thread.json`` claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uwfgit.engine.decide.moderator import Routed, RoutingError
+from uwfgit.engine.decide.plan import base_prompt
+from uwfgit.errors import ConfigError, OverrunError
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.thread.record import Start, Step, step_from_payload
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
+from uwfgit.sync.verify.rawtree import Objects
+from uwfgit.sync.verify.report import Fact, VerifyProblem, refusal
+from uwfgit.sync.verify.shape import RawCommit
+
+KEPT_STEPS: Final = 8
+"""Steps kept for routing, which looks at one or two."""
+ALL_STEPS: Final = 100_000
+"""Steps kept where conditions look at all of them each time."""
+_KEPT_ROUTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One step of the logical chain."""
+
+    hash: Hash
+    number: int
+    before: Link | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The state of a thread after a commit that was checked."""
+
+    commit: Oid
+    root: Oid
+    """The commit's root tree."""
+    committed_at: int
+    state: ThreadState
+    start: Start
+    workflow: Workflow
+    schemas: Mapping[str, Hash]
+    """Role → the hash of its output's schema."""
+    chain: Link | None
+    pending: Mapping[str, tuple[Hash, ...]]
+    """Role → its attempts since its newest good step."""
+    lineage: tuple[ThreadId, ...]
+    """The thread, then those it was forked from, nearest first."""
+    is_copy: bool = False
+    """Whether it is a fork's first event, or one replayed on top of that."""
+
+    @property
+    def thread(self) -> ThreadId:
+        """The thread whose events these are."""
+        return self.state.thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one commit was found to be; ``view`` is missing when it is no event."""
+
+    view: View | None = None
+    added: NodePlaces = field(default_factory=dict)
+    fact: Fact | None = None
+    problems: tuple[VerifyProblem, ...] = ()
+    is_sound: bool = False
+    """Whether nothing is wrong with this commit and those before it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run of verify: whatever was read or checked is not done again."""
+
+    objects: Objects
+    reader: NodeReader
+    commits: dict[Oid, RawCommit] = field(default_factory=dict)
+    seen: dict[Oid, Seen] = field(default_factory=dict)
+    kept_steps: int = KEPT_STEPS
+    _steps: dict[Hash, Step] = field(default_factory=dict)
+    _routes: dict[tuple[Any, ...], Routed | RoutingError] = field(default_factory=dict)
+
+    def begin_chain(self) -> None:
+        """Forget what hashes named in the thread before: here they may name more."""
+        self._steps.clear()
+        self._routes.clear()
+
+    def keep_step(self, step: Step) -> None:
+        """Remember a step that later ones will be routed from."""
+        if len(self._steps) >= self.kept_steps:
+            del self._steps[next(iter(self._steps))]
+        self._steps[step.hash] = step
+
+    def load_step(self, places: Places, link: Link) -> Step:
+        """Read a step of a chain that was checked.
+
+        Raises:
+            CorruptError: It cannot be read any more.
+        """
+        known = self._steps.get(link.hash)
+        if known is None:
+            payload = load_node(self.reader, places, link.hash).payload
+            output = load_node(self.reader, places, payload["output"]).payload
+            known = step_from_payload(link.hash, link.number, payload, output)
+            self.keep_step(known)
+        return known
+
+    def route(
+        self, places: Places, view: View, chain: Link | None, thread: ThreadId
+    ) -> Routed | RoutingError:
+        """Give the base prompt of the step that follows a chain.
+
+        Raises:
+            CorruptError: The graph has conditions that cannot be evaluated here.
+        """
+        key = (view.start.hash, chain and chain.hash, thread)
+        known = self._routes.get(key)
+        if known is None:
+            if len(self._routes) >= _KEPT_ROUTES:
+                self._routes.clear()
+            known = self._routes[key] = self._route(places, view, chain, thread)
+        return known
+
+    def _route(
+        self, places: Places, view: View, chain: Link | None, thread: ThreadId
+    ) -> Routed | RoutingError:
+        steps = self.iter_steps(places, chain)
+        task, start = view.start.prompt, view.start
+        try:
+            return base_prompt(
+                view.workflow, steps, task=task, thread=thread, start=start
+            )
+        except (ConfigError, OverrunError) as exc:
+            raise refusal("routing", str(exc)) from exc
+
+    def iter_steps(self, places: Places, chain: Link | None) -> Iterator[Step]:
+        """Give the steps of a chain, newest first, reading as it goes."""
+        while chain is not None:
+            yield self.load_step(places, chain)
+            chain = chain.before
