@@ -248,6 +248,7 @@ def test_thousand_threads_complete_without_the_rest_of_the_program(
     assert {name for name in loaded if name.startswith("uwfgit")} == {
         "uwfgit",
         "uwfgit.cli",
+        "uwfgit.cli.words",
         "uwfgit.cli.words.complete",
         "uwfgit.cli.start",
     }

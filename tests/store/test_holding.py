@@ -188,7 +188,7 @@ def test_a_mover_that_lives_is_waited_for_and_named_by_its_file(
 _TIDIER: Final = """
 import sys
 from pathlib import Path
-from uwfgit.store import holding
+from uwfgit.store.locks import holding
 from uwfgit.store.repository import open_store
 store = open_store(Path(sys.argv[1]), home=Path(sys.argv[2]))
 holding._SETTLE = 600

@@ -189,7 +189,8 @@ def test_prune_now_waits_for_a_writer_and_gives_up_naming_the_store(
     oid = write_blob(ledger.store, b"in the middle of a step")
     path = lock_path(ledger.store, "store")
     code = (
-        "import sys\nfrom pathlib import Path\nfrom uwfgit.store.locks.flock import lock\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from uwfgit.store.locks.flock import lock\n"
         "with lock(Path(sys.argv[1]), command='write', shared=True):\n"
         "    print('held', flush=True)\n    sys.stdin.read()\n"
     )

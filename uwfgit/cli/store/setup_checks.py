@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from uwfgit.agents.process import run_process
+from uwfgit.agents.process import TimeLimits, run_process
 from uwfgit.agents.registry import make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
@@ -176,8 +176,9 @@ def _read_version(context: CommandContext, path: str) -> str | None:
         prompt="",
         cwd=context.home if context.home.is_dir() else context.cwd,
         environment=context.environment,
-        idle_seconds=_VERSION_SECONDS,
-        wall_seconds=_VERSION_SECONDS,
+        limits=TimeLimits(
+            idle_seconds=_VERSION_SECONDS, wall_seconds=_VERSION_SECONDS
+        ),
     )
     first = result.stdout.strip().partition("\n")[0].strip()
     return first[:_VERSION_CHARS] or None

@@ -1,4 +1,4 @@
-"""What follows in a thread that is on record, by the rules of ``engine.decide.plan``."""
+"""What follows in a recorded thread, by the rules of ``engine.decide.plan``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A workflow as values, and its node (pure).
 
-Reading a file is ``model/workflow/source.py``, reading it back ``model/workflow/pinned.py``;
+Reading a file is ``model/workflow/source.py``, reading one back ``pinned.py`` there;
 what makes one valid is ``model/rules/check.py``.
 """
 

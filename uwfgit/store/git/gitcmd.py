@@ -185,7 +185,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
     )
 
 
-def run_code_git(  # noqa: PLR0913 - one argument a fact
+def run_code_git(
     args: Sequence[str],
     *,
     root: Path,
