@@ -114,3 +114,23 @@ def test_misuse_is_one_line(uwf: Uwf, words: tuple[str, ...], message: str) -> N
     drawn = uwf("workflow", "graph", *words, "--json")
 
     assert (drawn.code, drawn.error["message"]) == (2, message)
+
+
+def test_an_older_file_with_another_error_shows_its_conditions(
+    uwf: Uwf, work: Path
+) -> None:
+    (work / "ping.yaml").write_text(
+        WORKFLOW.replace(
+            '    good: { role: $END, prompt: "Good." }\n'
+            '    bad: { role: writer, prompt: "Mend: {{{why}}}" }\n',
+            "    - { role: writer, prompt: Mend., condition: poor }\n"
+            "    - { role: $END, prompt: Good. }\n",
+        )
+        .replace("graph:\n", "conditions: { poor: 1 = 2 }\ngraph:\n")
+        .replace("    goal: ", "    gaol: ", 1)
+    )
+
+    drawn = uwf("workflow", "graph", "ping.yaml")
+
+    assert drawn.code == 0
+    assert "1 = 2" in drawn.out

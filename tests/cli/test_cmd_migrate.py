@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -170,3 +171,18 @@ def test_a_condition_that_does_not_parse_is_found_by_validating(
     assert result.code == 1
     (problem,) = result.json["problems"]
     assert (problem["code"], problem["path"]) == ("S13", "graph.checker[0].when")
+
+
+@pytest.mark.parametrize("where", [".", "sub"])
+def test_git_takes_the_difference_of_an_absolute_path(
+    uwf: Uwf, older: Path, where: str
+) -> None:
+    (older.parent / "sub").mkdir()
+    path = older.rename(older.parent / where / "ping.yaml")
+
+    shown = uwf("workflow", "migrate", str(path))
+
+    patch = older.parent / "p.diff"
+    patch.write_text(shown.out)
+    subprocess.run(["git", "apply", str(patch)], cwd=older.parent, check=True)
+    assert uwf("workflow", "migrate", str(path)).out == ""

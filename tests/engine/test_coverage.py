@@ -151,3 +151,17 @@ def test_each_entry_of_a_list_is_an_edge() -> None:
     assert ("worker", "$count(steps) < 3") in edges(found)
     assert ("worker", "otherwise") in edges(found)
     assert found.left == ()
+
+
+def test_each_entry_of_a_list_of_first_targets_is_taken() -> None:
+    first = (
+        Target(role="critic", prompt="Judge first.", when="depth > 0"),
+        Target(role="worker", prompt="Begin."),
+    )
+    workflow = make_workflow(graph={**make_workflow().graph, "$START": first})
+
+    found = cover_edges(workflow, task="x")
+
+    assert (found.edges, found.left) == (5, ())
+    assert edges(found)[:2] == [("$START", "depth > 0"), ("critic", "good")]
+    assert ("$START", "otherwise") in edges(found)

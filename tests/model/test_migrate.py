@@ -64,11 +64,21 @@ def test_a_migrated_file_is_current_and_means_the_same(
     assert check(migration.text) == ()
 
 
+_KEPT: Final = [
+    "# Conditions, which stand where they are used:",
+    "#   rejected: The reviewer said no",
+    "#   again: steps[-1].output.status = 'more'",
+]
+
+
 @pytest.mark.parametrize(("text", "edits"), CASES)
 def test_comments_survive(text: str, edits: tuple[Edit, ...]) -> None:
     written = make_older(text, *edits)
+    made = _KEPT if "\nconditions:\n" in written else []
 
-    assert sorted(comments(migrate(written).text)) == sorted(comments(written))
+    found = comments(migrate(written).text)
+
+    assert sorted(found) == sorted([*comments(written), *made])
 
 
 @pytest.mark.parametrize(("text", "edits"), CASES)
@@ -289,8 +299,74 @@ def test_a_hash_sign_in_a_text_is_no_comment() -> None:
 
     migrated = migrate(text).text
 
-    assert "# no\n" not in migrated
-    assert "# b" not in migrated
+    assert "#   rejected: # no 'a # b'\n" in migrated
+    assert "\n      # no\n" not in migrated
+
+
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        ('{enum: ["_"]}', '{enum: ["done"]}'),
+        ('{const: "_"}', '{const: "done"}'),
+        ("{type: string, const: _, default: _}", None),
+    ],
+)
+def test_a_unit_status_that_the_schema_names_is_named_in_both(
+    schema: str, named: str | None
+) -> None:
+    text = older("unit", "start").replace("{ const: done }", schema)
+    assert schema in text
+
+    migration = migrate(text)
+
+    assert migration.problems == ()
+    assert check(migration.text) == ()
+    assert named is None or named in migration.text
+    assert migrate(migration.text).changes == ()
+
+
+def test_a_condition_nobody_uses_is_not_lost() -> None:
+    text = older("conditions").replace(
+        "graph:\n",
+        '  spare: "1 = 2"\n  told: { description: "a\\tb", expression: x }\ngraph:\n',
+        1,
+    )
+
+    migrated = migrate(text).text
+
+    assert "#   spare: 1 = 2\n#   told: a b\n" in migrated
+
+
+def test_a_place_in_the_text_before_is_told_though_comments_came() -> None:
+    text = older("conditions")
+
+    told = next(c for c in migrate(text).changes if c.form == "'conditions'")
+
+    assert text.split("\n")[told.place.line - 1] == "conditions:"
+
+
+def test_a_prompt_of_nothing_is_a_missing_one() -> None:
+    text = older("prompts").replace(
+        "role: reviewer }", "role: reviewer, prompt: null }"
+    )
+    assert "prompt: null" in text
+
+    migration = migrate(text)
+
+    assert migration.problems == ()
+    assert check(migration.text) == ()
+    assert value_of(migration.text) == value_of(LISTS)
+
+
+def test_an_old_name_of_the_body_is_the_body() -> None:
+    text = STATUSES.replace("No: {{why}}", "No: {{ $body }} {{{$body}}}")
+    assert "$body" in text
+
+    migration = migrate(text)
+
+    assert "{{ _body }} {{{_body}}}" in migration.text
+    assert [change.form for change in migration.changes] == ["'$body' in a template"]
+    assert check(migration.text) == ()
 
 
 # --- what cannot be done ---
@@ -320,8 +396,12 @@ def test_an_older_form_in_an_included_file_is_named(tmp_path: Path) -> None:
 
     assert len(migration.problems) == 1
     assert "s.yaml" in migration.problems[0].message
+    assert "by hand: write '$status'" in str(migration.problems[0].hint)
+    assert [change.form for change in migration.changes] == ["'meta'"]
     assert "    frontmatter: !include s.yaml\n" in migration.text
-    assert {p.code for p in check_workflow_file(path)} == {"L1"}
+    told = check_workflow_file(path)
+    assert {p.code for p in told} == {"L1"}
+    assert all("workflow migrate" not in str(p.hint) for p in told)
     assert migrate_file(path).text == migration.text
 
 

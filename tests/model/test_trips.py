@@ -117,3 +117,24 @@ def test_the_entry_of_a_list_is_told_by_what_it_said(
     found = trips(ledger, thread, make_workflow(graph=turned))
 
     assert taken(found)["worker 1 critic"] == 1
+
+
+def test_a_list_of_first_targets_is_no_edge_beside_the_graph(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    first = (
+        Target(role="critic", prompt="x", when="false"),
+        Target(role="worker", prompt="a", when="false"),
+        Target(role="worker", prompt="Begin."),
+    )
+    listed = make_workflow(graph={**make_workflow().graph, "$START": first})
+    thread = begin(ledger, tmp_path, workflow=listed).thread
+    assert "$START 1 worker" in taken(trips(ledger, thread))
+    go(ledger, thread, DONE, GOOD)
+    resume_thread(acting(ledger, saying(DONE)), thread)
+
+    found = trips(ledger, thread)
+
+    assert taken(found)["$START 2 worker"] == 2
+    chart = chart_of(listed, found)
+    assert [arrow for arrow in chart.arrows if arrow.extra] == []

@@ -145,6 +145,7 @@ def _chart_of_broken(
     context: CommandContext, argument: str, errors: int
 ) -> Chart | None:
     """Draw what there is of a file with errors: that is when a picture helps."""
+    from uwfgit.model.legacy.read import normalise_document
     from uwfgit.model.picture.chart import chart_of_document
     from uwfgit.model.workflow.include import open_includes
     from uwfgit.model.workflow.source import read_file, resolve_workflow
@@ -157,7 +158,8 @@ def _chart_of_broken(
     # A file that is too large or cannot be read was refused before.
     content = read_file(path)
     located, _ = read_yaml(content, file=str(path), include=open_includes(path))
-    chart = chart_of_document(located.value) if located is not None else None
+    document = None if located is None else normalise_document(located).doc.value
+    chart = chart_of_document(document)
     if chart is not None:
         count = count_of(errors, "error")
         context.output.warn(

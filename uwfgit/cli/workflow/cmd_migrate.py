@@ -74,17 +74,26 @@ def _payload(file: str, migration: Migration, *, written: bool) -> dict[str, Any
 
 
 def _diff_text(context: CommandContext, file: str, migration: Migration) -> str:
+    named = _named_for_patch(context, file)
     lines = unified_diff(
         migration.before.splitlines(),
         migration.text.splitlines(),
-        fromfile=f"a/{file}",
-        tofile=f"b/{file}",
+        fromfile=f"a/{named}",
+        tofile=f"b/{named}",
         lineterm="",
     )
     text = shown_lines("\n".join(lines))
     if not context.output.is_colored:
         return text
     return "\n".join(_paint(line) for line in text.split("\n"))
+
+
+def _named_for_patch(context: CommandContext, file: str) -> str:
+    """Name a file as ``git apply`` wants it: from here, or from its work tree."""
+    path = context.resolve(file)
+    roots = (context.cwd, *(each for each in path.parents if (each / ".git").exists()))
+    inside = [root for root in roots if path.is_relative_to(root)]
+    return str(path.relative_to(inside[0] if inside else path.anchor))
 
 
 def _paint(line: str) -> str:

@@ -201,7 +201,7 @@ class _Walker:
         before = len(self.left)
         self.walks += 1
         steps: list[SimulatedStep] = []
-        edge: Edge | None = (START, NEW)
+        edge: Edge | None = self._first()
         while edge is not None and edge in self.edges:
             self.left.discard(edge)
             if steps and edge[0] != START:
@@ -213,6 +213,10 @@ class _Walker:
         if len(self.left) < before:
             self.steps += steps
         return len(self.left) < before
+
+    def _first(self) -> Edge | None:
+        """Return the edge of a new thread; of a list's, one that leads further."""
+        return (START, NEW) if (START, NEW) in self.edges else self._choose(START)
 
     def _choose(self, role: str) -> Edge | None:
         """Choose an edge nobody took, or the first of a way to one."""
@@ -235,8 +239,10 @@ class _Walker:
                     waiting.append((target, (*path, edge)))
 
     def _leaving(self, name: str) -> list[Edge]:
-        if name == END:
+        if name == END and (START, NEW) in self.edges:
             return [(START, RESUME)] if (START, RESUME) in self.edges else []
+        if name == END:
+            name = START
         return [edge for edge in self.edges if edge[0] == name]
 
     def _step(self, edge: Edge, number: int) -> SimulatedStep:

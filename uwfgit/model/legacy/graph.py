@@ -100,7 +100,7 @@ def _list_of(at: Mark, edges: list[Mark]) -> Mark:
 
 
 def _with_prompt(edge: Mark) -> Mark:
-    if "prompt" in edge.value:
+    if edge.value.get("prompt") is not None:
         return edge
     after = "when" if "when" in edge.value else "role"
     return put_after(edge, "prompt", make_mark(LIST_PROMPT, edge), after=after)
@@ -197,13 +197,18 @@ def mend_targets(entry: Entry, notes: Notes) -> Mark:
 
 
 def _mend_prompt(path: Path, edge: Mark, notes: Notes) -> Mark:
-    if not is_map(edge) or "role" not in edge.value or "prompt" in edge.value:
+    if not is_map(edge) or "role" not in edge.value:
+        return edge
+    nothing = edge.child("prompt")
+    if nothing is not None and nothing.value is not None:
         return edge
     unknown = [n for n in edge.value if n not in _TARGET_FIELDS and not is_free(n)]
     if notes.is_misspelt("prompt", unknown):
         return edge
     action = f"add 'prompt: {LIST_PROMPT}'"
-    notes.tell("a list edge without a prompt", path, edge, action=action)
+    notes.tell("a list edge without a prompt", path, nothing or edge, action=action)
+    if nothing is not None:
+        return put(edge, "prompt", make_mark(LIST_PROMPT, nothing))
     return _with_prompt(edge)
 
 

@@ -19,6 +19,8 @@ from uwfgit.model.yaml.located import Mark, Path, Place
 from uwfgit.store.canonical import Json
 
 _MIGRATE = "or run: uwf workflow migrate"
+_BY_HAND = "in that file by hand"
+"""For a file that is included: migrate rewrites the file it is given, no other."""
 
 
 class Sighting(NamedTuple):
@@ -60,11 +62,12 @@ class Notes:
         self.sightings.append(Sighting(form, path, where, action))
         if form not in self._told:
             self._told.add(form)
+            is_own = at.source.file == self.found.doc.mark.source.file
             self.found.add(
                 "L1",
                 path,
                 f"{form} is an older form",
-                hint=f"{action}, {_MIGRATE}",
+                hint=f"{action}, {_MIGRATE if is_own else _BY_HAND}",
                 severity="warning",
                 place=where,
             )

@@ -31,6 +31,7 @@ from uwfgit.model.yaml.edit_marks import (
     items,
     make_mark,
     map_entries,
+    map_items,
     put,
     put_after,
     put_first,
@@ -300,10 +301,11 @@ def _mend_single(role: RoleEnds, notes: Notes) -> RoleEnds:
         return role
     status = role.drawn[0]
     if unit is not None:
-        status = next(iter(known), DONE)
+        status = next(iter(known - {UNIT}), DONE)
         form, action = f"status '{UNIT}'", f"name the status: '{status}'"
         notes.tell(form, (*role.node_path, UNIT), unit, action=action)
-        role = replace(role, node=rename(node, UNIT, status))
+        schema = _rename_unit(role.schema, status) if UNIT in known else role.schema
+        role = replace(role, node=rename(node, UNIT, status), schema=schema)
     if known or not _may_gain_status(role):
         return role
     was_plain = _was_plain(role, notes)
@@ -315,6 +317,31 @@ def _mend_single(role: RoleEnds, notes: Notes) -> RoleEnds:
         at = _schema_key(role, notes)
         notes.tell(form, role.schema_path, at, action=action)
     return replace(role, schema=_add_status(role.schema, status, at=node))
+
+
+def _rename_unit(schema: Mark, status: str, depth: int = 0) -> Mark:
+    """Name the status where the schema itself says ``_``."""
+    if depth > MAX_DEPTH:
+        return schema
+    schema = update(
+        schema,
+        ("properties", STATUS),
+        lambda own: map_entries(
+            own,
+            lambda entry: (
+                map_items(entry.value, lambda _, item: _named(item, status))
+                if entry.name == "enum" and is_list(entry.value)
+                else _named(entry.value, status)
+                if entry.name in {"const", "default"}
+                else entry.value
+            ),
+        ),
+    )
+    return each_branch(schema, lambda _, each: _rename_unit(each, status, depth + 1))
+
+
+def _named(mark: Mark, status: str) -> Mark:
+    return with_text(mark, status) if mark.value == UNIT else mark
 
 
 def _schema_key(role: RoleEnds, notes: Notes) -> Mark:

@@ -28,6 +28,7 @@ from uwfgit.model.yaml.located import Mark, Path
 from uwfgit.store.canonical import Json
 
 _STATUS_TAG = re.compile(r"(\{\{\{?[#^/&]?\s*)" + PLAIN + r"(?=\s*(?:\}\}|\|))")
+_BODY_TAG = re.compile(r"(\{\{\{?[#^/&]?\s*)\$body(?=\s*(?:\}\}|\|))")
 _LIQUID_TAG = re.compile(r"\{%|\{\{-?[^{}]*\|\s*default|\{\{-|-\}\}")
 
 
@@ -88,12 +89,22 @@ def _mend_edge(edge: Mark, key: str | int, status: str | None, node: _Node) -> M
         text = mark.value
         if node.is_renamed:
             text = _STATUS_TAG.sub(rf"\g<1>{STATUS}", text)
+        path = (*node.path, key, part)
+        if _BODY_TAG.search(text):
+            text = _mend_body(path, mark, text, node.notes)
         if is_liquid(text):
-            path = (*node.path, key, part)
             text = _mend_liquid(path, mark, text, node.describe(status), node.notes)
         if text != mark.value:
             edge = put(edge, part, with_text(mark, text))
     return edge
+
+
+def _mend_body(path: Path, mark: Mark, text: str, notes: Notes) -> str:
+    tag = _BODY_TAG.search(mark.value)
+    place = mark.place_of(tag.start() if tag else 0)
+    action = "write {{_body}}"
+    notes.tell("'$body' in a template", path, mark, action=action, place=place)
+    return _BODY_TAG.sub(r"\g<1>_body", text)
 
 
 def _schema_of(root: Mark, role: str) -> Json:

@@ -142,7 +142,7 @@ def _found_links(name: str, node: Json) -> Iterator[_Link]:
     for key, item in items:
         target = item.get("role") if isinstance(item, dict) else None
         if isinstance(target, str):
-            when = item.get("when")
+            when = item.get("when") or item.get("condition")
             label = key if isinstance(key, str) else when
             label = label if isinstance(label, str) else OTHERWISE
             yield _Link(edge=(name, key), label=label, target=target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from uwfgit.model.template.render import TemplateError, render
 from uwfgit.model.thread.record import Step
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.store.canonical import Json
 
 Edge: TypeAlias = tuple[str, str | int]
 """A node of the graph, and a status there, or a place in its list."""
@@ -88,14 +89,14 @@ class _Walk:
         if role is None or self.entered:
             return
         if self.last is None:
-            self._count((START, NEW), role)
+            self._count(self._edge_from_start(NEW, role, prompt), role)
             return
         edge = self._edge_to(self.last, role, prompt)
         target = self._target(edge)
         if target is not None and target.role == END != role:
             # The thread was at its end and was taken up again.
             self._count(edge, END)
-            self._count((START, RESUME), role)
+            self._count(self._edge_from_start(RESUME, role, prompt), role)
         else:
             self._count(edge, role)
 
@@ -108,24 +109,41 @@ class _Walk:
             return node[edge[1]] if isinstance(edge[1], int) else None
         return node.get(str(edge[1])) if node is not None else None
 
+    def _edge_from_start(self, status: str, role: str, prompt: str | None) -> Edge:
+        node = self.workflow.graph.get(START)
+        if not isinstance(node, tuple):
+            return START, status
+        index = _entry_of(node, role, prompt, {})
+        return START, status if index is None else index
+
     def _edge_to(self, step: Step, role: str, prompt: str | None) -> Edge:
         node = self.workflow.graph.get(step.role)
         if not isinstance(node, tuple):
             return step.role, step.status or "-"
-        fitting = [i for i, target in enumerate(node) if target.role == role]
-        # Why an entry was chosen is not recorded, only what it said.
-        for index in fitting if len(fitting) > 1 else ():
-            if _says(node[index], step, prompt):
-                return step.role, index
-        if fitting:
-            return step.role, fitting[0]
-        ending = [i for i, target in enumerate(node) if target.role == END]
-        return step.role, ending[0] if ending else step.status or "-"
+        values = {**step.output, "_body": step.body.strip()}
+        index = _entry_of(node, role, prompt, values)
+        if index is None:
+            index = _entry_of(node, END, None, values)
+        return step.role, step.status or "-" if index is None else index
 
 
-def _says(target: Target, step: Step, prompt: str | None) -> bool:
+def _entry_of(
+    node: Sequence[Target], role: str, prompt: str | None, values: Mapping[str, Json]
+) -> int | None:
+    """Find the entry of a list that led to a role.
+
+    Why an entry was chosen is not recorded, only what it said.
+    """
+    fitting = [i for i, target in enumerate(node) if target.role == role]
+    for index in fitting if len(fitting) > 1 else ():
+        if _says(node[index], values, prompt):
+            return index
+    return fitting[0] if fitting else None
+
+
+def _says(target: Target, values: Mapping[str, Json], prompt: str | None) -> bool:
     try:
-        rendered = render(target.prompt, {**step.output, "_body": step.body.strip()})
+        rendered = render(target.prompt, values)
     except TemplateError:
         return False
     return rendered.text == prompt

@@ -52,6 +52,19 @@ _TARGET_FIELDS: Final = {
 }
 _LISTED_FIELDS: Final = {**_TARGET_FIELDS, "when": _TEXT_OR_NOTHING}
 
+_OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "frontmatter": ("schema", "output_schema", "json_schema", "jsonSchema"),
+    "procedure": ("instructions", "instruction", "steps"),
+    "goal": ("identity", "system", "system_prompt", "persona"),
+    "capabilities": ("skills", "tools"),
+    "output": ("report", "deliverable"),
+    "role": ("to", "target", "next"),
+    "prompt": ("message", "instruction", "task"),
+    "roles": ("agents",),
+    "graph": ("edges", "transitions", "flow"),
+}
+"""What people write for a field, that is not spelled much like it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
@@ -124,7 +137,7 @@ def _check_fields(
     missing = [n for n, rule in fields.items() if rule.required and n not in value]
     unknown = [n for n in value if n not in fields and not is_free(n)]
     for name in () if older else missing:
-        meant = found.find_similar(name, unknown)
+        meant = _find_meant(found, name, unknown)
         if meant is None:
             message, hint = f"field '{name}' is missing", f"add '{name}:'"
             found.add("S1", (*path, name), message, hint=hint)
@@ -139,6 +152,13 @@ def _check_fields(
     for name, rule in fields.items():
         if name in value:
             _check_type(found, (*path, name), value[name], rule)
+
+
+def _find_meant(found: Findings, name: str, unknown: list[str]) -> str | None:
+    """Find what was written for a missing field: much like it, or another word."""
+    words = _OTHER_WORDS.get(name, ())
+    said = next((each for each in unknown if each in words), None)
+    return said or found.find_similar(name, unknown)
 
 
 def _report_unknown(
@@ -183,12 +203,13 @@ def _check_version(found: Findings, document: Mapping[str, Json]) -> None:
     version = document["version"]
     if not isinstance(version, int) or isinstance(version, bool):
         return
-    if version > WORKFLOW_VERSION:
-        message = f"version {version} is newer than {WORKFLOW_VERSION}, known here"
-        found.add("S11", ("version",), message, hint="upgrade uwfgit")
-    elif version < 1:
-        hint = f"write 'version: {WORKFLOW_VERSION}'"
-        found.add("S11", ("version",), f"there is no version {version}", hint=hint)
+    if version != WORKFLOW_VERSION:
+        message = f"there is no version {version} of the form of workflow files"
+        hint = (
+            f"write 'version: {WORKFLOW_VERSION}': it counts forms of the file, "
+            "not versions of your workflow"
+        )
+        found.add("S11", ("version",), message, hint=hint)
 
 
 def _check_name(

@@ -86,12 +86,24 @@ class DirectoryIncludes:
 
 
 def open_includes(
-    path: Path, *, on_file: Callable[[Path], None] | None = None
+    path: Path,
+    *,
+    shown: Path | None = None,
+    on_file: Callable[[Path], None] | None = None,
 ) -> DirectoryIncludes:
-    """Give the reader for the tags of a workflow file."""
+    """Return the reader for the tags of a workflow file.
+
+    Args:
+        path: The file.
+        shown: How problems name it.
+        on_file: As for ``DirectoryIncludes``.
+    """
     real = path.resolve()
     return DirectoryIncludes(
-        directory=real.parent, shown=path.parent, chain=(real,), on_file=on_file
+        directory=real.parent,
+        shown=(shown or path).parent,
+        chain=(real,),
+        on_file=on_file,
     )
 
 

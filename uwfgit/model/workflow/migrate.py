@@ -11,12 +11,17 @@ from pathlib import Path
 
 from uwfgit.errors import Problem, WorkflowError
 from uwfgit.model.findings import Findings
-from uwfgit.model.legacy.read import Normalised, normalise_document, put_version
+from uwfgit.model.legacy.read import (
+    Normalised,
+    Sighting,
+    normalise_document,
+    put_version,
+)
 from uwfgit.model.workflow.include import open_includes
 from uwfgit.model.workflow.source import read_file
 from uwfgit.model.yaml.apply_changes import Left, Rewritten, rewrite_text
 from uwfgit.model.yaml.core import IncludeReader, read_yaml, sort_problems
-from uwfgit.model.yaml.edit_marks import is_map
+from uwfgit.model.yaml.edit_marks import Entry, entries, is_map, text_of
 from uwfgit.model.yaml.edits import EditError
 from uwfgit.model.yaml.located import Located, Place
 from uwfgit.store.canonical import format_path
@@ -56,7 +61,9 @@ def migrate_file(path: Path, *, shown: Path | None = None) -> Migration:
         WorkflowError: It cannot be read as YAML.
     """
     return migrate_text(
-        read_file(path), file=str(shown or path), include=open_includes(path)
+        read_file(path),
+        file=str(shown or path),
+        include=open_includes(path, shown=shown),
     )
 
 
@@ -76,16 +83,22 @@ def migrate_text(
     problems = [each for each in normalised.problems if each.severity == "error"]
     if normalised.doc is located:
         return Migration(before=before, text=before, problems=tuple(problems))
+    sightings, changes = normalised.sightings, _changes(located, normalised)
+    remarked = _remark_conditions(located, normalised)
+    if remarked is not None:
+        located = _read(remarked.encode(), file, include)
+        normalised = _normalise(located)
     rewritten = _rewrite(located, normalised, file, include)
     if rewritten is None:
         problems.append(_not_edited(located))
         return Migration(before=before, text=before, problems=sort_problems(problems))
     bom = _BOM if before.startswith(_BOM) else ""
-    problems += _left(located, rewritten.left)
+    problems += _left(located, rewritten.left, sightings)
+    unreached = {mark.source.file for _, mark in rewritten.left}
     return Migration(
         before=before,
         text=bom + rewritten.text,
-        changes=_changes(located, normalised),
+        changes=tuple(each for each in changes if each.place.file not in unreached),
         problems=sort_problems(problems),
     )
 
@@ -104,6 +117,36 @@ def _normalise(located: Located) -> Normalised:
         doc = replace(normalised.doc, mark=put_version(root))
         return replace(normalised, doc=doc)
     return normalised
+
+
+def _remark_conditions(located: Located, normalised: Normalised) -> str | None:
+    """Write names and descriptions of conditions as comments above their block.
+
+    The block goes, and what is written where they are used is the expression
+    alone. ``None`` where there is nothing to keep, or no line to keep it on.
+    """
+    root = located.mark
+    key, block = root.key("conditions"), root.child("conditions")
+    if key is None or "conditions" in normalised.doc.value or key.start < 0:
+        return None
+    text = root.source.text
+    at = text.rfind("\n", 0, key.start) + 1
+    if text[at : key.start].strip():
+        return None
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = [f"#   {_described(entry)}{newline}" for entry in entries(block)]
+    if not lines:
+        return None
+    heading = f"# Conditions, which stand where they are used:{newline}"
+    return "".join((text[:at], heading, *lines, text[at:]))
+
+
+def _described(entry: Entry) -> str:
+    told = text_of(entry.value.child("description")) if is_map(entry.value) else None
+    expression = entry.value.child("expression") if is_map(entry.value) else entry.value
+    said = f"{entry.name}: {told or text_of(expression) or ''}"
+    line = "".join(each if each.isprintable() else " " for each in said)
+    return " ".join(line.split())
 
 
 def _rewrite(
@@ -146,12 +189,21 @@ def _changes(located: Located, normalised: Normalised) -> tuple[Change, ...]:
     return tuple(sorted(changes, key=lambda each: (each.place.line, each.place.column)))
 
 
-def _left(located: Located, left: Iterable[Left]) -> list[Problem]:
+def _left(
+    located: Located, left: Iterable[Left], sightings: Iterable[Sighting]
+) -> list[Problem]:
     found = Findings(doc=located)
+    actions: dict[str | None, list[str]] = {}
+    for each in dict.fromkeys(sightings):
+        actions.setdefault(each.place.file, []).append(each.action)
     for path, mark in left:
-        file = mark.source.file or "the included file"
-        message = f"an older form stands in {file}, which is included here"
-        found.add("L1", path, message, hint="mend that file by hand", place=mark.place)
+        file = mark.source.file
+        message = (
+            f"'{file or 'an included file'}' has older forms, and is included here"
+        )
+        ways = "; ".join(dict.fromkeys(actions.get(file, ())))
+        hint = f"change that file by hand: {ways}" if ways else "change it by hand"
+        found.add("L1", path, message, hint=hint, place=mark.place)
     return found.problems
 
 
