@@ -116,6 +116,26 @@ def list_chain(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
     return tuple(chain)
 
 
+def list_snapshots(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
+    """List all snapshots a chain holds, those before a rewind too, newest first."""
+    words = ["rev-list", "--fixed-strings", "--author=uwf@localhost", ref, "--"]
+    done = tree.run(words)
+    if done.code:
+        return ()
+    found = read_snapshots(tree, [Oid(oid) for oid in done.text.split()])
+    return tuple(each for each in found if each is not None)
+
+
+def find_snapshot(tree: WorkTree, ref: str, wanted: Oid) -> Snapshot | None:
+    """Find the newest snapshot of a chain with this tree."""
+    chain = list_chain(tree, ref)
+    found = next((each for each in chain if each.tree == wanted), None)
+    if found is None:
+        every = list_snapshots(tree, ref)
+        found = next((each for each in every if each.tree == wanted), None)
+    return found
+
+
 def list_chain_refs(tree: WorkTree, prefix: str = NAMESPACE) -> dict[ThreadId, Oid]:
     """List the chains a repository keeps, by thread."""
     words = ["for-each-ref", "--format=%(objectname) %(refname)", prefix]
