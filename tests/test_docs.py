@@ -6,19 +6,26 @@ from pathlib import Path
 
 import pytest
 
+from scripts.write_docs import DOCUMENTS
 from uwfgit.cli.frame.commands import Click
-from uwfgit.cli.words.reference import iter_commands, reference_text, root_context
+from uwfgit.cli.words.reference import iter_commands, root_context
+from uwfgit.config.keys import KEYS, Key
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = list(iter_commands(root_context(), hidden=True))
 
 
-def test_the_reference_of_commands_is_up_to_date() -> None:
-    written = (ROOT / "docs" / "cli.md").read_text("utf-8")
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_made_of_the_code_is_up_to_date(name: str) -> None:
+    written = (ROOT / "docs" / name).read_text("utf-8")
 
-    assert written == reference_text(), (
-        "run: python -m uwfgit.cli.reference > docs/cli.md"
-    )
+    assert written == DOCUMENTS[name](), "run: python scripts/write_docs.py"
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_every_configuration_key_says_what_it_is(key: Key) -> None:
+    assert key.about.endswith(".")
+    assert "|" not in key.about
 
 
 @pytest.mark.parametrize("ctx", COMMANDS, ids=lambda ctx: ctx.command_path)

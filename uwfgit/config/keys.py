@@ -36,6 +36,7 @@ class Key:
     layers: tuple[Layer, ...] = USER
     minimum: float | None = None
     choices: tuple[str, ...] = ()
+    about: str = ""
 
     def __str__(self) -> str:
         return ".".join("<name>" if part == "*" else part for part in self.path)
@@ -48,49 +49,147 @@ def _key(
     layers: tuple[Layer, ...] = USER,
     minimum: float | None = None,
     choices: tuple[str, ...] = (),
+    about: str = "",
 ) -> Key:
     path = tuple(dotted.split("."))
-    return Key(path=path, type=type_, layers=layers, minimum=minimum, choices=choices)
+    return Key(
+        path=path,
+        type=type_,
+        layers=layers,
+        minimum=minimum,
+        choices=choices,
+        about=about,
+    )
 
 
 _ABOVE_ZERO: Final = 0.001
 
 KEYS: Final = (
-    _key("agents.*.kind"),
-    _key("agents.*.command"),
-    _key("agents.*.args", "words"),
-    _key("agents.*.env.*"),
-    _key("agents.*.model"),
-    _key("agents.*.tools", "tools"),
-    _key("agents.*.maxTurns", "integer", minimum=1),
-    _key("agents.*.timeoutSeconds", "number", minimum=_ABOVE_ZERO),
-    _key("agents.*.script"),
-    _key("agents.*.url"),
-    _key("agents.*.host"),
-    _key("agents.*.gateway"),
-    _key("defaultAgent", layers=BOTH),
-    _key("agentOverrides.*.*", layers=BOTH),
-    _key("providers.*.baseUrl"),
-    _key("providers.*.apiKeyEnv"),
-    _key("providers.*.apiKey"),
-    _key("models.*", "model"),
-    _key("models.*.provider"),
-    _key("models.*.name"),
-    _key("defaultModel"),
-    _key("modelOverrides.*"),
-    _key("concurrency.maxRunning", "integer", minimum=1),
-    _key("limits.maxSteps", "integer", layers=BOTH, minimum=1),
-    _key("limits.idleSeconds", "number", layers=BOTH, minimum=_ABOVE_ZERO),
-    _key("limits.wallSeconds", "number", layers=BOTH, minimum=_ABOVE_ZERO),
-    _key("limits.corrections", "integer", layers=BOTH, minimum=0),
-    _key("limits.contextChars", "integer", layers=BOTH, minimum=0),
-    _key("workflowPaths", "words", layers=BOTH),
-    _key("record.toolResults", choices=("full", "head", "none")),
-    _key("trust", "words"),
-    _key("trustedRoots", "words"),
-    _key("identity.name"),
-    _key("identity.email"),
-    _key("share", "remote", layers=REPOSITORY),
+    _key(
+        "agents.*.kind",
+        about="Its kind; `adapter` when only a command is given.",
+    ),
+    _key(
+        "agents.*.command", about="The program to run, as one word or a command line."
+    ),
+    _key(
+        "agents.*.args",
+        "words",
+        about="Arguments added after the ones the kind itself gives.",
+    ),
+    _key(
+        "agents.*.env.*",
+        about="A variable this agent gets besides those every agent gets.",
+    ),
+    _key("agents.*.model", about="The model the agent is told to use."),
+    _key(
+        "agents.*.tools",
+        "tools",
+        about="The tools it may use; `none` makes a plain LLM of kind `builtin`.",
+    ),
+    _key(
+        "agents.*.maxTurns",
+        "integer",
+        minimum=1,
+        about="How many turns a run may take.",
+    ),
+    _key(
+        "agents.*.timeoutSeconds",
+        "number",
+        minimum=_ABOVE_ZERO,
+        about="How long a run of this agent may take, in seconds.",
+    ),
+    _key("agents.*.script", about="The file of replies of kind `scripted`."),
+    _key("agents.*.url", about="Where a `gateway` listens."),
+    _key("agents.*.host", about="The same as `url`, as older files say it."),
+    _key("agents.*.gateway", about="The agent that a gateway is asked for."),
+    _key(
+        "defaultAgent",
+        layers=BOTH,
+        about="The agent of every role that no other setting names one for.",
+    ),
+    _key(
+        "agentOverrides.*.*",
+        layers=BOTH,
+        about="The agent of one role of one workflow.",
+    ),
+    _key("providers.*.baseUrl", about="Where the API is, up to and with its version."),
+    _key("providers.*.apiKeyEnv", about="The environment variable that holds the key."),
+    _key(
+        "providers.*.apiKey",
+        about="The key itself; `uwf config secure` moves it to `.env`.",
+    ),
+    _key("models.*", "model", about="A model, as `provider/name`."),
+    _key("models.*.provider", about="The provider of a model."),
+    _key("models.*.name", about="What its provider calls the model."),
+    _key("defaultModel", about="The model of whatever names none."),
+    _key("modelOverrides.*", about="The model of one use, such as `extract`."),
+    _key(
+        "concurrency.maxRunning",
+        "integer",
+        minimum=1,
+        about="How many steps run at once in a store.",
+    ),
+    _key(
+        "limits.maxSteps",
+        "integer",
+        layers=BOTH,
+        minimum=1,
+        about="How many steps `exec --all` takes before it stops.",
+    ),
+    _key(
+        "limits.idleSeconds",
+        "number",
+        layers=BOTH,
+        minimum=_ABOVE_ZERO,
+        about="How long an agent may be silent, in seconds.",
+    ),
+    _key(
+        "limits.wallSeconds",
+        "number",
+        layers=BOTH,
+        minimum=_ABOVE_ZERO,
+        about="How long a run may take, in seconds; no limit when absent.",
+    ),
+    _key(
+        "limits.corrections",
+        "integer",
+        layers=BOTH,
+        minimum=0,
+        about="How often a reply that does not fit is sent back.",
+    ),
+    _key(
+        "limits.contextChars",
+        "integer",
+        layers=BOTH,
+        minimum=0,
+        about="How many characters of earlier steps a prompt holds.",
+    ),
+    _key(
+        "workflowPaths",
+        "words",
+        layers=BOTH,
+        about="Folders to look for workflows in, after the repository's own.",
+    ),
+    _key(
+        "record.toolResults",
+        choices=("full", "head", "none"),
+        about="How much of what tools gave back is kept.",
+    ),
+    _key(
+        "trust",
+        "words",
+        about="Whose signed threads run unasked: signing principals, no mail addresses.",
+    ),
+    _key("trustedRoots", "words", about="Folders a foreign thread's steps may run in."),
+    _key("identity.name", about="Your name, where git knows none."),
+    _key("identity.email", about="Your address, where git knows none."),
+    _key(
+        "share",
+        "remote",
+        layers=REPOSITORY,
+        about="The remote of this repository that threads are shared with.",
+    ),
 )
 """Every key there is."""
 

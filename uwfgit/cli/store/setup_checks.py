@@ -176,9 +176,7 @@ def _read_version(context: CommandContext, path: str) -> str | None:
         prompt="",
         cwd=context.home if context.home.is_dir() else context.cwd,
         environment=context.environment,
-        limits=TimeLimits(
-            idle_seconds=_VERSION_SECONDS, wall_seconds=_VERSION_SECONDS
-        ),
+        limits=TimeLimits(idle_seconds=_VERSION_SECONDS, wall_seconds=_VERSION_SECONDS),
     )
     first = result.stdout.strip().partition("\n")[0].strip()
     return first[:_VERSION_CHARS] or None

@@ -1,4 +1,4 @@
-"""Prints ``docs/cli.md`` from the command tree: ``python -m uwfgit.cli.reference``."""
+"""The reference of all commands, ``docs/cli.md``, from the command tree."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import typer
 from uwfgit.cli.frame.app import EXIT_MEANINGS, make_program
 from uwfgit.cli.frame.catalog import CATALOG
 from uwfgit.cli.frame.commands import Click
-from uwfgit.cli.frame.output import write
 
 _WIDTH = 80
 _HEAD = """\
 # Commands
 
-<!-- Written by `python -m uwfgit.cli.reference`; do not edit. -->
+<!-- Written by `python scripts/write_docs.py`; do not edit. -->
 
 stdout is data, stderr is talk. Global options stand anywhere before `--`, except
 behind `uwf git`. With `--json` a command prints one JSON object; an error
@@ -65,7 +64,3 @@ def _help_block(ctx: Click) -> str:
 def _exit_table() -> str:
     rows = [f"| {codes} | {meaning} |" for codes, meaning in EXIT_MEANINGS.items()]
     return "\n".join(["| exit | meaning |", "|---|---|", *rows, ""])
-
-
-if __name__ == "__main__":
-    write(reference_text())
