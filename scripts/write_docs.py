@@ -35,7 +35,7 @@ repository may add `.uwf.yaml` with the keys marked *repository*: it can choose 
 the user's agents and lower the user's limits, never name a command. A flag wins over
 the environment, the environment over the repository, the repository over the user.
 
-`uwf config list --show-origin` shows what holds here and why; `uwf config set KEY VALUE`
+`uwf config list --show-origin` shows what holds; `uwf config set KEY VALUE`
 writes the user's file. API keys belong in the environment or in `<UWF_HOME>/.env`.
 
 | key | value | default | repository | what it is |

@@ -179,7 +179,7 @@ KEYS: Final = (
     _key(
         "trust",
         "words",
-        about="Whose signed threads run unasked: signing principals, no mail addresses.",
+        about="Whose signed threads run unasked: principals, not mail addresses.",
     ),
     _key("trustedRoots", "words", about="Folders a foreign thread's steps may run in."),
     _key("identity.name", about="Your name, where git knows none."),
