@@ -17,6 +17,8 @@ def test_the_demo_runs_to_the_end_and_forks(uwf: Uwf, tmp_path: Path) -> None:
     assert "committed" in shown.out
     assert "$ uwf git log --graph" in shown.out
     assert f"Everything is in {tmp_path / 'scratch'}" in shown.out
+    page = (tmp_path / "scratch" / "pages" / "threads").as_uri()
+    assert page in shown.out.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -29,7 +31,8 @@ def test_the_demo_in_json_names_thread_fork_and_store(
     shown = uwf("demo", str(tmp_path / "scratch"), "--json")
 
     assert (shown.code, shown.err) == (0, "")
-    assert list(shown.json) == ["threadId", "fork", "store"]
+    assert list(shown.json) == ["threadId", "fork", "store", "page"]
+    assert Path(shown.json["page"]).is_file()
     branches = subprocess.run(
         ["git", f"--git-dir={shown.json['store']}", "branch", "--list", "thread/*"],
         capture_output=True,

@@ -109,6 +109,12 @@ CATALOG: Final = (
         help="Share threads in a file",
     ),
     Entry(
+        name="export",
+        module="share.cmd_export",
+        section=_SHARE,
+        help="Write threads as pages that open without a server",
+    ),
+    Entry(
         name="review",
         module="share.cmd_review",
         section=_SHARE,

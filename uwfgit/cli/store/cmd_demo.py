@@ -63,8 +63,14 @@ def demo(
     )
     thread, fork = _play(stage)
     store = root / "blog" / ".git" / "uwf"
-    payload = {"threadId": thread, "fork": fork, "store": str(store)}
-    context.output.emit(payload, lambda: _closing_words(root, store, thread))
+    page = root / "pages" / "threads" / f"{thread}.html"
+    payload = {
+        "threadId": thread,
+        "fork": fork,
+        "store": str(store),
+        "page": str(page),
+    }
+    context.output.emit(payload, lambda: _closing_words(root, page, thread))
 
 
 def _make_root(context: CommandContext, folder: str | None) -> Path:
@@ -167,6 +173,7 @@ def _play(stage: _Stage) -> tuple[str, str]:
     branches = [f"thread/{fork}", f"thread/{thread}"]
     store = stage.work_tree / ".git" / "uwf"
     stage.git("log", "--graph", "--oneline", "--decorate", *branches, store=store)
+    stage.uwf("export", "html", "../pages")
     return thread, fork
 
 
@@ -188,14 +195,15 @@ def _first_thread(text: str) -> str:
     return found[0]
 
 
-def _closing_words(root: Path, store: Path, thread: str) -> str:
+def _closing_words(root: Path, page: Path, thread: str) -> str:
     return "\n".join(
         [
-            f"Everything is in {root}; the store is {store}.",
+            f"Everything is in {root}.",
             "Look around:",
             f"  cd {shlex.quote(str(root / 'blog'))}",
             f"  uwf thread read {thread}",
             f"  uwf git log -p thread/{thread}",
             f"Remove it with: rm -r {shlex.quote(str(root))}",
+            f"The thread as a page, to open in a browser: {page.as_uri()}",
         ]
     )

@@ -190,7 +190,7 @@ def turns(
     """
     from uwfgit.engine.ask.live import read_live
     from uwfgit.model.ledger.ledger import find_tip
-    from uwfgit.model.standing import is_running
+    from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.record import open_record
 
     context = get_context(ctx)

@@ -51,7 +51,7 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
     """Show the state of a thread."""
     from uwfgit.cli.thread.payloads import thread_payload
     from uwfgit.model.ledger.ledger import find_tip
-    from uwfgit.model.standing import is_running
+    from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.sharing import find_sharing
     from uwfgit.store.locks.flock import read_dead_holder
     from uwfgit.store.locks.holding import lock_path
@@ -206,7 +206,7 @@ def read(
     """Read a thread as markdown, its newest steps first to be kept."""
     from uwfgit.cli.thread.reading import check_quota, thread_markdown
     from uwfgit.model.ledger.ledger import find_tip
-    from uwfgit.model.standing import is_running, status_of
+    from uwfgit.model.ledger.standing import is_running, status_of
     from uwfgit.model.thread.record import open_record
     from uwfgit.model.thread.sharing import find_sharing
 

@@ -16,7 +16,7 @@ from uwfgit.cli.thread.payloads import row_payload
 from uwfgit.errors import CorruptError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
-from uwfgit.model.standing import find_running, list_sharing, status_of
+from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.store.layout import TRASH_PREFIX

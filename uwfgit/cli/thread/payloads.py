@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import ThreadRow
-from uwfgit.model.standing import status_of
+from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.record import Step, Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState

@@ -22,7 +22,7 @@ NO_ROLE: Final = "(no such role)"
 OTHERWISE: Final = "otherwise"
 """Label of an edge of a list that has no condition."""
 
-_TIMES: Final = "\N{MULTIPLICATION SIGN}"
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 BoxKind: TypeAlias = Literal["start", "role", "end", "suspend", "unknown"]
 
@@ -47,7 +47,7 @@ class Box:
         """What a picture writes in the box, on one line."""
         words = [one_line(self.name)]
         if self.visits:
-            words.append(f"{self.visits}{_TIMES}")
+            words.append(f"{self.visits}{TIMES}")
         if self.kind == "unknown":
             words.append(NO_ROLE)
         if self.stuck:
@@ -74,7 +74,7 @@ class Arrow:
     def text(self, width: int) -> str:
         """Give the label on one line, cut to a width, and its count."""
         label = cut(one_line(self.label), width)
-        return f"{label} {self.count}{_TIMES}" if self.count else label
+        return f"{label} {self.count}{TIMES}" if self.count else label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

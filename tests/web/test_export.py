@@ -1,0 +1,203 @@
+"""An export: whole, closed in itself, and without what must not leave."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.cli.calls import Uwf
+from tests.planted import GITHUB
+
+ADAPTER = r"""#!/bin/sh
+set -e
+detail=$(uwf cas put detail '{"kind":"test","assembledPrompt":"","turns":[{"index":0,
+"role":"assistant","content":"I look.","toolCalls":[{"name":"list_files",
+"arguments":"{}","result":"secret-listing"}],"reasoning":"deep-thought","atMs":1}]}')
+output=$(uwf cas put "$UWF_OUTPUT_TYPE" '{"$status":"done","text":"x"}')
+uwf cas put step - <<END
+{"start":"$UWF_START","role":"$UWF_ROLE","output":"$output","body":"ok",
+"detail":"$detail","agent":"$UWF_AGENT","edgePrompt":"$UWF_EDGE_PROMPT",
+"cwd":"$UWF_CWD","startedAtMs":$UWF_STARTED_AT_MS,
+"completedAtMs":$UWF_STARTED_AT_MS,"warnings":[]}
+END
+"""
+
+
+def pages(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text("utf-8")
+        for path in folder.rglob("*.html")
+    }
+
+
+def test_all_pages_are_there_and_all_links_lead_to_something(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    fork = uwf("thread", "fork", ended, "--at", "2", "--json").json["threadId"]
+    uwf("thread", "exec", fork, "--all", "--agent", "scripted:replies.yaml")
+
+    done = uwf("export", "html", "site", "--json")
+
+    assert done.code == 0, done.err
+    assert (done.json["threads"], done.json["comparisons"]) == (2, 1)
+    found = pages(work / "site")
+    assert {"index.html", f"threads/{ended}.html", f"threads/{fork}.html"} <= set(found)
+    assert {name.partition("/")[0] for name in found if "/" in name} == {
+        *("threads", "workflows", "nodes", "compare"),
+    }
+    for name, text in found.items():
+        for href in re.findall(r'(?:href|src)="([^"]*)"', text):
+            path, _, anchor = unquote(href).partition("#")
+            target = (
+                (work / "site" / name).parent / path if path else work / "site" / name
+            )
+            assert target.resolve().is_relative_to((work / "site").resolve()), href
+            assert target.is_file(), f"{name}: {href}"
+            if anchor:
+                assert f'id="{anchor}"' in target.read_text("utf-8"), f"{name}: {href}"
+
+
+def test_the_pages_need_no_script_and_ask_nobody(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    uwf("export", "html", "site", ended)
+
+    for name, text in pages(work / "site").items():
+        assert "<script" not in text, name
+        assert "<form" not in text, name
+        assert "http://" not in text, name
+        assert "https://" not in text, name
+        assert " style=" not in text, name
+
+
+def test_one_file_is_one_page_without_a_request(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    done = uwf("export", "html", "thread.html", ended, "--one-file", "--json")
+
+    assert done.json["files"] == 1
+    text = (work / "thread.html").read_text("utf-8")
+    assert "default-src 'none'; style-src 'unsafe-inline'" in text.replace(
+        "&#x27;", "'"
+    )
+    hrefs = re.findall(r'(?:href|src)="([^"]*)"', text)
+    assert all(href.startswith("#") for href in hrefs)
+    assert all(f'id="{href[1:]}"' in text for href in hrefs)
+
+
+def test_a_planted_key_stops_the_export_until_it_is_let_through(
+    uwf: Uwf, work: Path
+) -> None:
+    started = uwf("thread", "start", "ping.yaml", "-p", f"use {GITHUB}", "--json")
+    thread = started.json["threadId"]
+
+    stopped = uwf("export", "html", "site", thread, "--json")
+
+    assert stopped.code == 1
+    assert "nothing was exported" in stopped.error["message"]
+    assert GITHUB not in stopped.err
+    assert not (work / "site").exists()
+    found = re.search(r"[a-z-]+-[0-9a-f]{12}", stopped.error["message"])
+    assert found
+    uwf("hooks", "allow", found[0])
+    assert uwf("export", "html", "site", thread).code == 0
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_homes_and_addresses_do_not_leave(
+    uwf: Uwf,
+    work: Path,
+    tmp_path: Path,
+    full: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    task = f"see {tmp_path}/home/notes, /home/ada/x and /Users/bob; ask eve@example.com"
+    thread = uwf("thread", "start", "ping.yaml", "-p", task, "--json").json["threadId"]
+
+    words = ["export", "html", "site", thread, *(["--full"] if full else [])]
+    done = uwf(*words, "--json")
+
+    assert done.code == 0, done.err
+    texts = "".join(pages(work / "site").values())
+    assert "see ~/notes, ~/x and ~; ask" in texts
+    for hidden in (f"{tmp_path}/home", "/home/ada", "/Users/bob"):
+        assert hidden not in texts
+    assert ("eve@example.com" in texts) is full
+    assert ("ada@example.org" in texts) is full
+    assert (done.json["leftOut"] == []) is full
+
+
+def test_tool_results_and_reasoning_leave_only_when_asked_for(
+    uwf: Uwf, work: Path, thread: str
+) -> None:
+    adapter = work / "adapter"
+    adapter.write_text(ADAPTER)
+    adapter.chmod(0o700)
+    ran = uwf("thread", "exec", thread, "--agent", f"adapter:{adapter}", "--json")
+    assert ran.code == 0, ran.out + ran.err
+
+    uwf("export", "html", "short", thread)
+    uwf("export", "html", "whole", thread, "--full")
+
+    short, whole = ("".join(pages(work / name).values()) for name in ("short", "whole"))
+    assert "list_files" in short
+    assert "secret-listing" not in short
+    assert "deep-thought" not in short
+    assert "secret-listing" in whole
+    assert "deep-thought" in whole
+
+
+def test_an_earlier_export_is_replaced_and_anything_else_is_refused(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    uwf("export", "html", "site", ended)
+    other = uwf("thread", "start", "ping.yaml", "-p", "another", "--json")
+    kept = work / "site" / "CNAME"
+    kept.write_text("pages.example\n")
+
+    again = uwf("export", "html", "site", other.json["threadId"])
+
+    assert again.code == 0
+    assert not (work / "site" / "threads" / f"{ended}.html").exists()
+    assert kept.exists()
+    full = work / "full"
+    full.mkdir()
+    (full / "mine.txt").write_text("mine")
+    assert uwf("export", "html", "full").code == 1
+    assert [each.name for each in full.iterdir()] == ["mine.txt"]
+
+
+def test_a_list_of_files_that_was_changed_removes_nothing_elsewhere(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    uwf("export", "html", "site", ended)
+    mine = work / "mine.html"
+    mine.write_text("mine")
+    listed = {"format": 1, "files": ["../mine.html", str(mine), 7]}
+    (work / "site" / "uwf-export.json").write_text(json.dumps(listed))
+
+    assert uwf("export", "html", "site", ended).code == 0
+    assert mine.read_text() == "mine"
+
+
+def test_attempts_replaced_steps_and_waiting_threads_are_shown(
+    uwf: Uwf, thread: str, work: Path
+) -> None:
+    (work / "bad.yaml").write_text("replies:\n  writer: ['no frontmatter at all']\n")
+    uwf("thread", "exec", thread, "--agent", "scripted:bad.yaml")
+    waiting = uwf("export", "html", "waiting", thread)
+    uwf("thread", "resume", thread, "-p", "again", "--agent", "scripted:replies.yaml")
+    uwf("thread", "poke", thread, "-p", "better", "--agent", "scripted:replies.yaml")
+    done = uwf("export", "html", "done", thread)
+
+    assert (waiting.code, done.code) == (0, 0)
+    before = (work / "waiting" / "threads" / f"{thread}.html").read_text()
+    after = (work / "done" / "threads" / f"{thread}.html").read_text()
+    assert "writer waits for a person" in before
+    assert "failed attempt" in before
+    assert "failed attempt" in after
+    assert "replaced step" in after
+    assert "done again after a correction" in after

@@ -1,0 +1,1 @@
+"""A folder of pages, or a single one, that needs no server and no script."""

@@ -1,0 +1,250 @@
+"""The pages of an export, one after the other, each cleaned of what must not leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE, META_TYPE
+from uwfgit.model.schema.check import find_refs
+from uwfgit.model.thread.compare import compare_chains
+from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
+from uwfgit.store.layout import WORKFLOW_FILE, thread_folder
+from uwfgit.store.objects import find_entry, read_blob
+from uwfgit.web.export.links import (
+    INDEX,
+    STYLE,
+    WORKFLOWS,
+    FolderLinks,
+    SingleLinks,
+    diff_file,
+    node_file,
+    thread_file,
+    workflow_file,
+)
+from uwfgit.web.render.diff import diff_page
+from uwfgit.web.render.frame import Site, page
+from uwfgit.web.render.markup import Html, tag
+from uwfgit.web.render.node import node_page
+from uwfgit.web.render.thread import thread_body, thread_page
+from uwfgit.web.render.threads import threads_page
+from uwfgit.web.render.workflow import workflow_page, workflows_page
+from uwfgit.web.view.cleaning import Cleaner
+from uwfgit.web.view.listing import Line, Listing, Question, answer, read_title, rows_of
+from uwfgit.web.view.thread import BLOCK, view_thread
+from uwfgit.web.view.workflow import WorkflowLine, WorkflowView, pinned_by
+
+Pair = tuple[ThreadId, ThreadId]
+
+
+def style_sheet() -> str:
+    """Read the one style sheet of all pages."""
+    return (files("uwfgit.web.render") / STYLE).read_text("utf-8")
+
+
+@dataclass(slots=True, kw_only=True)
+class Export:
+    """Some threads on their way out; afterwards, what of them came along."""
+
+    ledger: Ledger
+    lines: Sequence[Line]
+    cleaner: Cleaner
+    name: str
+    about: str
+    year: int
+    problems: dict[ThreadId, str] = field(default_factory=dict)
+    workflows: int = 0
+    comparisons: int = 0
+    nodes: int = 0
+
+    def iter_folder(self) -> Iterator[tuple[str, str]]:
+        """Give the files of a folder: the path in it, and the text."""
+        titles = self._titles()
+        tips = self._tips()
+        pinned = self._pinned(tips)
+        diffs = self._diffs(tips)
+        links = FolderLinks(
+            up="../",
+            steps={thread: tip.state.steps for thread, tip in tips.items()},
+            workflow_pages=frozenset(pinned),
+            diffs=frozenset(diffs),
+        )
+        top = self._site(replace(links, up=""))
+        yield STYLE, style_sheet()
+        yield INDEX, threads_page(top, self._listing(), titles, base=None)
+        yield WORKFLOWS, workflows_page(top, self._workflow_lines(pinned))
+        for workflow, view in pinned.items():
+            yield (
+                workflow_file(workflow),
+                workflow_page(self._site(links), view, titles),
+            )
+        for thread, tip in tips.items():
+            yield from self._thread_files(thread, tip, links)
+        for a, b in diffs:
+            yield diff_file(a, b), self._diff(links, titles, tips[a], tips[b])
+
+    def single(self) -> str:
+        """Give the threads as one page that asks for nothing else."""
+        site = self._site(
+            SingleLinks(inside=frozenset(each.thread for each in self.lines))
+        )
+        parts, title = [], ""
+        for thread, tip in self._tips().items():
+            view = self.cleaner.clean(
+                view_thread(
+                    self.ledger,
+                    tip,
+                    status=self._status(thread),
+                    rows=rows_of(self.lines),
+                    whole=True,
+                )
+            )
+            title = title or view.title
+            parts.append(tag("div", thread_body(site, view), id=thread, class_="one"))
+        return page(
+            site, title or "Threads", parts, kind="thread", inline=style_sheet()
+        )
+
+    def _site(self, links: FolderLinks | SingleLinks) -> Site:
+        return Site(links=links, name=self.name, about=self.about, year=self.year)
+
+    def _titles(self) -> dict[ThreadId, str]:
+        store = self.ledger.store
+        return {
+            line.thread: self.cleaner.text(read_title(store, line.thread, line.commit))
+            for line in self.lines
+        }
+
+    def _tips(self) -> dict[ThreadId, Tip]:
+        """Read the tips of those that can be shown, and why the others cannot."""
+        tips: dict[ThreadId, Tip] = {}
+        for line in self.lines:
+            try:
+                tip = read_tip(self.ledger.store, line.thread, line.commit)
+                open_record(self.ledger.store, tip, checked=False).steps()
+                tips[line.thread] = tip
+            except UwfError as exc:
+                self.problems[line.thread] = exc.message
+        return tips
+
+    def _listing(self) -> Listing:
+        lines = [self.cleaner.clean(line) for line in self.lines]
+        return answer(lines, {}, Question(limit=len(lines)))
+
+    def _status(self, thread: ThreadId) -> str:
+        return next(line.status for line in self.lines if line.thread == thread)
+
+    def _pinned(self, tips: Mapping[ThreadId, Tip]) -> dict[Hash, WorkflowView]:
+        found: dict[Hash, WorkflowView] = {}
+        for thread, tip in tips.items():
+            pinned = tip.state.workflow_hash
+            if pinned in found:
+                continue
+            record = open_record(self.ledger.store, tip, checked=False)
+            found[pinned] = self.cleaner.clean(
+                WorkflowView(
+                    workflow=record.workflow,
+                    hash=pinned,
+                    source=self._workflow_file(thread, tip),
+                    threads=pinned_by(self.lines, pinned),
+                )
+            )
+        self.workflows = len(found)
+        return found
+
+    def _workflow_file(self, thread: ThreadId, tip: Tip) -> str:
+        store, path = self.ledger.store, f"{thread_folder(thread)}/{WORKFLOW_FILE}"
+        entry = find_entry(store, tip.tree, path)
+        if entry is None:
+            return ""
+        return read_blob(store, entry.oid).decode("utf-8", "replace")
+
+    def _workflow_lines(
+        self, pinned: Mapping[Hash, WorkflowView]
+    ) -> list[WorkflowLine]:
+        return [
+            WorkflowLine(
+                name=view.workflow.name,
+                hash=workflow,
+                description=view.workflow.description,
+                versions=1,
+                threads=len(view.threads),
+            )
+            for workflow, view in pinned.items()
+        ]
+
+    def _diffs(self, tips: Mapping[ThreadId, Tip]) -> list[Pair]:
+        """Name the forks that stand beside their origin."""
+        pairs = []
+        for thread, tip in tips.items():
+            origin = tip.state.forked_from
+            if origin is not None and origin.thread in tips:
+                first, second = sorted((origin.thread, thread))
+                pairs.append((first, second))
+        self.comparisons = len(pairs)
+        return pairs
+
+    def _thread_files(
+        self, thread: ThreadId, tip: Tip, links: FolderLinks
+    ) -> Iterator[tuple[str, str]]:
+        record = open_record(self.ledger.store, tip, checked=False)
+        nodes = self._node_names(record)
+        links = replace(links, nodes=frozenset((thread, node) for node in nodes))
+        site, steps, rows = self._site(links), tip.state.steps, rows_of(self.lines)
+        for first in range(1, max(1, steps) + 1, BLOCK):
+            view = self.cleaner.clean(
+                view_thread(
+                    self.ledger,
+                    tip,
+                    status=self._status(thread),
+                    first=first,
+                    rows=rows,
+                )
+            )
+            yield thread_file(thread, first, steps), thread_page(site, view)
+        for node in nodes:
+            yield node_file(thread, node), self._node(site, record, node)
+        self.nodes += len(nodes)
+
+    def _node_names(self, record: Record) -> list[Hash]:
+        """Name the nodes that have pages: not the built-in types, nor the talk."""
+        hidden = set(BUILTIN_NAMES.values())
+        return [
+            node
+            for node, (node_type, _) in record.places.items()
+            if node not in hidden and (self.cleaner.full or node_type != DETAIL_TYPE)
+        ]
+
+    def _node(self, site: Site, record: Record, name: Hash) -> Html:
+        node = record.node(name)
+        schema = record.node(node.type) if node.type in record.places else None
+        refs = (
+            find_refs(schema.payload, node.payload)
+            if schema is not None and schema.type == META_TYPE
+            else ()
+        )
+        return node_page(
+            site,
+            record.tip.thread,
+            self.cleaner.clean(node),
+            refs,
+            oid=record.places[name][1],
+        )
+
+    def _diff(
+        self, links: FolderLinks, titles: Mapping[ThreadId, str], a: Tip, b: Tip
+    ) -> Html:
+        chains = [
+            self.cleaner.clean(
+                open_record(self.ledger.store, tip, checked=False).steps()
+            )
+            for tip in (a, b)
+        ]
+        sides = [(tip, self._status(tip.thread), titles[tip.thread]) for tip in (a, b)]
+        return diff_page(
+            self._site(links), sides[0], sides[1], compare_chains(chains[0], chains[1])
+        )

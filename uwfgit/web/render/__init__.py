@@ -1,0 +1,1 @@
+"""Records to HTML and charts to SVG (pure): the one renderer of every page."""

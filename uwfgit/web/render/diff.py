@@ -1,0 +1,172 @@
+"""Two threads side by side, from the step at which they part (pure)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from uwfgit.model.thread.compare import (
+    Comparison,
+    Pair,
+    Sum,
+    list_fields,
+    step_duration,
+)
+from uwfgit.model.thread.record import Step, Tip
+from uwfgit.web.render.frame import Site, chip, facts, page, spent, steps_of, tail
+from uwfgit.web.render.markdown import markdown
+from uwfgit.web.render.markup import Html, div, join, link, span, tag
+
+_COMPARED: Final = 20_000
+"""Characters of a text whose words are compared; longer ones stand as they are."""
+
+
+def diff_page(
+    site: Site, a: tuple[Tip, str, str], b: tuple[Tip, str, str], found: Comparison
+) -> Html:
+    """Lay out two threads.
+
+    Args:
+        site: What the page is part of.
+        a: The first: its tip, its status and its title.
+        b: The second.
+        found: How they compare.
+    """
+    return page(
+        site,
+        f"{tail(a[0].thread)} and {tail(b[0].thread)}",
+        _body(site, a, b, found),
+        kind="diff",
+    )
+
+
+def _body(
+    site: Site, a: tuple[Tip, str, str], b: tuple[Tip, str, str], found: Comparison
+) -> Html:
+    point = found.fork_point
+    shared = (
+        "No step in common"
+        if point is None
+        else f"The same up to step {point.number}, {point.role}"
+        + (f" → {point.status}" if point.status else "")
+    )
+    return join(
+        tag(
+            "header",
+            tag(
+                "p",
+                link(site.links.threads(), "Threads"),
+                span("slash", "/"),
+                "comparison",
+                class_="crumb",
+            ),
+            tag("h1", a[2] if a[2] == b[2] else f"{a[2]} and {b[2]}"),
+            tag("p", shared, class_="sum"),
+            class_="head",
+        ),
+        div(
+            "pairs",
+            div(
+                "pair heads",
+                span("number", ""),
+                _head(site, a, found.sum_a),
+                _head(site, b, found.sum_b),
+            ),
+            [_pair(site, a[0], b[0], pair) for pair in found.pairs],
+        )
+        if found.pairs
+        else tag("p", "Neither goes on from there.", class_="none"),
+    )
+
+
+def _head(site: Site, side: tuple[Tip, str, str], total: Sum) -> Html:
+    tip, status, _ = side
+    return div(
+        "side",
+        link(site.links.thread(tip.thread), tag("code", tip.thread)),
+        facts(
+            [
+                chip(status),
+                steps_of(total.steps),
+                *spent(total.duration_ms, total.usage),
+            ]
+        ),
+    )
+
+
+def _pair(site: Site, a: Tip, b: Tip, pair: Pair) -> Html:
+    is_same = pair.a is not None and pair.b is not None and not pair.differs
+    return div(
+        "pair same" if is_same else "pair",
+        span("number", str(pair.number)),
+        _side(site, a, pair.a, pair.b, pair),
+        _side(site, b, pair.b, pair.a, pair),
+    )
+
+
+def _side(
+    site: Site, tip: Tip, step: Step | None, other: Step | None, pair: Pair
+) -> Html:
+    if step is None:
+        return div("side absent", "-")
+    said = join(span("arrow", " → "), step.status) if step.status else None
+    differs = bool({"role", "status"} & set(pair.differs))
+    return div(
+        "side",
+        tag(
+            "h3",
+            link(site.links.thread(tip.thread, step.number), step.role, said),
+            class_="differs" if differs else None,
+        ),
+        facts([join("by ", step.agent), *spent(step_duration(step), step.usage)]),
+        tag("dl", list(_fields(step, other, pair)), class_="fields"),
+    )
+
+
+def _fields(step: Step, other: Step | None, pair: Pair) -> Iterator[Html]:
+    for name in list_fields(step, other):
+        if name in step.output:
+            theirs = other.output.get(name) if other else None
+            differs = f"output.{name}" in pair.differs
+            yield _row(
+                name, _plain(step.output[name]), _plain(theirs) if differs else None
+            )
+    if step.body.strip():
+        theirs = other.body if other and "body" in pair.differs else None
+        yield _row("text", step.body.strip(), theirs.strip() if theirs else None)
+
+
+def _row(name: str, value: str, theirs: str | None) -> Html:
+    shown = markdown(value) if theirs is None else _marked(value, theirs)
+    return join(
+        tag("dt", name),
+        tag("dd", shown, class_=None if theirs is None else "text differs"),
+    )
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _marked(value: str, theirs: str) -> Html:
+    """Mark the words that the other side does not have there."""
+    if len(value) + len(theirs) > _COMPARED:
+        return join(value)
+    ours, others = _words(value), _words(theirs)
+    parts: list[Html] = []
+    for kind, start, end, _, _ in SequenceMatcher(
+        None, ours, others, autojunk=False
+    ).get_opcodes():
+        words = "".join(ours[start:end])
+        if words:
+            parts.append(join(words) if kind == "equal" else tag("mark", words))
+    return join(parts)
+
+
+def _words(text: str) -> list[str]:
+    words: list[str] = []
+    for part in text.split(" "):
+        words += [part, " "]
+    return words[:-1]

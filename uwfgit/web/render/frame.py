@@ -1,0 +1,236 @@
+"""What all pages share: the frame, links, statuses, times and facts (pure)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.thread.usage import Usage
+from uwfgit.model.wording import count_of, format_duration
+from uwfgit.web.render.markup import Child, Html, join, link, span, tag
+
+STATUS_WORDS: Final = {
+    "idle": "ready",
+    "running": "running",
+    "suspended": "waiting",
+    "end": "ended",
+    "cancelled": "cancelled",
+    "diverged": "diverged",
+    "corrupt": "damaged",
+}
+DASH: Final = "\N{EN DASH}"
+_THOUSAND: Final = 1000
+_TAIL: Final = 6
+_MONTHS: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
+
+
+class Links(Protocol):
+    """Where things stand; ``None`` for what has no page here."""
+
+    @property
+    def style(self) -> str | None:
+        """The style sheet."""
+
+    def threads(self) -> str | None:
+        """The listing."""
+
+    def workflows(self) -> str | None:
+        """The workflows."""
+
+    def thread(self, thread: ThreadId, number: int | None = None) -> str | None:
+        """A thread, or one step of it."""
+
+    def anchor(self, thread: ThreadId, number: int) -> str:
+        """The id of a step on its thread's page."""
+
+    def workflow(self, workflow: Hash, thread: ThreadId | None) -> str | None:
+        """A workflow, as a thread pins it."""
+
+    def node(self, thread: ThreadId, node: Hash) -> str | None:
+        """A raw node of a thread."""
+
+    def diff(self, a: ThreadId, b: ThreadId) -> str | None:
+        """Two threads side by side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What a page is part of: a served store or an exported folder.
+
+    ``token`` is what a form sends along; without one nothing can be changed.
+    ``about`` says in the foot where the page is from.
+    """
+
+    links: Links
+    name: str
+    about: str = ""
+    script: str | None = None
+    token: str | None = None
+    year: int = 0
+
+
+def page(site: Site, title: str, *children: Child, kind: str, inline: str = "") -> Html:
+    """Put a page's content into the frame.
+
+    Args:
+        site: What it is part of.
+        title: Of the window.
+        children: The content.
+        kind: Names the page for the style sheet.
+        inline: The style sheet itself, for a page that must ask for nothing.
+    """
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        _policy(inline) if inline else None,
+        tag("title", f"{title} · uwf"),
+        tag("style", Html(inline)) if inline else None,
+        tag("link", rel="stylesheet", href=site.links.style) if not inline else None,
+        tag("script", src=site.script, defer=True) if site.script else None,
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the content", class_="skip", href="#main"),
+        _top(site, kind),
+        tag("main", *children, id="main", class_=kind),
+        tag("footer", site.about, class_="foot") if site.about else None,
+        data_token=site.token,
+    )
+    return Html(f"<!doctype html>\n{tag('html', head, body, lang='en')}\n")
+
+
+def _policy(_inline: str) -> Html:
+    return tag(
+        "meta",
+        http_equiv="Content-Security-Policy",
+        content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'",
+    )
+
+
+def _top(site: Site, kind: str) -> Html:
+    places = (
+        ("Threads", site.links.threads(), {"threads", "thread", "diff", "node"}),
+        ("Workflows", site.links.workflows(), {"workflows", "workflow"}),
+    )
+    return tag(
+        "header",
+        link(site.links.threads(), "uwf", class_="mark"),
+        span("where", site.name),
+        tag(
+            "nav",
+            [
+                link(href, name, aria_current="page" if kind in kinds else None)
+                for name, href, kinds in places
+                if href
+            ],
+            aria_label="Pages",
+        ),
+        class_="top",
+    )
+
+
+def chip(status: str) -> Html:
+    """Show a thread's status as a coloured dot and a word."""
+    word = STATUS_WORDS.get(status, status)
+    return span(f"chip {status}", word)
+
+
+def moment(at_ms: int | None, year: int = 0) -> Html | None:
+    """Show a time: ``28 Nov, 16:22``; with the year when it is another one."""
+    if at_ms is None:
+        return None
+    try:
+        parts = time.localtime(at_ms // _THOUSAND)
+        exact = time.strftime("%Y-%m-%dT%H:%M:%S%z", parts)
+    except (OverflowError, ValueError, OSError):
+        return None
+    day = f"{parts.tm_mday} {_MONTHS[parts.tm_mon - 1]}"
+    if parts.tm_year != year:
+        day += f" {parts.tm_year}"
+    clock = f"{parts.tm_hour:02d}:{parts.tm_min:02d}"
+    return tag("time", f"{day}, {clock}", datetime=exact)
+
+
+def person(who: str) -> Html:
+    """Show a person by name; the address is there for who looks closer."""
+    name, _, rest = who.partition("<")
+    mail = rest.rstrip("> ")
+    return tag("span", name.strip() or mail, title=mail or None)
+
+
+def facts(items: Iterable[Child]) -> Html:
+    """Show short facts on one line."""
+    return tag("ul", [tag("li", item) for item in items if item], class_="facts")
+
+
+def spent(duration_ms: int | None, usage: Usage | None) -> list[str]:
+    """Say what a run took: time, tokens, money."""
+    told = [format_duration(duration_ms) or ""]
+    if usage is not None and (usage.input_tokens or usage.output_tokens):
+        told.append(f"{short(usage.input_tokens + usage.output_tokens)} tokens")
+    if usage is not None and usage.cost_usd is not None:
+        told.append(
+            f"${usage.cost_usd:.2f}"
+            if usage.cost_usd >= 1
+            else f"${usage.cost_usd:.4f}"
+        )
+    return [each for each in told if each]
+
+
+def short(number: int) -> str:
+    """Write a large number short: ``1,234``, ``45k``, ``1.2M``."""
+    if number < 10 * _THOUSAND:
+        return f"{number:,}"
+    if number < _THOUSAND * _THOUSAND:
+        return f"{number / _THOUSAND:.0f}k"
+    return f"{number / _THOUSAND / _THOUSAND:.1f}M"
+
+
+def tail(thread: str) -> str:
+    """Give the end of a thread's id, by which the CLI knows it too."""
+    return thread[-_TAIL:]
+
+
+def steps_of(number: int) -> str:
+    """Say how many steps."""
+    return count_of(number, "step")
+
+
+def section(title: str, *children: Child, class_: str = "", **attributes: str) -> Html:
+    """Make a part of a page under a quiet heading."""
+    return tag(
+        "section", tag("h2", title), *children, class_=class_ or None, **attributes
+    )
+
+
+def fold(
+    summary: Child, *children: Child, class_: str = "", is_open: bool = False
+) -> Html:
+    """Make a part that opens at a click, without any script."""
+    return tag(
+        "details",
+        tag("summary", summary),
+        *children,
+        class_=class_ or None,
+        open=is_open,
+    )
+
+
+def command(words: str) -> Html:
+    """Show a command as one would type it."""
+    return tag("code", words, class_="command")
+
+
+def two(name: Child, value: Child) -> Html:
+    """Make a row of a description list."""
+    return join(tag("dt", name), tag("dd", value))

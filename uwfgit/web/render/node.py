@@ -1,0 +1,82 @@
+"""A raw node: its type, its payload, and what it links to (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.node.node import BUILTIN_NAMES, TEXT_TYPE, Node
+from uwfgit.web.render.code import json_block
+from uwfgit.web.render.frame import Site, command, facts, page, section, tail
+from uwfgit.web.render.markdown import markdown
+from uwfgit.web.render.markup import Html, join, link, span, tag
+
+_NAMES: Mapping[Hash, str] = {node: name for name, node in BUILTIN_NAMES.items()}
+
+
+def type_name(node_type: Hash) -> str:
+    """Name a node's type in words."""
+    return _NAMES.get(node_type, "output")
+
+
+def node_page(
+    site: Site, thread: ThreadId, node: Node, refs: tuple[Hash, ...], *, oid: str
+) -> Html:
+    """Lay out a node of a thread.
+
+    Args:
+        site: What the page is part of.
+        thread: In whose tree the hash is resolved.
+        node: The node.
+        refs: The nodes it links to.
+        oid: Its blob in git.
+    """
+    body = join(
+        tag(
+            "header",
+            tag(
+                "p",
+                link(site.links.threads(), "Threads"),
+                span("slash", "/"),
+                link(site.links.thread(thread), tag("code", tail(thread))),
+                span("slash", "/"),
+                "node",
+                class_="crumb",
+            ),
+            tag("h1", tag("code", node.hash)),
+            facts([type_name(node.type), join("type ", tag("code", node.type))]),
+            class_="head",
+        ),
+        section("Payload", _payload(node)),
+        _refs(site, thread, refs),
+        section(
+            "In git",
+            tag("p", command(f"uwf git show {oid}")),
+            tag("p", command(f"uwf cas get {node.hash} --thread {tail(thread)}")),
+        ),
+    )
+    return page(site, f"node {node.hash}", body, kind="node")
+
+
+def _payload(node: Node) -> Html:
+    payload: Any = node.payload
+    if node.type == TEXT_TYPE and isinstance(payload, str):
+        return markdown(payload)
+    return json_block(payload)
+
+
+def _refs(site: Site, thread: ThreadId, refs: tuple[Hash, ...]) -> Html | None:
+    if not refs:
+        return None
+    return section(
+        "Links",
+        tag(
+            "ul",
+            [
+                tag("li", link(site.links.node(thread, each), tag("code", each)))
+                for each in refs
+            ],
+            class_="family",
+        ),
+    )

@@ -1,0 +1,250 @@
+"""A thread's page: where it stands, the way it took, its time and its steps (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from uwfgit.ids import ThreadId
+from uwfgit.model.thread.events import Event
+from uwfgit.model.thread.message import EventName
+from uwfgit.web.render.frame import (
+    DASH,
+    Site,
+    chip,
+    command,
+    facts,
+    fold,
+    moment,
+    page,
+    person,
+    section,
+    spent,
+    steps_of,
+    tail,
+)
+from uwfgit.web.render.markdown import markdown
+from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
+from uwfgit.web.render.picture import svg_picture
+from uwfgit.web.render.steps import step_article
+from uwfgit.web.render.timeline import svg_timeline
+from uwfgit.web.view.thread import BLOCK, ThreadView, block_start
+
+_LONG_TASK: Final = 600
+_OTHER_EVENTS: Final[tuple[EventName, ...]] = ("fork", "cancel", "resolve")
+
+
+def thread_page(
+    site: Site, view: ThreadView, *, acts: Child = None, inline: str = ""
+) -> Html:
+    """Lay out the page of a thread."""
+    return page(
+        site,
+        view.title,
+        thread_body(site, view, acts=acts),
+        kind="thread",
+        inline=inline,
+    )
+
+
+def thread_body(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
+    """Lay out what stands inside the frame."""
+    return join(
+        _head(site, view),
+        _waiting(view),
+        acts,
+        div(
+            "columns",
+            tag(
+                "aside",
+                section("Path", div("scroll", _picture(site, view)), class_="path"),
+                _family(site, view),
+                _in_git(site, view),
+            ),
+            div("main", _task(view), _time(site, view), _steps(site, view)),
+        ),
+    )
+
+
+def _head(site: Site, view: ThreadView) -> Html:
+    state = view.tip.state
+    workflow = site.links.workflow(state.workflow_hash, view.tip.thread)
+    took = sum(max(0, s.completed_at_ms - s.started_at_ms) for s in view.steps)
+    return tag(
+        "header",
+        tag(
+            "p",
+            link(site.links.threads(), "Threads"),
+            span("slash", "/"),
+            link(workflow, state.workflow_name),
+            class_="crumb",
+        ),
+        tag("h1", view.title),
+        facts(
+            [
+                chip(view.status),
+                steps_of(state.steps),
+                *spent(took if view.steps else None, state.usage),
+                join(
+                    moment(state.started_at_ms, site.year),
+                    " by ",
+                    person(state.started_by),
+                ),
+                tag("code", view.tip.thread, class_="id"),
+            ]
+        ),
+        class_="head",
+    )
+
+
+def _waiting(view: ThreadView) -> Html | None:
+    state = view.tip.state
+    if state.status != "suspended" or not state.suspend_message:
+        return None
+    return div(
+        "callout",
+        tag("b", f"{state.suspended_role or 'The thread'} waits for a person"),
+        tag("p", state.suspend_message),
+        tag("p", command(f"uwf thread resume {tail(view.tip.thread)}"), class_="way"),
+        role="note",
+    )
+
+
+def _picture(site: Site, view: ThreadView) -> Html:
+    newest: dict[str, str] = {}
+    for step in view.steps:
+        href = site.links.thread(view.tip.thread, step.number)
+        if href:
+            newest[step.role] = href
+    return svg_picture(view.chart, links=newest, label="the way the thread took")
+
+
+def _task(view: ThreadView) -> Html | None:
+    task = view.task.strip()
+    if "\n" not in task and task.endswith(view.title):
+        return None
+    laid_out = markdown(task)
+    if len(task) > _LONG_TASK:
+        return section("Task", fold("Read the whole task", laid_out))
+    return section("Task", laid_out)
+
+
+def _time(site: Site, view: ThreadView) -> Html | None:
+    if not view.steps:
+        return None
+    thread = view.tip.thread
+    picture = svg_timeline(view.steps, lambda number: site.links.thread(thread, number))
+    return section("Time", div("scroll", picture), class_="time")
+
+
+def _steps(site: Site, view: ThreadView) -> Html:
+    thread = view.tip.thread
+    if not view.block:
+        return section(
+            "Steps",
+            tag("p", "No step yet. Run the first one:", class_="none"),
+            command(f"uwf thread exec {tail(thread)}"),
+        )
+    return section(
+        "Steps",
+        _blocks(site, view),
+        [step_article(site, thread, entry) for entry in view.block],
+        _blocks(site, view),
+        id="steps",
+    )
+
+
+def _blocks(site: Site, view: ThreadView) -> Html | None:
+    """Lead to the other blocks of a long thread."""
+    count = len(view.steps)
+    if count <= BLOCK or len(view.block) > BLOCK + 1:
+        return None
+    first = range(1, count + 1, BLOCK)
+    return tag(
+        "nav",
+        [
+            tag(
+                "a",
+                f"{start}{DASH}{min(start + BLOCK - 1, count)}",
+                href=site.links.thread(view.tip.thread, start),
+                aria_current="true" if start == block_start(view.first) else None,
+            )
+            for start in first
+        ],
+        class_="blocks",
+        aria_label="Steps",
+    )
+
+
+def _family(site: Site, view: ThreadView) -> Html | None:
+    if not view.relatives:
+        return None
+    return section(
+        "Forks",
+        tag(
+            "ul",
+            [
+                tag(
+                    "li",
+                    link(
+                        site.links.thread(each.thread), tag("code", tail(each.thread))
+                    ),
+                    span("note", _kinship(each.is_origin, each.number)),
+                    chip(each.status),
+                    _compare(site, view.tip.thread, each.thread),
+                )
+                for each in view.relatives
+            ],
+            class_="family",
+        ),
+    )
+
+
+def _kinship(is_origin: bool, number: int) -> str:  # noqa: FBT001 - a fact, not a switch
+    where = f"step {number}" if number else "the start"
+    return f"origin, left after {where}" if is_origin else f"fork after {where}"
+
+
+def _compare(site: Site, one: ThreadId, other: ThreadId) -> Html | None:
+    older, newer = sorted((one, other))
+    href = site.links.diff(older, newer)
+    return link(href, "compare", class_="quiet") if href else None
+
+
+def _in_git(site: Site, view: ThreadView) -> Html:
+    thread = view.tip.thread
+    events = [event for event in view.events if event.name in _OTHER_EVENTS]
+    return section(
+        "In git",
+        tag("p", command(f"uwf git log -p thread/{thread}")),
+        tag("ul", [_event(site, each) for each in events], class_="events")
+        if events
+        else None,
+        fold("Raw", tag("dl", list(_raw(site, view)), class_="record")),
+        class_="git",
+    )
+
+
+def _event(site: Site, event: Event) -> Html:
+    subject = event.commit.message.partition("\n")[0]
+    return tag(
+        "li",
+        tag("code", event.commit.oid[:8]),
+        " ",
+        subject,
+        " ",
+        moment(event.commit.committer.time * 1000, site.year),
+    )
+
+
+def _raw(site: Site, view: ThreadView) -> Iterator[Html]:
+    tip, state = view.tip, view.tip.state
+    for name, node in (
+        ("head", state.head),
+        ("start", state.start),
+        ("workflow", state.workflow_hash),
+    ):
+        href = site.links.node(tip.thread, node)
+        yield join(tag("dt", name), tag("dd", link(href, tag("code", node))))
+    yield join(tag("dt", "commit"), tag("dd", tag("code", tip.commit)))
+    yield join(tag("dt", "folder"), tag("dd", tag("code", view.cwd)))

@@ -1,0 +1,202 @@
+"""The listing of threads, and the index of an export (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from uwfgit.ids import ThreadId
+from uwfgit.web.render.frame import (
+    DASH,
+    STATUS_WORDS,
+    Site,
+    chip,
+    facts,
+    moment,
+    page,
+    person,
+    spent,
+    steps_of,
+    tail,
+)
+from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
+from uwfgit.web.view.listing import ORDERS, Line, Listing, Question
+
+_ORDER_WORDS = {
+    "updated": "last change",
+    "started": "start",
+    "steps": "steps",
+    "tokens": "tokens",
+    "duration": "time taken",
+}
+
+
+def threads_page(
+    site: Site,
+    listing: Listing,
+    titles: Mapping[ThreadId, str],
+    *,
+    base: str | None,
+    acts: Child = None,
+) -> Html:
+    """Lay out the listing.
+
+    Args:
+        site: What it is part of.
+        listing: The page of it that was asked for.
+        titles: The first lines of the tasks.
+        base: Where a search is sent to; ``None`` where nothing can answer one.
+        acts: What can be begun here.
+    """
+    body = join(
+        tag(
+            "header",
+            tag("h1", "Threads"),
+            tag("p", _sum(listing), class_="sum"),
+            class_="head",
+        ),
+        _filters(listing, base) if base is not None else None,
+        acts,
+        threads_list(site, listing, titles),
+        _pages(listing, base) if base is not None else None,
+    )
+    return page(site, "Threads", body, kind="threads")
+
+
+def _sum(listing: Listing) -> str:
+    told = [
+        f"{count:,} {STATUS_WORDS.get(status, status)}"
+        for status, count in sorted(listing.statuses.items(), key=lambda each: -each[1])
+    ]
+    if listing.found != listing.total:
+        return f"{listing.found:,} of {listing.total:,}"
+    return ", ".join(told) or "none yet"
+
+
+def threads_list(site: Site, listing: Listing, titles: Mapping[ThreadId, str]) -> Html:
+    """Lay out the lines themselves."""
+    if not listing.lines:
+        empty = "Nothing fits this search." if listing.total else "No thread yet."
+        return tag("p", empty, class_="none", id="list")
+    return tag(
+        "ol",
+        [_line(site, line, titles.get(line.thread, "")) for line in listing.lines],
+        class_="list",
+        id="list",
+    )
+
+
+def _line(site: Site, line: Line, title: str) -> Html:
+    state = line.state
+    role = (state.current_role or state.suspended_role) if state else None
+    told = title or line.problem or line.thread
+    return tag(
+        "li",
+        chip(line.status),
+        div(
+            "what",
+            link(site.links.thread(line.thread), told, class_="title"),
+            facts(
+                [
+                    state.workflow_name if state else None,
+                    join("at ", tag("b", role)) if role else None,
+                    steps_of(state.steps) if state else None,
+                    *(
+                        spent(
+                            (state.usage.duration_ms or None) if state.usage else None,
+                            state.usage,
+                        )
+                        if state
+                        else ()
+                    ),
+                    join("fork of ", tail(state.forked_from.thread))
+                    if state and state.forked_from
+                    else None,
+                    tag("code", tail(line.thread)),
+                ]
+            ),
+        ),
+        div(
+            "when",
+            moment(line.updated_ms, site.year),
+            person(state.started_by) if state else None,
+        ),
+        id=f"t-{line.thread}",
+    )
+
+
+def _filters(listing: Listing, base: str) -> Html:
+    asked = listing.question
+    return tag(
+        "form",
+        tag(
+            "input",
+            type="search",
+            name="q",
+            value=asked.words,
+            placeholder="Search tasks, roles, people, ids",
+            aria_label="Search",
+            id="search",
+        ),
+        _select(
+            "status",
+            "Status",
+            asked.status,
+            [("", "any status"), *((s, w) for s, w in STATUS_WORDS.items())],
+        ),
+        _select(
+            "workflow",
+            "Workflow",
+            asked.workflow,
+            [("", "any workflow"), *((w, w) for w in listing.workflows)],
+        ),
+        _select(
+            "sort", "Order", asked.order, [(o, f"by {_ORDER_WORDS[o]}") for o in ORDERS]
+        ),
+        tag("button", "Find", type="submit", class_="quiet"),
+        action=base,
+        method="get",
+        class_="filters",
+        role="search",
+    )
+
+
+def _select(name: str, label: str, chosen: str, options: list[tuple[str, str]]) -> Html:
+    return tag(
+        "select",
+        [
+            tag("option", words, value=value, selected=value == chosen)
+            for value, words in options
+        ],
+        name=name,
+        aria_label=label,
+    )
+
+
+def _pages(listing: Listing, base: str) -> Html | None:
+    asked = listing.question
+    if listing.found <= asked.limit:
+        return None
+    last = min(asked.offset + asked.limit, listing.found)
+    return tag(
+        "nav",
+        _turn(base, asked, asked.offset - asked.limit, "Newer")
+        if asked.offset
+        else span("", ""),
+        span("range", f"{asked.offset + 1:,}{DASH}{last:,} of {listing.found:,}"),
+        _turn(base, asked, last, "Older") if last < listing.found else span("", ""),
+        class_="pages",
+        aria_label="More threads",
+    )
+
+
+def _turn(base: str, asked: Question, offset: int, words: str) -> Html:
+    values = {
+        "q": asked.words,
+        "status": asked.status,
+        "workflow": asked.workflow,
+        "sort": asked.order if asked.order != "updated" else "",
+        "from": str(max(0, offset)) if offset > 0 else "",
+    }
+    query = urlencode({key: value for key, value in values.items() if value})
+    return tag("a", words, href=f"{base}?{query}" if query else base)

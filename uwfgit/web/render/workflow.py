@@ -1,0 +1,269 @@
+"""A workflow's page: its graph, its roles, its versions (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from uwfgit.ids import ThreadId
+from uwfgit.model.picture.chart import chart_of
+from uwfgit.model.wording import count_of
+from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
+from uwfgit.web.render.code import code_block, json_block
+from uwfgit.web.render.frame import Site, facts, fold, moment, page, section, tail
+from uwfgit.web.render.markdown import markdown
+from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
+from uwfgit.web.render.picture import svg_picture
+from uwfgit.web.view.workflow import WorkflowLine, WorkflowView
+
+_HINT: Final = 100
+
+
+def workflow_page(
+    site: Site,
+    view: WorkflowView,
+    titles: Mapping[ThreadId, str],
+    *,
+    acts: Child = None,
+    inline: str = "",
+) -> Html:
+    """Lay out the page of a workflow."""
+    return page(
+        site,
+        view.workflow.name,
+        workflow_body(site, view, titles, acts=acts),
+        kind="workflow",
+        inline=inline,
+    )
+
+
+def workflow_body(
+    site: Site,
+    view: WorkflowView,
+    titles: Mapping[ThreadId, str],
+    *,
+    acts: Child = None,
+) -> Html:
+    """Lay out what stands inside the frame."""
+    workflow = view.workflow
+    return join(
+        tag(
+            "header",
+            tag(
+                "p",
+                link(site.links.workflows() or site.links.threads(), "Workflows"),
+                class_="crumb",
+            ),
+            tag("h1", workflow.name),
+            tag("p", workflow.description, class_="sum"),
+            facts([count_of(len(workflow.roles), "role"), tag("code", view.hash)]),
+            class_="head",
+        ),
+        acts,
+        div(
+            "columns",
+            tag(
+                "aside",
+                section("Graph", div("scroll", _graph(view)), class_="path"),
+                _versions(site, view),
+                _threads(site, view, titles),
+            ),
+            div(
+                "main",
+                _inputs(view),
+                section(
+                    "Roles",
+                    [
+                        _role(number, name, role, workflow.graph.get(name))
+                        for number, (name, role) in enumerate(_in_order(workflow))
+                    ],
+                ),
+                _start(workflow.graph.get("$START")),
+                section("File", fold("Show the file", code_block(view.source, "yaml")))
+                if view.source
+                else None,
+            ),
+        ),
+    )
+
+
+def _in_order(workflow: Workflow) -> list[tuple[str, Role]]:
+    """Give the roles as a run meets them, not as they happen to be stored."""
+    names = [box.name for box in chart_of(workflow).boxes]
+    return sorted(workflow.roles.items(), key=lambda each: names.index(each[0]))
+
+
+def _graph(view: WorkflowView) -> Html:
+    links = {
+        name: f"#role-{number}"
+        for number, name in enumerate(name for name, _ in _in_order(view.workflow))
+    }
+    return svg_picture(chart_of(view.workflow), links=links)
+
+
+def _inputs(view: WorkflowView) -> Html | None:
+    inputs = view.workflow.inputs
+    if not inputs:
+        return None
+    return section("Inputs", tag("dl", list(_input_rows(inputs)), class_="fields"))
+
+
+def _input_rows(inputs: Mapping[str, Any]) -> Iterator[Html]:
+    for name, schema in inputs.items():
+        told = schema.get("description", "") if isinstance(schema, Mapping) else ""
+        yield join(tag("dt", name), tag("dd", str(told) or json_block(schema)))
+
+
+def _role(number: int, name: str, role: Role, edges: Edges | None) -> Html:
+    parts = (
+        ("Goal", role.goal),
+        ("Procedure", role.procedure),
+        ("Output", role.output),
+    )
+    return tag(
+        "article",
+        tag("header", tag("h3", name), tag("p", role.description, class_="sum")),
+        tag(
+            "ul", [tag("li", each) for each in role.capabilities], class_="capabilities"
+        )
+        if role.capabilities
+        else None,
+        _edges(edges),
+        div(
+            "folds",
+            [
+                fold(join(title, span("hint", _first(text))), markdown(text))
+                for title, text in parts
+                if text.strip()
+            ],
+            fold("Answer's schema", json_block(dict(role.schema))),
+        ),
+        class_="role",
+        id=f"role-{number}",
+    )
+
+
+def _first(text: str) -> str:
+    line = next((each.strip() for each in text.splitlines() if each.strip()), "")
+    return line if len(line) <= _HINT else line[: _HINT - 1] + "…"
+
+
+def _edges(edges: Edges | None) -> Html | None:
+    if not edges:
+        return None
+    rows: Sequence[tuple[str, Target]] = (
+        [(each.when or "otherwise", each) for each in edges]
+        if isinstance(edges, tuple)
+        else list(edges.items())
+    )
+    return tag(
+        "dl",
+        [
+            join(
+                tag("dt", status),
+                tag(
+                    "dd",
+                    span("arrow", "→ "),
+                    tag("b", target.role),
+                    tag("p", target.prompt, class_="prompt"),
+                ),
+            )
+            for status, target in rows
+        ],
+        class_="edges",
+    )
+
+
+def _start(edges: Edges | None) -> Html | None:
+    laid_out = _edges(edges)
+    return section("How it begins", laid_out) if laid_out else None
+
+
+def _versions(site: Site, view: WorkflowView) -> Html | None:
+    if not view.versions:
+        return None
+    return section(
+        "Versions",
+        tag(
+            "ol",
+            [
+                tag(
+                    "li",
+                    link(
+                        site.links.workflow(each.hash, None),
+                        tag("code", each.hash),
+                        aria_current="true" if each.hash == view.hash else None,
+                    ),
+                    " ",
+                    moment(each.timestamp_ms, site.year),
+                    span("note", "current") if each.current else None,
+                )
+                for each in view.versions
+            ],
+            class_="family",
+        ),
+    )
+
+
+def _threads(
+    site: Site, view: WorkflowView, titles: Mapping[ThreadId, str]
+) -> Html | None:
+    if not view.threads:
+        return None
+    shown = view.threads[:12]
+    more = len(view.threads) - len(shown)
+    return section(
+        "Threads",
+        tag(
+            "ul",
+            [
+                tag(
+                    "li",
+                    link(site.links.thread(each), titles.get(each) or each),
+                    " ",
+                    tag("code", tail(each)),
+                )
+                for each in shown
+            ],
+            class_="family",
+        ),
+        tag("p", f"and {more:,} more", class_="none") if more else None,
+    )
+
+
+def workflows_page(
+    site: Site, lines: Sequence[WorkflowLine], files: Child = None
+) -> Html:
+    """Lay out the listing of workflows."""
+    body = join(
+        tag("header", tag("h1", "Workflows"), class_="head"),
+        tag("ol", [_line(site, each) for each in lines], class_="list plain")
+        if lines
+        else tag(
+            "p",
+            "No workflow is registered. Register one: ",
+            tag("code", "uwf workflow add FILE", class_="command"),
+            class_="none",
+        ),
+        files,
+    )
+    return page(site, "Workflows", body, kind="workflows")
+
+
+def _line(site: Site, line: WorkflowLine) -> Html:
+    href = site.links.workflow(line.hash, None) if line.hash else None
+    return tag(
+        "li",
+        div(
+            "what",
+            link(href, line.name, class_="title"),
+            tag("p", line.problem or line.description, class_="sum"),
+            facts(
+                [
+                    count_of(line.versions, "version"),
+                    count_of(line.threads, "thread"),
+                    tag("code", line.hash) if line.hash else None,
+                ]
+            ),
+        ),
+    )

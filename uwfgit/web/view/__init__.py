@@ -1,0 +1,1 @@
+"""What a page shows, read from the store into frozen values."""

@@ -1,0 +1,96 @@
+"""What is left out of a page that others will see: the only place that decides it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Final, TypeVar, cast
+
+T = TypeVar("T")
+
+LEFT_OUT: Final = "[left out of this export]"
+KINDS: Final = (
+    "tool results",
+    "reasoning",
+    "code diffs",
+    "mail addresses",
+    "host names",
+)
+"""What an export leaves out unless it is asked for."""
+
+_MAIL: Final = r"[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z][\w-]*(?:\.[\w-]+)*"
+_OWNER: Final = re.compile(rf" ?<(?:{_MAIL})?>")
+_ADDRESS: Final = re.compile(_MAIL)
+_HOMES: Final = re.compile(
+    r"(?<![\w/.~-])(?:/home/|/Users/|[A-Z]:\\Users\\)[\w.@+-]+|(?<![\w/.~-])/root\b"
+)
+_LEAST: Final = 4
+"""A shorter host name is as likely a word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaner:
+    """Shows homes as ``~``; and unless ``full``, leaves the rest of it out."""
+
+    full: bool
+    home: str = ""
+    hosts: tuple[str, ...] = ()
+
+    def text(self, value: str) -> str:
+        """Clean a text."""
+        if len(self.home) > 1:
+            value = re.sub(rf"{re.escape(self.home)}(?![\w.-])", "~", value)
+        value = _HOMES.sub("~", value)
+        if self.full:
+            return value
+        value = (
+            _ADDRESS.sub("[address]", _OWNER.sub("", value))
+            if "@" in value or "<" in value
+            else value
+        )
+        for host in self.hosts:
+            if len(host) >= _LEAST:
+                value = re.sub(
+                    rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "[host]", value
+                )
+        return value
+
+    def clean(self, value: T) -> T:
+        """Clean all text in a value, however deep; hashes and oids stay."""
+        return cast("T", self._any(value))
+
+    def _any(self, value: Any) -> Any:  # noqa: ANN401 - any value of a page
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, tuple):
+            return tuple(self._any(each) for each in value)
+        if isinstance(value, list):
+            return [self._any(each) for each in value]
+        if isinstance(value, Mapping):
+            return {
+                self._any(key): self._entry(key, each) for key, each in value.items()
+            }
+        if is_dataclass(value) and not isinstance(value, type):
+            names = [each.name for each in fields(value) if each.init]
+            return replace(
+                value, **{name: self._any(getattr(value, name)) for name in names}
+            )
+        return value
+
+    def _entry(self, key: object, value: Any) -> Any:  # noqa: ANN401 - any value of a page
+        if not self.full and key == "turns" and isinstance(value, list):
+            value = [_without_talk(turn) for turn in value]
+        return self._any(value)
+
+
+def _without_talk(turn: Any) -> Any:  # noqa: ANN401 - a turn, if it is well formed
+    if not isinstance(turn, Mapping):
+        return turn
+    calls = turn.get("toolCalls")
+    kept = (
+        [{**call, "result": LEFT_OUT} for call in calls]
+        if isinstance(calls, list)
+        else calls
+    )
+    return {**turn, "reasoning": None, "toolCalls": kept}

@@ -1,0 +1,196 @@
+"""Threads as the first page lists them: found, filtered, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Oid, ThreadId, thread_time_ms
+from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
+from uwfgit.model.thread.sharing import NOT_SHARED
+from uwfgit.model.thread.state import ThreadState, decode_state
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import STATE_FILE, TASK_FILE, thread_folder
+from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.web.view.thread import first_line
+
+Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
+ORDERS: Final = get_args(Order)
+_TASK_BYTES: Final = 64 * 1024
+_LINEAGE: Final = 64
+"""Forks of forks that are followed up for a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A thread in the listing."""
+
+    thread: ThreadId
+    commit: Oid
+    status: str
+    state: ThreadState | None
+    problem: str | None = None
+    title: str = ""
+
+    @property
+    def started_ms(self) -> int:
+        """When it began, of a corrupt one too."""
+        return self.state.started_at_ms if self.state else thread_time_ms(self.thread)
+
+    @property
+    def updated_ms(self) -> int:
+        """When something last happened to it."""
+        return self.state.updated_at_ms if self.state else self.started_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked for: words, a status, a workflow, an order, a page."""
+
+    words: str = ""
+    status: str = ""
+    workflow: str = ""
+    order: Order = "updated"
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One page of an answer, and how much there is of everything."""
+
+    question: Question
+    lines: tuple[Line, ...]
+    found: int
+    total: int
+    statuses: Mapping[str, int]
+    workflows: tuple[str, ...]
+
+
+def list_lines(ledger: Ledger) -> tuple[Line, ...]:
+    """Read all threads as they stand now, newest first; their tasks are not read."""
+    rows = list_threads(ledger)
+    running = find_running(ledger.store)
+    sharing = list_sharing(ledger.store, rows)
+    return tuple(
+        Line(
+            thread=row.thread,
+            commit=row.commit,
+            state=row.state,
+            problem=row.problem,
+            status="corrupt"
+            if row.state is None
+            else status_of(
+                row.state,
+                running=row.thread in running,
+                sharing=sharing.get(row.thread, NOT_SHARED),
+            ),
+        )
+        for row in rows
+    )
+
+
+def answer(
+    lines: Sequence[Line], titles: Mapping[ThreadId, str], question: Question
+) -> Listing:
+    """Choose and order the threads that were asked for (pure)."""
+    words = question.words.casefold().split()
+    fitting = [
+        line
+        for line in lines
+        if question.workflow in {"", _workflow_of(line)} and _has(line, titles, words)
+    ]
+    statuses: dict[str, int] = {}
+    for line in fitting:
+        statuses[line.status] = statuses.get(line.status, 0) + 1
+    if question.status:
+        fitting = [line for line in fitting if line.status == question.status]
+    fitting.sort(key=_KEYS[question.order], reverse=True)
+    end = question.offset + question.limit
+    return Listing(
+        question=question,
+        lines=tuple(fitting[question.offset : end]),
+        found=len(fitting),
+        total=len(lines),
+        statuses=statuses,
+        workflows=tuple(sorted({_workflow_of(line) for line in lines} - {""})),
+    )
+
+
+def _workflow_of(line: Line) -> str:
+    return line.state.workflow_name if line.state else ""
+
+
+def _has(line: Line, titles: Mapping[ThreadId, str], words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    state = line.state
+    told = (
+        (state.workflow_name, state.started_by, state.current_role or "")
+        if state
+        else ()
+    )
+    text = " ".join((line.thread, titles.get(line.thread, ""), line.status, *told))
+    text = text.casefold()
+    return all(word in text for word in words)
+
+
+def _tokens(line: Line) -> int:
+    usage = line.state.usage if line.state else None
+    return usage.input_tokens + usage.output_tokens if usage else 0
+
+
+_KEYS: Final = {
+    "updated": lambda line: line.updated_ms,
+    "started": lambda line: line.started_ms,
+    "steps": lambda line: line.state.steps if line.state else 0,
+    "tokens": _tokens,
+    "duration": lambda line: (
+        line.state.usage.duration_ms if line.state and line.state.usage else 0
+    ),
+}
+
+
+def read_title(store: Store, thread: ThreadId, commit: Oid) -> str:
+    """Read the first line of a thread's task; a fork's is that of its origin.
+
+    "" where it cannot be read.
+    """
+    try:
+        tree = read_commit(store, commit).tree
+        origin: ThreadId | None = thread
+        for _ in range(_LINEAGE):
+            if origin is None:
+                break
+            entry = find_entry(store, tree, f"{thread_folder(origin)}/{TASK_FILE}")
+            if entry is not None:
+                data = read_blob(store, entry.oid, limit=_TASK_BYTES)
+                return first_line(data.decode("utf-8", "replace"))
+            origin = _origin_of(store, tree, origin)
+    except UwfError:
+        pass
+    return ""
+
+
+def _origin_of(store: Store, tree: Oid, thread: ThreadId) -> ThreadId | None:
+    entry = find_entry(store, tree, f"{thread_folder(thread)}/{STATE_FILE}")
+    if entry is None:
+        return None
+    origin = decode_state(read_blob(store, entry.oid)).forked_from
+    return origin.thread if origin else None
+
+
+def rows_of(lines: Iterable[Line]) -> list[ThreadRow]:
+    """Give the rows that lines were made of."""
+    return [
+        ThreadRow(
+            thread=line.thread,
+            commit=line.commit,
+            state=line.state,
+            problem=line.problem,
+        )
+        for line in lines
+    ]

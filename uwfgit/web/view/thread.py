@@ -1,0 +1,208 @@
+"""A thread as a page shows it: its steps with all that led to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.picture.chart import Chart, chart_of
+from uwfgit.model.picture.edge_counts import trips_of
+from uwfgit.model.thread.events import STEP_EVENTS, Event, iter_events
+from uwfgit.model.thread.record import Record, Step, Tip, open_record
+from uwfgit.model.workflow.workflow import Workflow
+
+_MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
+BLOCK: Final = 50
+"""Steps on one page; all of them stand on the time line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a role: a step of the chain, a failed attempt, or a replaced step.
+
+    ``event`` is the commit that recorded it; ``detail`` what its agent did.
+    """
+
+    step: Step
+    event: Event | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """All that stands under one number: the step, and what came before it.
+
+    ``run`` is ``None`` behind the newest step, where only attempts stand.
+    """
+
+    number: int
+    run: Run | None
+    attempts: tuple[Run, ...]
+    replaced: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relative:
+    """A thread beside this one, in the tree of forks."""
+
+    thread: ThreadId
+    number: int
+    """The step of this thread, or of its origin, at which they part."""
+    status: str
+    is_origin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadView:
+    """A thread's page: facts, path, and one block of steps in full."""
+
+    tip: Tip
+    status: str
+    task: str
+    cwd: str
+    workflow: Workflow
+    chart: Chart
+    steps: tuple[Step, ...]
+    events: tuple[Event, ...]
+    """All of them, newest first."""
+    block: tuple[Numbered, ...]
+    first: int
+    """The number of the first step in the block."""
+    relatives: tuple[Relative, ...]
+
+    @property
+    def title(self) -> str:
+        """The task's first line."""
+        return first_line(self.task)
+
+
+def first_line(text: str) -> str:
+    """Give the first line of a text that says something."""
+    lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
+    return next((line for line in lines if line), "(no task)")
+
+
+def block_start(number: int) -> int:
+    """Give the number of the first step of the block a step stands in."""
+    return (max(1, number) - 1) // BLOCK * BLOCK + 1
+
+
+def view_thread(
+    ledger: Ledger,
+    tip: Tip,
+    *,
+    status: str,
+    first: int | None = None,
+    rows: Iterable[ThreadRow] | None = None,
+    whole: bool = False,
+) -> ThreadView:
+    """Read a thread for its page.
+
+    Args:
+        ledger: Where it is.
+        tip: Its newest commit.
+        status: As people see it.
+        first: The first step of the block; by default of the newest one.
+        rows: All threads, where they were read already; else they are here.
+        whole: All steps in one block.
+
+    Raises:
+        CorruptError: Something of it is missing or damaged.
+    """
+    record = open_record(ledger.store, tip, checked=False)
+    steps = record.steps()
+    events = tuple(iter_events(ledger.store, tip.commit))
+    start = 1 if whole else block_start(first if first is not None else len(steps))
+    end = len(steps) if whole else min(start + BLOCK - 1, len(steps))
+    chart = chart_of(record.workflow, trips_of(record.workflow, tip.state, steps))
+    return ThreadView(
+        tip=tip,
+        status=status,
+        task=record.start.prompt,
+        cwd=record.start.cwd,
+        workflow=record.workflow,
+        chart=chart,
+        steps=steps,
+        events=events,
+        block=tuple(_block(record, steps, events, start, end)),
+        first=start,
+        relatives=tuple(_relatives(tip, rows or list_threads(ledger))),
+    )
+
+
+def _block(
+    record: Record, steps: Sequence[Step], events: Sequence[Event], start: int, end: int
+) -> Iterable[Numbered]:
+    by_node = {event.node: event for event in events if event.node is not None}
+    others = _other_runs(record, steps, events)
+    last = end + 1 if end == len(steps) else end
+    for number in range(start, last + 1):
+        step = steps[number - 1] if number <= len(steps) else None
+        aside = others.get(number, ())
+        if step is None and not aside:
+            continue
+        yield Numbered(
+            number=number,
+            run=_run(record, step, by_node.get(step.hash)) if step else None,
+            attempts=tuple(run for run in aside if _is_attempt(run)),
+            replaced=tuple(run for run in aside if not _is_attempt(run)),
+        )
+
+
+def _is_attempt(run: Run) -> bool:
+    return run.event is not None and run.event.name == "attempt"
+
+
+def _run(record: Record, step: Step, event: Event | None) -> Run:
+    try:
+        detail = record.node(step.detail_hash).payload
+    except UwfError as exc:
+        detail = {"problem": exc.message}
+    return Run(step=step, event=event, detail=detail)
+
+
+def _other_runs(
+    record: Record, steps: Sequence[Step], events: Sequence[Event]
+) -> dict[int, tuple[Run, ...]]:
+    """Find the runs that are no part of the chain, by the number they have."""
+    chain = {step.hash for step in steps}
+    numbers: dict[Hash | None, int] = {None: 0}
+    found: dict[int, tuple[Run, ...]] = {}
+    for event in reversed(events):
+        node = event.node
+        if node is None or event.name not in (*STEP_EVENTS, "attempt"):
+            continue
+        number = numbers.get(event.prev, len(steps)) + 1
+        numbers[node] = number
+        if node not in chain and node in record.places:
+            run = _run(record, record.step(node, number), event)
+            found[number] = (*found.get(number, ()), run)
+    return found
+
+
+def _relatives(tip: Tip, rows: Iterable[ThreadRow]) -> Iterable[Relative]:
+    origin = tip.state.forked_from
+    for row in rows:
+        state = row.state
+        if state is None or row.thread == tip.thread:
+            continue
+        if origin is not None and row.thread == origin.thread:
+            yield Relative(
+                thread=row.thread,
+                number=origin.number,
+                status=state.status,
+                is_origin=True,
+            )
+        came_from = state.forked_from
+        if came_from is not None and came_from.thread == tip.thread:
+            yield Relative(
+                thread=row.thread,
+                number=came_from.number,
+                status=state.status,
+                is_origin=False,
+            )

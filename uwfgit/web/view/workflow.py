@@ -1,0 +1,102 @@
+"""A workflow as a page shows it: pinned by threads, or registered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.registry import (
+    Version,
+    list_workflows,
+    load_registered,
+    workflow_history,
+)
+from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.web.view.listing import Line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowView:
+    """A workflow's page; ``versions`` of the registry, newest first."""
+
+    workflow: Workflow
+    hash: Hash
+    source: str
+    """The file's text, where it is known."""
+    versions: tuple[Version, ...] = ()
+    threads: tuple[ThreadId, ...] = ()
+    """Those that pin it, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowLine:
+    """A workflow in the listing."""
+
+    name: str
+    hash: Hash | None
+    description: str
+    versions: int
+    threads: int
+    problem: str | None = None
+
+
+def view_registered(
+    ledger: Ledger, name: str, version: Hash | None, lines: Sequence[Line]
+) -> WorkflowView:
+    """Read a registered workflow, by default its newest version.
+
+    Raises:
+        NotFoundError, CorruptError: As the registry says.
+    """
+    found = load_registered(ledger, name, version)
+    return WorkflowView(
+        workflow=found.workflow,
+        hash=found.version.hash,
+        source=found.data.decode("utf-8", "replace"),
+        versions=workflow_history(ledger, name),
+        threads=pinned_by(lines, found.version.hash),
+    )
+
+
+def pinned_by(lines: Sequence[Line], workflow: Hash) -> tuple[ThreadId, ...]:
+    """Name the threads that pin a workflow."""
+    return tuple(
+        line.thread
+        for line in lines
+        if line.state is not None and line.state.workflow_hash == workflow
+    )
+
+
+def list_registered(ledger: Ledger, lines: Sequence[Line]) -> tuple[WorkflowLine, ...]:
+    """List the registered workflows; a damaged one is a line with its problem."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        if line.state is not None:
+            name = line.state.workflow_name
+            counts[name] = counts.get(name, 0) + 1
+    return tuple(_line(ledger, name, counts) for name in list_workflows(ledger))
+
+
+def _line(ledger: Ledger, name: str, counts: dict[str, int]) -> WorkflowLine:
+    try:
+        found = load_registered(ledger, name)
+        versions = len(workflow_history(ledger, name))
+    except UwfError as exc:
+        return WorkflowLine(
+            name=name,
+            hash=None,
+            description="",
+            versions=0,
+            threads=counts.get(name, 0),
+            problem=exc.message,
+        )
+    return WorkflowLine(
+        name=name,
+        hash=found.version.hash,
+        description=found.workflow.description,
+        versions=versions,
+        threads=counts.get(name, 0),
+    )
