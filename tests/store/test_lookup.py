@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
 
 import pygit2
 import pytest
@@ -37,6 +36,7 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
+from uwfgit.store.raw import RawObject, RawObjects
 from uwfgit.store.refs import find_ref, move_ref
 from uwfgit.store.repository import init_store, open_store
 
@@ -664,32 +664,27 @@ def test_refs_are_not_even_read_while_their_folders_are_unchanged(
     assert lookup.list_threads() == before
 
 
-class _Counting:
-    """An object database that counts what is read from it."""
-
+class _Counting(RawObjects):
     def __init__(self, store: Store) -> None:
-        self._odb = store.repo.odb
+        super().__init__(store.path / "objects")
         self.count = 0
-        self.reader = Reader(odb=cast(pygit2.Odb, self))
 
-    def read(self, oid: pygit2.Oid) -> tuple[int, bytes]:
+    def load(self, oid: str, *, limit: int) -> RawObject:
         self.count += 1
-        return self._odb.read(oid)
-
-    def read_header(self, oid: pygit2.Oid) -> tuple[int, int]:
-        return self._odb.read_header(oid)
+        return super().load(oid, limit=limit)
 
 
 def _reads_of_a_step(store: Store, steps: int) -> int:
     tip = run(store, ONE, steps)
     db = open_memory(step_type=STEP)
-    reader = Reader(odb=store.repo.odb)
+    reader = Reader(objects=store.raw)
     source = Source(path=store.path, reader=reader, step_type=STEP)
     sync(db, source)
     fill(db, source)
     step(store, ONE, steps + 1, parent=tip)
     counting = _Counting(store)
-    sync(db, Source(path=store.path, reader=counting.reader, step_type=STEP))
+    reader = Reader(objects=counting)
+    sync(db, Source(path=store.path, reader=reader, step_type=STEP))
     db.close()
     return counting.count
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pygit2
-
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
@@ -15,7 +13,7 @@ from uwfgit.store.objects import Commit, read_commit
 
 def has_object(store: Store, oid: Oid) -> bool:
     """Tell whether the store, or what it borrows from, has an object."""
-    return bool(store.repo.odb.exists(pygit2.Oid(hex=oid)))
+    return store.raw.exists(oid)
 
 
 def is_ancestor(store: Store, old: Oid, new: Oid) -> bool:
@@ -23,14 +21,7 @@ def is_ancestor(store: Store, old: Oid, new: Oid) -> bool:
 
     Commits that are not there are nobody's ancestors.
     """
-    if old == new:
-        return True
-    if not has_object(store, old) or not has_object(store, new):
-        return False
-    try:
-        return bool(store.repo.descendant_of(new, old))
-    except (KeyError, ValueError, pygit2.GitError):
-        return False
+    return store.raw.descends(new, old)
 
 
 def iter_first_parents(store: Store, tip: Oid) -> Iterator[Oid]:

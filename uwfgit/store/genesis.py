@@ -6,12 +6,13 @@ have a merge base. Changing one byte here is a new format.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import pygit2
-from pygit2.enums import FileMode, ObjectType
 
 from uwfgit.ids import Oid
+from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects, name_object
 
 GENESIS_OID: Final = Oid("9a4de2affdf269baf455460a4e4e8327a8b8b2c0")
 
@@ -72,12 +73,27 @@ _MESSAGE: Final = "uwf store, format 1\n"
 def write_genesis(repo: pygit2.Repository) -> Oid:
     """Write the genesis commit and its tree; no ref is touched.
 
-    Cheap and harmless when the repository has it already.
+    Cheap and harmless when the repository has it already; what is there and not
+    whole is replaced.
+
+    Raises:
+        OSError: One that is not whole cannot be replaced.
     """
-    builder = repo.TreeBuilder()
-    for name, data in ((".gitattributes", ATTRIBUTES), ("README.md", README)):
-        builder.insert(name, repo.write(ObjectType.BLOB, data), FileMode.BLOB)
-    author = pygit2.Signature("uwf", "uwf@localhost", 0, 0)
-    text = repo.create_commit_string(author, author, _MESSAGE, builder.write(), [])
-    # Not create_commit(): on a full disk that gives an oid and writes nothing.
-    return Oid(str(repo.write(ObjectType.COMMIT, str(text).encode())))
+    objects = RawObjects(Path(repo.path) / "objects")
+    for kind, data in _list_objects():
+        oid = name_object(kind, data).hex()
+        if not objects.exists(oid):
+            repo.odb.write(kind, data)
+        objects.repair(oid, kind, data)
+    return GENESIS_OID
+
+
+def _list_objects() -> tuple[tuple[int, bytes], ...]:
+    files = ((b".gitattributes", ATTRIBUTES), (b"README.md", README))
+    tree = b"".join(
+        b"100644 %b\0%b" % (name, name_object(BLOB, data)) for name, data in files
+    )
+    people = "author {0}\ncommitter {0}\n".format("uwf <uwf@localhost> 0 +0000")
+    text = f"tree {name_object(TREE, tree).hex()}\n{people}\n{_MESSAGE}"
+    blobs = ((BLOB, data) for _, data in files)
+    return (*blobs, (TREE, tree), (COMMIT, text.encode()))

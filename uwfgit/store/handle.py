@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pygit2
@@ -13,6 +13,7 @@ from uwfgit.errors import (
     CorruptError,
     StoreError,
 )
+from uwfgit.store.raw import RawObjects
 
 STATE_DIR = "uwf"
 
@@ -27,6 +28,13 @@ class Store:
     path: Path
     repo: pygit2.Repository
     fsync: bool = True
+    raw: RawObjects = field(init=False, repr=False, compare=False)
+    """Its objects; ``repo`` reads none, for libgit2 may not come back from one."""
+
+    def __post_init__(self) -> None:
+        """Read objects where the handle would."""
+        folder = Path(self.repo.path) / "objects"
+        object.__setattr__(self, "raw", RawObjects(folder))
 
     @property
     def state_dir(self) -> Path:

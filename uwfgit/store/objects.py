@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import pygit2
-from pygit2.enums import ObjectType
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
+from uwfgit.store import raw
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.raw import TAG
 
 MAX_TAG_BYTES: Final = 64 * 1024
 
@@ -22,20 +23,23 @@ def read_tag(store: Store, oid: Oid) -> bytes:
     """Read a tag object.
 
     Raises:
-        CorruptError: It is missing, too large, or no tag object.
+        CorruptError: It is missing, too large, or not a tag object.
     """
-    with git_errors("read a tag"):
-        kind, size = store.repo.odb.read_header(oid)
-    if kind != ObjectType.TAG or size > MAX_TAG_BYTES:
-        raise CorruptError(f"object {oid} is no tag of at most {MAX_TAG_BYTES} bytes")
-    with git_errors("read a tag"):
-        return bytes(store.repo.odb.read(oid)[1])
+    return store.raw.read(oid, TAG, limit=MAX_TAG_BYTES)
 
 
 FILE_MODE: Final = 0o100644
 TREE_MODE: Final = 0o040000
-_ENTRY: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _FOLDER: Final = b"40000"
+_ODD: Final = "surrogateescape"
+"""A name that is not UTF-8 is written again as it was."""
+_PERSON: Final = {
+    role: re.compile(
+        rb"\n%b ([^<>\n]*) <([^<>\n]*)> "
+        rb"([0-9]{1,18}) ([+-])([0-9]{2})([0-9]{2})(?:\n|$)" % role
+    )
+    for role in (b"author", b"committer")
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,80 +82,83 @@ class Commit:
 
 def write_blob(store: Store, data: bytes) -> Oid:
     """Write a blob; a known one only has its age refreshed."""
-    with git_errors("write an object"):
-        return Oid(str(store.repo.create_blob(data)))
+    return write_object(store, raw.BLOB, data)
+
+
+def write_object(store: Store, kind: int, data: bytes) -> Oid:
+    """Write an object; a known one that is whole only has its age refreshed.
+
+    Raises:
+        StoreError: It cannot be written; nothing says then that it is there.
+    """
+    oid = Oid(raw.name_object(kind, data).hex())
+    with git_errors(f"write a {raw.KINDS[kind]}"):
+        store.raw.repair(oid, kind, data)
+        store.repo.odb.write(kind, data)
+    return oid
 
 
 def blob_oid(data: bytes) -> Oid:
-    """Give the oid that a blob of these bytes has in any store."""
-    return Oid(str(pygit2.hash(data)))
+    """Return the oid that a blob of these bytes has in any store."""
+    return Oid(raw.name_object(raw.BLOB, data).hex())
 
 
 def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
     """Read a blob whose size was checked first.
 
     Raises:
-        CorruptError: It is missing, no blob, or larger than ``limit`` bytes.
+        CorruptError: It is missing, not a blob, or larger than ``limit`` bytes.
     """
-    odb, name = store.repo.odb, pygit2.Oid(hex=oid)
-    try:
-        kind, size = odb.read_header(name)
-    except (KeyError, pygit2.GitError) as exc:
-        raise CorruptError(f"object {oid} is missing or damaged") from exc
-    if kind != pygit2.enums.ObjectType.BLOB:
-        raise CorruptError(f"object {oid} is no blob")
-    if size > limit:
-        raise CorruptError(f"object {oid} has {size} bytes, the limit is {limit}")
-    try:
-        return odb.read(name)[1]
-    except (KeyError, pygit2.GitError) as exc:
-        raise CorruptError(f"object {oid} is missing or damaged") from exc
+    return store.raw.read(oid, raw.BLOB, limit=limit)
 
 
 def list_tree(store: Store, oid: Oid) -> dict[str, Entry]:
     """Read a tree's entries by name, in git's order.
 
     Raises:
-        CorruptError: It is missing, no tree, or too wide.
+        CorruptError: It is missing, not a tree, or too wide.
     """
-    tree = _find_object(store, oid)
-    if not isinstance(tree, pygit2.Tree):
-        raise CorruptError(f"object {oid} is no tree")
-    if len(tree) > MAX_TREE_ENTRIES:
-        raise CorruptError(f"tree {oid} has more than {MAX_TREE_ENTRIES} entries")
     return {
-        str(item.name): Entry(oid=Oid(str(item.id)), mode=item.filemode)
-        for item in tree
+        name.decode(errors=_ODD): Entry(oid=Oid(entry.hex()), mode=int(mode, 8))
+        for mode, name, entry in _list_entries(store, oid)
     }
 
 
-def _find_object(store: Store, oid: Oid) -> pygit2.Object:
-    try:
-        return store.repo[oid]
-    except (KeyError, pygit2.GitError) as exc:
-        raise CorruptError(f"object {oid} is missing or damaged") from exc
+def _list_entries(store: Store, oid: Oid) -> list[tuple[bytes, bytes, bytes]]:
+    entries = raw.TREE_ENTRY.findall(store.raw.read_tree(oid))
+    if len(entries) > MAX_TREE_ENTRIES:
+        raise CorruptError(f"tree {oid} has more than {MAX_TREE_ENTRIES} entries")
+    return entries
 
 
 def find_entry(store: Store, tree: Oid, path: str) -> Entry | None:
-    """Look up one path in a tree; ``None`` when nothing stands there.
+    """Look up one path in a tree; ``None`` when there is nothing.
 
     Raises:
         CorruptError: A tree on the way is missing.
     """
-    root = _find_object(store, tree)
-    try:
-        item = root[path]  # type: ignore[index]  # a Tree; anything else has no such item
-    except (KeyError, TypeError):
-        return None
-    except pygit2.GitError as exc:
-        raise CorruptError(f"a tree below {tree} is missing") from exc
-    return Entry(oid=Oid(str(item.id)), mode=item.filemode)
+    entry = Entry(oid=tree, mode=TREE_MODE)
+    for name in path.encode().split(b"/"):
+        if not entry.is_tree:
+            return None
+        found = _find_name(store, entry.oid, name)
+        if found is None:
+            return None
+        entry = found
+    return entry
+
+
+def _find_name(store: Store, tree: Oid, name: bytes) -> Entry | None:
+    for mode, found, oid in _list_entries(store, tree):
+        if found == name:
+            return Entry(oid=Oid(oid.hex()), mode=int(mode, 8))
+    return None
 
 
 def walk_files(
     store: Store, tree: Oid, *, depth: int = 8
 ) -> Iterator[tuple[str, Entry]]:
-    """Give every file below a tree with its path, in git's order.
+    """Yield every file below a tree with its path, in git's order.
 
     Raises:
         CorruptError: A tree is missing, too wide, or nested beyond ``depth``.
@@ -167,33 +174,20 @@ def walk_files(
 
 
 def iter_names(store: Store, tree: Oid, *, depth: int = 8) -> Iterator[tuple[str, Oid]]:
-    """Give own name and blob of every file below a tree, wherever it stands.
+    """Yield own name and blob of every file below a tree, wherever it is.
 
     Several times as fast as :func:`walk_files`, for trees of thousands.
 
     Raises:
         CorruptError: As there.
     """
-    entries = _ENTRY.findall(_read_tree(store, tree))
-    if len(entries) > MAX_TREE_ENTRIES:
-        raise CorruptError(f"tree {tree} has more than {MAX_TREE_ENTRIES} entries")
-    for mode, name, raw in entries:
+    for mode, name, oid in _list_entries(store, tree):
         if mode != _FOLDER:
-            yield name.decode(errors="replace"), Oid(raw.hex())
+            yield name.decode(errors="replace"), Oid(oid.hex())
         elif depth == 0:
             raise CorruptError(f"tree {tree} is nested too deep")
         else:
-            yield from iter_names(store, Oid(raw.hex()), depth=depth - 1)
-
-
-def _read_tree(store: Store, oid: Oid) -> bytes:
-    try:
-        kind, data = store.repo.odb.read(pygit2.Oid(hex=oid))
-    except (KeyError, pygit2.GitError) as exc:
-        raise CorruptError(f"object {oid} is missing or damaged") from exc
-    if kind != pygit2.enums.ObjectType.TREE:
-        raise CorruptError(f"object {oid} is no tree")
-    return data
+            yield from iter_names(store, Oid(oid.hex()), depth=depth - 1)
 
 
 def edit_tree(
@@ -230,43 +224,47 @@ def _nest(changes: Mapping[str, Entry | None]) -> _Nested:
 
 
 def _edit(store: Store, base: Oid | None, changes: _Nested) -> Oid | None:
-    builder = _open_builder(store, base)
+    entries = list_tree(store, base) if base is not None else {}
     for name, change in changes.items():
-        # None for a name that is not there, whatever pygit2's stub says.
-        old: object = builder.get(name)
+        old = entries.get(name)
         if isinstance(change, dict):
-            below = Oid(str(old.id)) if isinstance(old, pygit2.Object) else None
+            below = old.oid if old is not None else None
             written = _edit(store, below, change)
             change = Entry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
+        elif change is not None:
+            _require_there(store, name, change)
         if change is not None:
-            _insert(builder, name, change)
-        elif old is not None:
-            builder.remove(name)
-    return Oid(str(builder.write())) if len(builder) else None
+            entries[name] = change
+        else:
+            entries.pop(name, None)
+    return write_object(store, raw.TREE, encode_tree(entries)) if entries else None
 
 
-def _insert(builder: pygit2.TreeBuilder, name: str, entry: Entry) -> None:
-    try:
-        builder.insert(name, pygit2.Oid(hex=entry.oid), entry.mode)
-    except pygit2.GitError as exc:
-        # Writing equal content again does not replace an object that is damaged.
+def _require_there(store: Store, name: str, entry: Entry) -> None:
+    if not store.raw.exists(entry.oid):
         raise CorruptError(
-            f"object {entry.oid} ('{name}') is missing or damaged",
-            hint="uwf doctor says how to mend the store",
-        ) from exc
+            f"object {entry.oid} ('{name}') is missing",
+            hint="uwf doctor says how to fix the store",
+        )
 
 
-def _open_builder(store: Store, base: Oid | None) -> pygit2.TreeBuilder:
-    if base is None:
-        return store.repo.TreeBuilder()
-    tree: object = _find_object(store, base)
-    if not isinstance(tree, pygit2.Tree):
-        raise CorruptError(f"object {base} is no tree")
-    return store.repo.TreeBuilder(tree)
+def encode_tree(entries: Mapping[str, Entry]) -> bytes:
+    """Return the bytes of a tree object."""
+    ordered = sorted(entries.items(), key=_tree_order)
+    return b"".join(
+        f"{entry.mode:o} {name}\0".encode(errors=_ODD) + bytes.fromhex(entry.oid)
+        for name, entry in ordered
+    )
+
+
+def _tree_order(item: tuple[str, Entry]) -> bytes:
+    # git sorts a folder as if its name ended in a slash.
+    name, entry = item
+    return (f"{name}/" if entry.is_tree else name).encode(errors=_ODD)
 
 
 def _empty_tree(store: Store) -> Oid:
-    return Oid(str(store.repo.TreeBuilder().write()))
+    return write_object(store, raw.TREE, b"")
 
 
 def write_commit(
@@ -283,9 +281,7 @@ def write_commit(
     Raises:
         StoreError: It cannot be written; nothing says then that it is there.
     """
-    # Not repo.create_commit(): on a full disk that gives an oid and writes nothing.
     data = format_commit(
-        store,
         tree=tree,
         parents=parents,
         author=author,
@@ -296,7 +292,6 @@ def write_commit(
 
 
 def format_commit(
-    store: Store,
     *,
     tree: Oid,
     parents: tuple[Oid, ...],
@@ -304,61 +299,70 @@ def format_commit(
     committer: Person,
     message: str,
 ) -> bytes:
-    """Give the bytes that ``write_commit`` would write."""
+    """Return the bytes that ``write_commit`` would write."""
     _require_whole(message)
-    with git_errors("write a commit"):
-        text = store.repo.create_commit_string(
-            _signature(author), _signature(committer), message, tree, list(parents)
-        )
-    # pygit2's stub takes it for an oid.
-    return str(text).encode()
-
-
-def write_formatted(store: Store, data: bytes) -> Oid:
-    """Write the bytes of a commit."""
-    with git_errors("write a commit"):
-        oid = store.repo.odb.write(pygit2.enums.ObjectType.COMMIT, data)
-    return Oid(str(oid))
+    lines = (
+        f"tree {tree}",
+        *(f"parent {parent}" for parent in parents),
+        f"author {_stamp(author)}",
+        f"committer {_stamp(committer)}",
+    )
+    return "".join(f"{line}\n" for line in lines).encode() + f"\n{message}".encode()
 
 
 def _require_whole(message: str) -> None:
     if "\0" in message:
-        # libgit2 would cut the message there without a word.
+        # git would cut the message there without a word.
         raise ValueError("NUL in a commit message")
 
 
-def _signature(person: Person) -> pygit2.Signature:
-    return pygit2.Signature(
-        person.name, person.email, person.time, person.offset, "utf-8"
-    )
+def _stamp(person: Person) -> str:
+    with git_errors("write a commit"):
+        # libgit2 leaves out what git would from both ends, and refuses brackets.
+        signed = pygit2.Signature(
+            person.name, person.email, person.time, person.offset, "utf-8"
+        )
+    hours, minutes = divmod(abs(person.offset), 60)
+    sign = "-" if person.offset < 0 else "+"
+    who = f"{signed.name} <{signed.email}>"
+    return f"{who} {signed.time} {sign}{hours:02}{minutes:02}"
+
+
+def write_formatted(store: Store, data: bytes) -> Oid:
+    """Write the bytes of a commit."""
+    return write_object(store, raw.COMMIT, data)
 
 
 def read_commit(store: Store, oid: Oid) -> Commit:
     """Read a commit.
 
     Raises:
-        CorruptError: It is missing, no commit, or its message is too long.
+        CorruptError: It is missing, not a commit, or its message is too long.
     """
-    commit: object = _find_object(store, oid)
-    if not isinstance(commit, pygit2.Commit):
-        raise CorruptError(f"object {oid} is no commit")
-    raw = commit.raw_message
-    if len(raw) > MAX_MESSAGE_BYTES:
-        raise CorruptError(f"commit {oid} has a message of {len(raw)} bytes")
+    data = store.raw.read(oid, raw.COMMIT, limit=raw.MAX_COMMIT_BYTES)
+    links = raw.parse_links(oid, data)
+    head, _, message = data.partition(b"\n\n")
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise CorruptError(f"commit {oid} has a message of {len(message)} bytes")
     return Commit(
-        oid=Oid(str(commit.id)),
-        tree=Oid(str(commit.tree_id)),
-        parents=tuple(Oid(str(parent)) for parent in commit.parent_ids),
-        author=_person(commit.author),
-        committer=_person(commit.committer),
-        message=raw.decode(errors="replace"),
+        oid=oid,
+        tree=links.tree,
+        parents=links.parents,
+        author=_find_person(oid, head, b"author"),
+        committer=_find_person(oid, head, b"committer"),
+        message=message.decode(errors="replace"),
     )
 
 
-def _person(signature: pygit2.Signature) -> Person:
+def _find_person(oid: Oid, head: bytes, role: bytes) -> Person:
+    found = _PERSON[role].search(head)
+    if found is None:
+        raise CorruptError(f"commit {oid} does not say who and when")
+    name, email, time, sign, hours, minutes = found.groups()
+    offset = int(hours) * 60 + int(minutes)
     return Person(
-        name=signature.raw_name.decode(errors="replace"),
-        email=signature.raw_email.decode(errors="replace"),
-        time=signature.time,
-        offset=signature.offset,
+        name=name.decode(errors="replace"),
+        email=email.decode(errors="replace"),
+        time=int(time),
+        offset=-offset if sign == b"-" else offset,
     )

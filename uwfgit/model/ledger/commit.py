@@ -162,7 +162,6 @@ def commit_tree(
         StoreError: It cannot be signed, or not be written.
     """
     data = format_commit(
-        ledger.store,
         tree=tree,
         parents=(parent,),
         author=author,
@@ -203,7 +202,6 @@ def require_signing(ledger: Ledger) -> None:
     name, email = ledger.identity.name, ledger.identity.email
     person = Person(name=name, email=email, time=0)
     data = format_commit(
-        ledger.store,
         tree=read_commit(ledger.store, GENESIS_OID).tree,
         parents=(GENESIS_OID,),
         author=person,

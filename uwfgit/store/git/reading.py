@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import Final
 
 import pygit2
-from pygit2.enums import ObjectType, RepositoryOpenFlag
+from pygit2.enums import RepositoryOpenFlag
 
-from uwfgit.errors import NotFoundError, UntrustedError
+from uwfgit.errors import CorruptError, NotFoundError, UntrustedError
 from uwfgit.ids import Oid, is_oid
 from uwfgit.store.git.worktree import find_enclosing
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.raw import COMMIT, TAG, RawObjects
 from uwfgit.store.repository import resolve_path
 from uwfgit.store.safety.trust import check_history
 
-_COPIED: Final = frozenset({ObjectType.COMMIT, ObjectType.TAG})
 _MOST_BYTES: Final = 128 * 1024
 """More than a commit or a tag that verifies may have."""
+_MOST_TAGS: Final = 16
+_TAGGED: Final = re.compile(rb"object ([0-9a-f]{40})\n")
 _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 
 
@@ -58,7 +60,10 @@ def open_reading(path: Path, *, quarantine: Path | None = None) -> Store:
         repo = pygit2.Repository(str(path), flags)
         if quarantine is not None:
             repo.odb.add_disk_alternate(str(quarantine))
-    return Store(path=path, repo=repo)
+    store = Store(path=path, repo=repo)
+    if quarantine is not None:
+        store.raw.borrow(quarantine)
+    return store
 
 
 def limit_mapping(size: int) -> None:
@@ -104,20 +109,19 @@ def copy_history(store: Store, tips: Iterable[Oid], *, folder: Path) -> Store:
             oid = waiting.pop()
             if oid not in seen:
                 seen.add(oid)
-                waiting += _copy_object(store.repo.odb, repo.odb, oid)
+                waiting += _copy_object(store.raw, repo.odb, oid)
     return Store(path=folder, repo=repo)
 
 
-def _copy_object(theirs: pygit2.Odb, ours: pygit2.Odb, oid: Oid) -> list[Oid]:
-    """Copy a commit or a tag; give a commit's parents."""
+def _copy_object(theirs: RawObjects, ours: pygit2.Odb, oid: Oid) -> list[Oid]:
+    """Copy a commit or a tag; return a commit's parents."""
     try:
-        kind, size = theirs.read_header(oid)
-        if kind not in _COPIED or size > _MOST_BYTES:
-            return []
-        data = theirs.read(oid)[1]
-    except (KeyError, pygit2.GitError):
+        kind, _, data = theirs.load(oid, limit=_MOST_BYTES)
+    except CorruptError:
         return []
-    if str(ours.write(kind, data)) != oid or kind == ObjectType.TAG:
+    if kind not in (COMMIT, TAG) or data is None:
+        return []
+    if str(ours.write(kind, data)) != oid or kind == TAG:
         return []
     return [Oid(each.decode()) for each in _PARENT.findall(data.partition(b"\n\n")[0])]
 
@@ -130,8 +134,25 @@ def resolve_commit(store: Store, name: str) -> tuple[str, Oid] | None:
     """
     try:
         if is_oid(name):
-            return name, Oid(str(store.repo[name].peel(pygit2.Commit).id))
-        ref = store.repo.lookup_reference_dwim(name)
-        return str(ref.name), Oid(str(ref.peel(pygit2.Commit).id))
-    except (KeyError, ValueError, OSError, pygit2.GitError):
+            return name, _peel(store, Oid(name))
+        ref = store.repo.lookup_reference_dwim(name).resolve()
+        return str(ref.name), _peel(store, Oid(str(ref.target)))
+    except (CorruptError, KeyError, ValueError, OSError, pygit2.GitError):
         return None
+
+
+def _peel(store: Store, oid: Oid) -> Oid:
+    """Follow tags to the commit they name.
+
+    Raises:
+        CorruptError: They name none.
+    """
+    for _ in range(_MOST_TAGS):
+        kind, _, data = store.raw.load(oid, limit=_MOST_BYTES)
+        if kind == COMMIT:
+            return oid
+        named = _TAGGED.match(data or b"") if kind == TAG else None
+        if named is None:
+            break
+        oid = Oid(named[1].decode())
+    raise CorruptError(f"object {oid} is not a commit, nor a tag of one")

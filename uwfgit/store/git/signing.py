@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from uwfgit.errors import ConfigError, StoreError
-from uwfgit.ids import Oid
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.git.worktree import Enclosing, find_settings
-from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.handle import Store
+from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES
 from uwfgit.store.safety.configfile import find_value, is_true, read_config
 
 Mode = Literal["steps", "tip", "never"]
@@ -173,8 +173,7 @@ def _sign(
         )
         if done.code:
             raise _refusal(complaint(done))
-        with git_errors("read a signed commit"):
-            signed = scratch.repo.odb.read(Oid(done.text))[1]
+        signed = scratch.raw.read(done.text, COMMIT, limit=MAX_COMMIT_BYTES)
     if _SIGNATURE.sub(b"", signed, count=1) != commit or signed == commit:
         raise _refusal("git changed more of the commit than that")
     return signed

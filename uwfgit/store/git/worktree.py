@@ -20,8 +20,9 @@ from typing import Final
 import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
-from uwfgit.errors import ConfigError, InvalidError, StoreError
+from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
 from uwfgit.store.git.gitcmd import find_git, run_git
+from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import find_value, read_config
 from uwfgit.store.safety.plainfile import read_start
 
@@ -270,14 +271,14 @@ def _ask_git(root: Path, *args: str, environment: Mapping[str, str]) -> str | No
 
 
 def _walk_to_root(git_dir: Path) -> str | None:
+    objects = RawObjects(_find_common_dir(git_dir) / "objects")
     try:
-        repo = _open(git_dir)
-        commit = repo.head.peel(pygit2.Commit)
-        while commit.parent_ids:
-            commit = repo[commit.parent_ids[0]].peel(pygit2.Commit)
-    except (pygit2.GitError, KeyError, OSError, ValueError):
+        oid = str(_open(git_dir).head.target)
+        while parents := objects.read_links(oid).parents:
+            oid = parents[0]
+    except (CorruptError, pygit2.GitError, KeyError, OSError, ValueError):
         return None
-    return str(commit.id)
+    return oid
 
 
 def _iter_configs(

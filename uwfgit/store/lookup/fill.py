@@ -12,14 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-import pygit2
-from pygit2.enums import ObjectType
-
-from uwfgit.constants import MAX_STATE_BYTES, MAX_TREE_ENTRIES
+from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
 from uwfgit.store import layout
 from uwfgit.store.canonical import TEXT_TYPE
+from uwfgit.store.raw import (
+    BLOB,
+    COMMIT,
+    MAX_COMMIT_BYTES,
+    TREE_ENTRY,
+    RawObjects,
+    parse_links,
+)
 
 NodeKey = tuple[bytes, bytes, bytes]
 """Hash and type in ASCII, and the raw oid."""
@@ -33,12 +38,8 @@ _NAME = (
 _ENTRY = re.compile(
     rf"(?:100644 {_NAME}|40000 ([^\0]+)|[0-7]+ [^\0]+)\0(.{{20}})".encode(), re.DOTALL
 )
-_FILE = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
-_COMMIT = re.compile(rb"tree ([0-9a-f]{40})\n(?:parent ([0-9a-f]{40})\n)?")
 _TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
 _NUMBER = re.compile(rb"[0-9]{5}")
-_MAX_TREE_BYTES: Final = MAX_TREE_ENTRIES * 300
-_CACHED_TREES: Final = 512
 _DEPTH_BELOW_NODES: Final = 2
 
 
@@ -55,56 +56,30 @@ class RawCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reads raw objects; keeps the last trees, which the next commit compares to."""
+    """Reads commits, trees and states of one store by raw oids."""
 
-    odb: pygit2.Odb
-    trees: dict[bytes, bytes] = field(default_factory=dict)
+    objects: RawObjects
 
     def read_commit(self, oid: bytes) -> RawCommit:
         """Give tree and first parent of a commit."""
-        data = self._read(oid, ObjectType.COMMIT)
-        match = _COMMIT.match(data)
-        if match is None:
-            raise CorruptError(f"object {oid.hex()} is no commit")
-        tree, parent = match.groups()
+        name = oid.hex()
+        data = self.objects.read(name, COMMIT, limit=MAX_COMMIT_BYTES)
+        tree, parents = parse_links(name, data)
         node = _TRAILER.search(data, data.rfind(b"\n\n") + 1)
         return RawCommit(
             oid,
-            bytes.fromhex(tree.decode()),
-            bytes.fromhex(parent.decode()) if parent else None,
+            bytes.fromhex(tree),
+            bytes.fromhex(parents[0]) if parents else None,
             node[1].decode() if node else None,
         )
 
     def read_tree(self, oid: bytes) -> bytes:
-        """Give the raw bytes of a tree."""
-        data = self.trees.get(oid)
-        if data is None:
-            data = self._read(oid, ObjectType.TREE)
-            if len(data) > _MAX_TREE_BYTES:
-                raise CorruptError(f"tree {oid.hex()} is too wide")
-            if len(self.trees) >= _CACHED_TREES:
-                self.trees.clear()
-            self.trees[oid] = data
-        return data
+        """Return the raw bytes of a tree."""
+        return self.objects.read_tree(oid.hex())
 
     def read_blob(self, oid: bytes, *, limit: int) -> bytes:
-        """Give the bytes of a blob whose size was checked first."""
-        try:
-            _, size = self.odb.read_header(pygit2.Oid(raw=oid))
-        except (KeyError, ValueError, OSError, pygit2.GitError) as exc:
-            raise CorruptError(f"object {oid.hex()} cannot be read") from exc
-        if size > limit:
-            raise CorruptError(f"object {oid.hex()} has {size} bytes")
-        return self._read(oid, ObjectType.BLOB)
-
-    def _read(self, oid: bytes, expected: ObjectType) -> bytes:
-        try:
-            kind, data = self.odb.read(pygit2.Oid(raw=oid))
-        except (KeyError, ValueError, OSError, pygit2.GitError) as exc:
-            raise CorruptError(f"object {oid.hex()} cannot be read") from exc
-        if kind != expected:
-            raise CorruptError(f"object {oid.hex()} is no {expected.name.lower()}")
-        return data
+        """Return the bytes of a blob whose size was checked first."""
+        return self.objects.read(oid.hex(), BLOB, limit=limit)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,7 +114,7 @@ def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
 
 def _find_entry(reader: Reader, tree: bytes, name: str, mode: bytes) -> bytes:
     wanted = name.encode()
-    for found_mode, found, oid in _FILE.findall(reader.read_tree(tree)):
+    for found_mode, found, oid in TREE_ENTRY.findall(reader.read_tree(tree)):
         if found == wanted and found_mode == mode:
             return bytes(oid)
     raise CorruptError(f"tree {tree.hex()} has no {name}")

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
-import pygit2
-
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.database import is_refusal
@@ -83,7 +81,7 @@ class Lookup:
         self._read_only = read_only
         self._source = refresh.Source(
             path=store.path,
-            reader=fill.Reader(odb=store.repo.odb),
+            reader=fill.Reader(objects=store.raw),
             step_type=step_type,
         )
         self._db: sqlite3.Connection | None = None
@@ -218,7 +216,7 @@ class Lookup:
         return list(filter(self._is_there, self._ask(query, names)))
 
     def _is_there(self, row: _Row) -> bool:
-        return bool(self._store.repo.odb.exists(pygit2.Oid(raw=row[1])))
+        return self._store.raw.exists(row[1].hex())
 
     def _ask(self, query: str, values: tuple[str, ...]) -> list[_Row]:
         def ask(db: sqlite3.Connection) -> list[_Row]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from uwfgit.ids import Oid
-from uwfgit.store.handle import Store, git_errors
-from uwfgit.store.objects import TREE_MODE, Entry, list_tree
-from uwfgit.store.pack.pack import TYPES, Kind, WrittenPack, name_object, write_pack
+from uwfgit.store.handle import Store
+from uwfgit.store.objects import TREE_MODE, Entry, encode_tree, list_tree, write_object
+from uwfgit.store.pack.pack import CODES, Kind, WrittenPack, name_object, write_pack
 
 _FEW: Final = 64
 
@@ -69,9 +69,8 @@ class Batch:
         store = self.store
         if len(self.objects) >= _FEW:
             return write_pack(store, self.objects, fsync=store.fsync)
-        with git_errors("write an object"):
-            for kind, data in self.objects.values():
-                store.repo.odb.write(TYPES[kind], data)
+        for kind, data in self.objects.values():
+            write_object(store, CODES[kind], data)
         return WrittenPack(path=None)
 
 
@@ -80,18 +79,3 @@ def _set(entries: dict[str, Entry], name: str, entry: Entry | None) -> None:
         entries.pop(name, None)
     else:
         entries[name] = entry
-
-
-def encode_tree(entries: Mapping[str, Entry]) -> bytes:
-    """Write the bytes of a tree object."""
-    ordered = sorted(entries.items(), key=_tree_order)
-    return b"".join(
-        f"{entry.mode:o} {name}\0".encode() + bytes.fromhex(entry.oid)
-        for name, entry in ordered
-    )
-
-
-def _tree_order(item: tuple[str, Entry]) -> bytes:
-    # git sorts a folder as if its name ended in a slash.
-    name, entry = item
-    return (f"{name}/" if entry.is_tree else name).encode()

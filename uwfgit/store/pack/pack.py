@@ -21,10 +21,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
-import pygit2
-
 from uwfgit.errors import StoreError
+from uwfgit.store import raw
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.raw import BLOB, COMMIT, TREE
 
 _NOTE: Final = re.compile(rb"uwf pid ([0-9]{1,10}) on ([^\n]{1,255})\n")
 _STALE_SECONDS: Final = 3600
@@ -130,12 +130,7 @@ def _stands_between(data: mmap.mmap, oid: bytes, first: int, last: int) -> bool:
 
 Kind = Literal["commit", "tree", "blob"]
 
-_CODES: Final = {"commit": 1, "tree": 2, "blob": 3}
-TYPES: Final = {
-    "commit": pygit2.enums.ObjectType.COMMIT,
-    "tree": pygit2.enums.ObjectType.TREE,
-    "blob": pygit2.enums.ObjectType.BLOB,
-}
+CODES: Final[dict[Kind, int]] = {"commit": COMMIT, "tree": TREE, "blob": BLOB}
 _INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
 _TINY: Final = 128
 """Bytes of which compressing saves too few for what it takes."""
@@ -198,15 +193,16 @@ def write_pack(
     with git_errors("write a pack"):
         for oid in find_known(Path(store.repo.path) / "objects", wanted):
             kind, data = wanted.pop(oid)
-            store.repo.odb.write(TYPES[kind], data)
+            # git takes half a loose file for the object.
+            store.raw.repair(oid.hex(), CODES[kind], data)
+            store.repo.odb.write(CODES[kind], data)
         path = _write_files(store, wanted, fsync=fsync) if wanted else None
     return WrittenPack(path=path)
 
 
 def name_object(kind: Kind, data: bytes) -> bytes:
-    """Give the raw oid of an object."""
-    head = f"{kind} {len(data)}\0".encode()
-    return hashlib.sha1(head + data, usedforsecurity=False).digest()
+    """Return the raw oid of an object."""
+    return raw.name_object(CODES[kind], data)
 
 
 def _write_files(
@@ -241,7 +237,7 @@ def _make_pack(
     offset = len(parts[0])
     packed = []
     for oid, (kind, data) in objects.items():
-        entry = _entry_head(_CODES[kind], len(data)) + _compress(data)
+        entry = _entry_head(CODES[kind], len(data)) + _compress(data)
         packed.append(_Packed(oid, zlib.crc32(entry), offset))
         parts.append(entry)
         offset += len(entry)

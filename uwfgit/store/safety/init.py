@@ -21,6 +21,7 @@ from uwfgit.errors import StoreError
 from uwfgit.store import genesis
 from uwfgit.store.locks.flock import pause
 from uwfgit.store.locks.git_lock import append
+from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.hooks import install_hook
 from uwfgit.store.safety.trust import INNER
@@ -206,12 +207,12 @@ def _add_attributes(path: Path) -> None:
 def _add_main(path: Path) -> None:
     repo = _open(path)
     oid = genesis.GENESIS_OID
-    if oid not in repo:
-        genesis.write_genesis(repo)
+    genesis.write_genesis(repo)
     if _MAIN not in repo.references:
         repo.references.create(_MAIN, pygit2.Oid(hex=oid))
     main = repo.references[_MAIN].resolve().target
-    if str(main) != oid and not repo.descendant_of(main, oid):
+    objects = RawObjects(path / "objects")
+    if not objects.descends(str(main), oid):
         raise StoreError(
             f"branch main of '{path}' does not start at uwf's genesis commit",
             hint="keep threads apart from other history: choose an empty folder",

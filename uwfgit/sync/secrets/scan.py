@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from uwfgit.errors import InvalidError, NotFoundError, StoreError
+from uwfgit.constants import MAX_BLOB_BYTES
+from uwfgit.errors import CorruptError, InvalidError, NotFoundError, StoreError
 from uwfgit.ids import Oid, is_oid, is_thread_id
 from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
-from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
     WORKFLOWS,
     find_node_name,
@@ -25,14 +26,13 @@ from uwfgit.store.layout import (
     find_step_name,
 )
 from uwfgit.store.log import append_private
+from uwfgit.store.raw import KINDS, TREE_ENTRY
 from uwfgit.sync.secrets.text import Match, scan_json, scan_text, without_gaps
 
 ALLOWED_FILE: Final = "allowed-secrets.jsonl"
 """In the store's own folder: local, and not derived from anything."""
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{12}")
-_TREE_NAME = re.compile(rb"[0-7]+ ([^\0]+)\0.{20}", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,5}")
-_KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _COMMIT: Final = "commit "
 _PART_CHARS: Final = 60
 """So much of a secret that was cut is compared: words may follow the cut."""
@@ -202,9 +202,12 @@ def _scan_object(
 
 
 def _read(store: Store, oid: Oid) -> tuple[str, bytes]:
-    with git_errors(f"read object {oid}"):
-        kind, data = store.repo.odb.read(oid)
-    return _KINDS.get(int(kind), "object"), data
+    kind, size, data = store.raw.load(oid, limit=MAX_BLOB_BYTES)
+    if data is None:
+        raise CorruptError(
+            f"object {oid} has {size} bytes, the limit is {MAX_BLOB_BYTES}"
+        )
+    return KINDS[kind], data
 
 
 def _scan_file(path: str, text: str) -> tuple[Match, ...]:
@@ -218,7 +221,7 @@ def _scan_file(path: str, text: str) -> tuple[Match, ...]:
 
 def _odd_names(tree: bytes, seen: set[bytes]) -> Iterator[str]:
     """Give the names in a tree that were not seen and that no rule of uwf's gives."""
-    names = set(_TREE_NAME.findall(tree)) - seen
+    names = {name for _, name, _ in TREE_ENTRY.findall(tree)} - seen
     seen |= names
     for name in sorted(names):
         text = name.decode("utf-8", "replace")

@@ -18,8 +18,9 @@ from uwfgit.model.thread.record import Start, start_from_payload
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
+from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added
-from uwfgit.sync.verify.rawtree import BLOB, Changes
+from uwfgit.sync.verify.rawtree import Changes
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
 from uwfgit.sync.verify.settle import Expected
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp

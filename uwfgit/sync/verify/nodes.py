@@ -25,8 +25,9 @@ from uwfgit.store.canonical import (
     node_hash,
 )
 from uwfgit.store.layout import find_node_name
+from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.fit import Collect, Test, compile_fit, compile_refs
-from uwfgit.sync.verify.rawtree import BLOB, Changes, Objects
+from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Findings, refusal
 
 _BUILTIN: Final = frozenset(BUILTIN_NAMES.values())

@@ -7,29 +7,24 @@ nothing but bytes.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
-from uwfgit.errors import CorruptError, StoreError
+from uwfgit.constants import MAX_BLOB_BYTES, MAX_TREE_ENTRIES
+from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.handle import Store
+from uwfgit.store.raw import COMMIT, KINDS, MAX_COMMIT_BYTES, MAX_TREE_BYTES, TREE
 from uwfgit.sync.verify.report import refusal
 
 MAX_PATH_PARTS: Final = 10
 """``threads/T/history/000/00001-role/replaced/1/attempts/1/output.md``."""
 MAX_CHANGES: Final = 10_000
 """Files one commit may change; no event comes near."""
-_MAX_COMMIT_BYTES: Final = MAX_MESSAGE_BYTES + 64 * 1024
-_MAX_TREE_BYTES: Final = MAX_TREE_ENTRIES * 300
 _CACHED_TREES: Final = 512
-
-COMMIT, TREE, BLOB = 1, 2, 3
-_KINDS: Final = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 
 _FILE_MODE: Final = b"100644"
 _FOLDER_MODE: Final = b"40000"
@@ -80,19 +75,16 @@ class Objects:
         Raises:
             CorruptError: It is missing, damaged, too large or of another kind.
         """
-        odb = self.store.repo.odb
         try:
-            with git_errors("read an object"):
-                found, size = odb.read_header(oid)
-                if int(found) == kind and size <= limit:
-                    data: bytes = odb.read(oid)[1]
-                    self.bytes_read += size
-                    return data
-        except (CorruptError, StoreError) as exc:
+            found, size, data = self.store.raw.load(oid, limit=limit)
+        except CorruptError as exc:
             raise _missing(oid) from exc
-        if int(found) != kind:
-            raise refusal("kind", f"object {oid} is no {_KINDS[kind]}")
-        raise refusal("size", f"object {oid} has {size} bytes, at most {limit}")
+        if found != kind:
+            raise refusal("kind", f"object {oid} is not a {KINDS[kind]}")
+        if data is None:
+            raise refusal("size", f"object {oid} has {size} bytes, at most {limit}")
+        self.bytes_read += size
+        return data
 
     def read_known(self, oid: Oid, data: bytes) -> None:
         """Read the blob that must hold ``data``, of which ``oid`` is the name.
@@ -101,16 +93,15 @@ class Objects:
             CorruptError: It is missing or damaged.
         """
         try:
-            with git_errors("read an object"):
-                found = self.store.repo.odb.read(oid)[1]
-        except (CorruptError, StoreError) as exc:
+            found = self.store.raw.load(oid, limit=len(data)).data
+        except CorruptError as exc:
             raise _missing(oid) from exc
         if found != data:
             raise _missing(oid)
 
     def commit(self, oid: Oid) -> bytes:
         """Read a commit's bytes."""
-        return self.read(oid, COMMIT, limit=_MAX_COMMIT_BYTES)
+        return self.read(oid, COMMIT, limit=MAX_COMMIT_BYTES)
 
     def genesis_tree(self) -> Oid:
         """Name the tree that every thread and every workflow starts with."""
@@ -130,7 +121,7 @@ class Objects:
         known = self._trees.get(oid)
         if known is not None:
             return known
-        tree = parse_tree(oid, self.read(oid, TREE, limit=_MAX_TREE_BYTES), base)
+        tree = parse_tree(oid, self.read(oid, TREE, limit=MAX_TREE_BYTES), base)
         if len(self._trees) >= _CACHED_TREES:
             del self._trees[next(iter(self._trees))]
         self._trees[oid] = tree
@@ -272,10 +263,3 @@ def _folder(objects: Objects, entry: Entry | None, base: Tree = _NOTHING) -> Tre
     if entry is None or entry[0] != _FOLDER_MODE:
         return _NOTHING
     return objects.tree(_hex(entry), base)
-
-
-def blob_oid(data: bytes) -> Oid:
-    """Name the blob that holds some bytes."""
-    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
-    digest.update(data)
-    return Oid(digest.hexdigest())

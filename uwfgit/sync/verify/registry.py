@@ -21,8 +21,10 @@ from uwfgit.model.yaml.core import parse_yaml
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import NODES, WORKFLOW_FILE, is_workflow_name, workflow_folder
+from uwfgit.store.objects import blob_oid
+from uwfgit.store.raw import BLOB
 from uwfgit.store.refs import find_ref
-from uwfgit.sync.verify.rawtree import BLOB, Objects, blob_oid, diff_trees
+from uwfgit.sync.verify.rawtree import Objects, diff_trees
 from uwfgit.sync.verify.report import ThreadReport, plain_problem, shown
 from uwfgit.sync.verify.shape import RawCommit, parse_commit, parse_message
 

@@ -16,7 +16,9 @@ from uwfgit.ids import Oid, is_oid
 from uwfgit.model.thread.message import format_message, format_subject, read_quote
 from uwfgit.model.thread.state import AGENT_EMAIL, ThreadState, encode_state
 from uwfgit.store.layout import STATE_FILE, thread_folder
-from uwfgit.sync.verify.rawtree import BLOB, Changes, Objects, blob_oid
+from uwfgit.store.objects import blob_oid
+from uwfgit.store.raw import BLOB
+from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Fact, Findings, shown
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
 from uwfgit.sync.verify.state import find_differences, may_give_reason
