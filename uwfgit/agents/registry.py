@@ -48,6 +48,24 @@ def _make_adapter(agent: AgentSettings) -> Agent:
     )
 
 
+def _make_headless(agent: AgentSettings) -> Agent:
+    from uwfgit.agents.clis import CLIS  # noqa: PLC0415 - only when used
+    from uwfgit.agents.headless import HeadlessAgent  # noqa: PLC0415 - only when used
+
+    cli = CLIS[agent.kind or ""]
+    return HeadlessAgent(
+        cli=cli,
+        label=agent.name,
+        command=agent.command or cli.command,
+        args=agent.args,
+        env=agent.env,
+        model=agent.model,
+        max_turns=agent.max_turns,
+        tools=agent.tools,
+        timeout_seconds=agent.timeout_seconds,
+    )
+
+
 def _not_available(agent: AgentSettings) -> NoReturn:
     known = [kind for kind, make in KINDS.items() if make is not _not_available]
     raise ConfigError(
@@ -61,8 +79,8 @@ KINDS: Final[Mapping[str, Factory]] = {
     "stdio": _make_stdio,
     "adapter": _make_adapter,
     "builtin": _not_available,
-    "claude-code": _not_available,
-    "codex": _not_available,
+    "claude-code": _make_headless,
+    "codex": _make_headless,
     "hermes": _not_available,
     "gemini": _not_available,
     "opencode": _not_available,

@@ -1,0 +1,205 @@
+"""Kind ``codex``: OpenAI Codex, headless (``codex exec``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from uwfgit.agents.base import Usage
+from uwfgit.agents.headless import Cli, Invocation
+from uwfgit.agents.ndjson import Event, flatten, read_event
+from uwfgit.agents.transcript import Transcript
+
+_STATUS: Final = re.compile(r"status:? (\d{3})")
+_WAIT: Final = re.compile(
+    r"try again in (?:(\d+) days?)?,? ?(?:(\d+) hours?)?,? ?(?:(\d+) minutes?)?"
+    r",? ?(?:(\d+(?:\.\d+)?) ?s)?",
+    re.IGNORECASE,
+)
+_LIMIT_WORDS: Final = "hit your usage limit"
+
+
+def _arguments(call: Invocation) -> list[str]:
+    """Return the arguments: those of ``exec`` stand before ``resume``, which has few.
+
+    There is no choosing of tools and no limit of turns.
+    """
+    return [
+        "exec",
+        "--json",
+        *(["--model", call.model] if call.model else []),
+        *call.args,
+        *(["resume", call.session] if call.session else []),
+        "-",
+    ]
+
+
+def _read_thread(run: Transcript, event: Event) -> None:
+    run.session_id = event.text("thread_id") or run.session_id
+
+
+def _read_item(run: Transcript, event: Event) -> None:
+    item = event.part("item")
+    read = _ITEMS.get(item.text("type"))
+    if read is None:
+        run.note_unknown(f"item {item.text('type')}")
+    else:
+        read(run, item, event.text("type") == "item.completed")
+
+
+def _read_message(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    if is_whole:
+        run.say(item.text("text"))
+
+
+def _read_reasoning(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    if is_whole:
+        run.say("", reasoning=item.text("text"))
+
+
+def _read_warning(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    if is_whole:
+        run.remark(item.text("message"))
+
+
+def _read_command(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    _call(run, item, "shell", {"command": item.raw("command")})
+    if not is_whole:
+        return
+    if item.text("status") == "declined":
+        run.deny(item.text("id"), "shell", {"command": item.raw("command")})
+    code = item.raw("exit_code")
+    output = item.text("aggregated_output")
+    run.result(item.text("id"), f"{output}\n[exit code {code}]" if code else output)
+
+
+def _read_change(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    _call(run, item, "file_change", {"changes": item.raw("changes")})
+    if is_whole:
+        if item.text("status") == "declined":
+            run.deny(item.text("id"), "file_change", {"changes": item.raw("changes")})
+        run.result(item.text("id"), item.text("status"))
+
+
+def _read_tool(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    name = f"{item.text('server')}.{item.text('tool')}".strip(".")
+    _call(run, item, name or item.text("type"), item.raw("arguments"))
+    if is_whole:
+        content = item.raw("result", "content")
+        told = flatten(content) or item.text("error", "message")
+        run.result(item.text("id"), told)
+
+
+def _read_search(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001, ARG001 - one of a table
+    _call(run, item, "web_search", {"query": item.raw("query")})
+
+
+def _skip(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
+    """Take note of nothing: the agent's own list of things to do."""
+
+
+def _call(run: Transcript, item: Event, name: str, arguments: object) -> None:
+    if not run.has_call(item.text("id")):
+        run.call(item.text("id"), name, arguments)
+
+
+_ITEMS: Final[Mapping[str, Callable[[Transcript, Event, bool], None]]] = {
+    "agent_message": _read_message,
+    "reasoning": _read_reasoning,
+    "error": _read_warning,
+    "command_execution": _read_command,
+    "file_change": _read_change,
+    "mcp_tool_call": _read_tool,
+    "collab_tool_call": _read_tool,
+    "web_search": _read_search,
+    "todo_list": _skip,
+}
+
+
+def _read_end(run: Transcript, event: Event) -> None:
+    """Note the end; tokens are told of the whole session."""
+    told = event.part("usage")
+    total = Usage(
+        turns=0,
+        input_tokens=told.number("input_tokens"),
+        output_tokens=told.number("output_tokens"),
+        duration_ms=0,
+    )
+    run.session_total = total
+    run.usage = _since(run, total)
+    run.finish()
+
+
+def _since(run: Transcript, total: Usage) -> Usage:
+    """Return what this run added to a session's totals."""
+    before = run.before
+    if before is None or before.input_tokens > total.input_tokens:
+        before = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    turns = sum(turn.role == "assistant" for turn in run.turns)
+    return Usage(
+        turns=turns,
+        input_tokens=total.input_tokens - before.input_tokens,
+        output_tokens=max(0, total.output_tokens - before.output_tokens),
+        duration_ms=run.duration_ms,
+    )
+
+
+def _read_failure(run: Transcript, event: Event) -> None:
+    message = _plain(event.text("error", "message"))
+    status = _STATUS.search(message) or _STATUS.search(event.text("error", "message"))
+    code = Event(_object(event.text("error", "message"))).number("error", "code")
+    run.http_status = int(status[1]) if status else code or run.http_status
+    run.finish()
+    run.fail(message)
+    wait = _WAIT.search(message)
+    if wait and any(wait.groups()):
+        days, hours, minutes, seconds = (float(each or 0) for each in wait.groups())
+        total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        run.retry_at_ms = run.now_ms() + int(total * 1000)
+    elif _LIMIT_WORDS in message:
+        run.http_status = 429
+
+
+def _read_error(run: Transcript, event: Event) -> None:
+    """Keep a complaint: it may be the last word, or only a further try."""
+    status = _STATUS.search(event.text("message"))
+    if status:
+        run.http_status = int(status[1])
+
+
+def _plain(message: str) -> str:
+    """Return the words of a message that is the API's answer as it came."""
+    told = Event(_object(message)).text("error", "message")
+    return told or message
+
+
+def _object(text: str) -> Mapping[str, object]:
+    event = read_event(text)
+    return event.value if event is not None else {}
+
+
+def _ignore(run: Transcript, event: Event) -> None:
+    """Take note of nothing: a turn begins."""
+
+
+CODEX: Final = Cli(
+    kind="codex",
+    command="codex",
+    install="npm install -g @openai/codex",
+    login="run `codex login`, or set OPENAI_API_KEY",
+    update="codex update",
+    arguments=_arguments,
+    readers={
+        "thread.started": _read_thread,
+        "turn.started": _ignore,
+        "item.started": _read_item,
+        "item.updated": _read_item,
+        "item.completed": _read_item,
+        "turn.completed": _read_end,
+        "turn.failed": _read_failure,
+        "error": _read_error,
+    },
+    event_name=lambda event: event.text("type"),
+    terminal="turn.completed",
+)

@@ -1,0 +1,330 @@
+"""CLIs that people have, run headless: what is the same for all of them.
+
+A kind is data (``Cli``): its arguments, and a reader for each of its events.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from uwfgit.agents.base import AgentReply, AgentRequest, Failure
+from uwfgit.agents.complaints import one_line
+from uwfgit.agents.lines import MAX_LINE_BYTES
+from uwfgit.agents.ndjson import Event, clean_text, read_event
+from uwfgit.agents.process import (
+    STDERR_SHOWN_CHARS,
+    ProcessResult,
+    TimeLimits,
+    run_process,
+)
+from uwfgit.agents.stdio import merge_environment, time_limits
+from uwfgit.agents.transcript import Transcript
+
+STREAM_IDLE_SECONDS: Final = 300.0
+"""The longest silence of a kind that tells its answer as it comes."""
+_VERSION_SECONDS: Final = 15.0
+_NOISE_CHARS: Final = 4_000
+_CUT_SHOWN_CHARS: Final = 1_000
+_UNKNOWN_OPTION: Final = re.compile(
+    r"(unknown|unexpected|unrecognized) (option|argument)s?|Unknown arguments?",
+    re.IGNORECASE,
+)
+_VERSION: Final = re.compile(r"\d+(?:\.\d+)+\S*")
+_UNAUTHORIZED: Final = (401, 403)
+_LIMITED: Final = 429
+_HOPELESS: Final = (*_UNAUTHORIZED, _LIMITED)
+_REFUSALS: Final = range(400, 500)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What one call's arguments are made of.
+
+    ``session`` is the one to go on with, ``new_id`` the name of a fresh one, for
+    kinds that let the caller choose.
+    """
+
+    session: str | None
+    new_id: str
+    model: str | None
+    max_turns: int | None
+    tools: tuple[str, ...] | None
+    args: tuple[str, ...]
+    cwd: Path
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cli:
+    """One kind.
+
+    Attributes:
+        kind: Its name.
+        command: What it is called on PATH.
+        install: The command that installs it.
+        login: How one gets it a login.
+        update: The command that brings it up to date.
+        arguments: Makes its arguments.
+        readers: What to do with each of its events.
+        event_name: Which of them an event is.
+        terminal: The event that ends a run, as people are told.
+        session: What its session ids look like.
+        streams: Whether it tells its answer as it comes.
+        tells_version: Whether its events name its version.
+        prompt_on_stdin: Whether it reads its prompt there.
+        environment: Variables it is given unless the user sets them.
+        explain_exit: What its exit codes mean.
+    """
+
+    kind: str
+    command: str
+    install: str
+    login: str
+    update: str
+    arguments: Callable[[Invocation], list[str]]
+    readers: Mapping[str, Callable[[Transcript, Event], None]]
+    event_name: Callable[[Event], str]
+    terminal: str
+    session: re.Pattern[str] = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}")
+    streams: bool = False
+    tells_version: bool = False
+    prompt_on_stdin: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+    explain_exit: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadlessAgent:
+    """An installed CLI that is run once for each call."""
+
+    cli: Cli
+    label: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    model: str | None = None
+    max_turns: int | None = None
+    tools: tuple[str, ...] | None = None
+    timeout_seconds: float | None = None
+    has_sessions: bool = field(default=True, init=False)
+
+    @property
+    def kind(self) -> str:
+        """The kind's name in the registry."""
+        return self.cli.kind
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        """Run the CLI once, in the session of the request if there is one."""
+        environment = self._environment(request)
+        missing = self._find_missing(environment)
+        if missing is not None:
+            return AgentReply(text="", failure=missing)
+        call = self._invocation(request)
+        reader = _Reader(
+            cli=self.cli,
+            run=Transcript(
+                now_ms=request.now_ms,
+                tell=request.on_turn,
+                before=request.session_total,
+                session_id=call.session,
+            ),
+        )
+        result = run_process(
+            (self.command, *self.cli.arguments(call)),
+            prompt=request.prompt if self.cli.prompt_on_stdin else "",
+            cwd=request.cwd,
+            environment=environment,
+            limits=self._limits(request),
+            on_line=reader.hear,
+            is_over=lambda: reader.run.is_over,
+        )
+        return self._reply(reader, result, request, environment)
+
+    def _environment(self, request: AgentRequest) -> dict[str, str]:
+        given = merge_environment(self.env, request.environment)
+        return {**self.cli.environment, **given}
+
+    def _find_missing(self, environment: Mapping[str, str]) -> Failure | None:
+        if "/" in self.command or shutil.which(
+            self.command, path=environment.get("PATH")
+        ):
+            return None
+        return Failure(
+            phase="agent",
+            message=f"'{self.command}' is not on PATH; install it with "
+            f"`{self.cli.install}`, or give its path in agents.{self.label}.command",
+        )
+
+    def _invocation(self, request: AgentRequest) -> Invocation:
+        session = request.session_id
+        if session is not None and not self.cli.session.fullmatch(session):
+            session = None
+        return Invocation(
+            session=session,
+            new_id=str(uuid.uuid4()),
+            model=self.model,
+            max_turns=self.max_turns,
+            tools=self.tools,
+            args=self.args,
+            cwd=request.cwd,
+            prompt=request.prompt,
+        )
+
+    def _limits(self, request: AgentRequest) -> TimeLimits:
+        limits = time_limits(
+            request, label=self.label, timeout_seconds=self.timeout_seconds
+        )
+        if (
+            self.timeout_seconds is not None
+            or not self.cli.streams
+            or limits.idle_seconds <= STREAM_IDLE_SECONDS
+        ):
+            return limits
+        setting = f"agents.{self.label}.timeoutSeconds"
+        return replace(limits, idle_seconds=STREAM_IDLE_SECONDS, idle_setting=setting)
+
+    def _reply(
+        self,
+        reader: _Reader,
+        result: ProcessResult,
+        request: AgentRequest,
+        environment: Mapping[str, str],
+    ) -> AgentReply:
+        run = reader.run
+        run.end_stream()
+        failure = self._find_failure(reader, result)
+        answer = run.answer or run.last_said
+        version = run.version
+        if not self.cli.tells_version and result.exit_code is not None:
+            version = _find_version(self.command, environment.get("PATH", ""))
+        return AgentReply(
+            text=answer if failure is None else run.said,
+            turns=run.turns,
+            usage=run.usage,
+            agent_version=version,
+            session_id=run.session_id,
+            session_total=run.session_total,
+            is_session_refused=failure is not None
+            and request.session_id is not None
+            and _is_refused(run, failure, result),
+            model=run.model,
+            exit_code=result.exit_code,
+            warnings=(*result.warnings, *run.warnings),
+            failure=failure,
+        )
+
+    def _find_failure(self, reader: _Reader, result: ProcessResult) -> Failure | None:
+        """Return why the run is no good: it must have ended, well, and say so."""
+        run, stopped = reader.run, result.failure
+        if stopped is not None and (
+            stopped.phase != "agent" or result.exit_code is None
+        ):
+            return stopped
+        if run.failure is not None:
+            return self._with_fix(run.failure, run)
+        if stopped is not None:
+            return self._explain(reader, result, stopped)
+        if not run.is_over:
+            message = f"'{Path(self.command).name}' ended without its last event"
+            why = _last_words(reader, result)
+            return Failure(
+                phase="agent", message=f"{message} ('{self.cli.terminal}'){why}"
+            )
+        if not (run.answer or run.last_said).strip():
+            return Failure(phase="agent", message="the agent said nothing")
+        return None
+
+    def _explain(
+        self, reader: _Reader, result: ProcessResult, stopped: Failure
+    ) -> Failure:
+        """Put into words how the program ended, with the way on where it is known."""
+        told = result.stderr_tail or reader.noise
+        if _UNKNOWN_OPTION.search(told) and not reader.run.has_spoken:
+            return replace(
+                stopped,
+                message=f"{stopped.message}; mend agents.{self.label}.args, or bring "
+                f"it up to date with `{self.cli.update}`",
+            )
+        known = self.cli.explain_exit.get(result.exit_code or 0)
+        if known is not None:
+            return replace(stopped, message=f"{stopped.message} ({known})")
+        if not result.stderr_tail.strip() and reader.noise.strip():
+            return replace(
+                stopped, message=f"{stopped.message}{_last_words(reader, result)}"
+            )
+        return stopped
+
+    def _with_fix(self, failure: Failure, run: Transcript) -> Failure:
+        if run.http_status in _UNAUTHORIZED or run.is_logged_out:
+            return replace(failure, message=f"{failure.message}; {self.cli.login}")
+        if run.retry_at_ms is not None or run.http_status == _LIMITED:
+            return replace(failure, phase="limit", retry_at_ms=run.retry_at_ms)
+        return failure
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """Hears the lines of a run and hands each event to its kind's reader."""
+
+    cli: Cli
+    run: Transcript
+    noise: str = ""
+
+    def hear(self, line: str) -> None:
+        event = read_event(line)
+        if event is None:
+            self._note_noise(line)
+            return
+        name = self.cli.event_name(event)
+        read = self.cli.readers.get(name)
+        if read is None:
+            self.run.note_unknown(name)
+            return
+        read(self.run, event)
+
+    def _note_noise(self, line: str) -> None:
+        if len(line.encode(errors="replace")) >= MAX_LINE_BYTES:
+            size = MAX_LINE_BYTES // 1024 // 1024
+            shown = clean_text(line[:_CUT_SHOWN_CHARS])
+            self.run.say(f"[an event of more than {size} MiB, not read] {shown}")
+            return
+        self.noise = f"{self.noise}\n{clean_text(line)}"[-_NOISE_CHARS:]
+
+
+def _last_words(reader: _Reader, result: ProcessResult) -> str:
+    tail = one_line(result.stderr_tail or reader.noise, STDERR_SHOWN_CHARS)
+    return f": {tail}" if tail else ""
+
+
+def _is_refused(run: Transcript, failure: Failure, result: ProcessResult) -> bool:
+    """Whether the session was not gone on with and nothing was done.
+
+    A login that is missing and a limit would meet a fresh session just the same.
+    """
+    if failure.phase != "agent" or result.exit_code is None or result.exit_code < 0:
+        return False
+    status = run.http_status
+    if status is not None and (status not in _REFUSALS or status in _HOPELESS):
+        return False
+    return not run.has_spoken and not run.is_logged_out
+
+
+@lru_cache(maxsize=64)
+def _find_version(command: str, path: str) -> str | None:
+    """Ask a program for its version, once in the life of this one."""
+    result = run_process(
+        (command, "--version"),
+        prompt="",
+        cwd=Path("/"),
+        environment={"PATH": path, "HOME": "/nonexistent"},
+        limits=TimeLimits(idle_seconds=_VERSION_SECONDS, wall_seconds=_VERSION_SECONDS),
+    )
+    found = _VERSION.search(result.stdout)
+    return found[0] if found else None
