@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench clean
+AGENTS := build/agents
+
+.PHONY: demo test test-agents check bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +21,21 @@ demo: $(STAMP)
 test: $(STAMP)
 	@if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi; \
 	$(BIN)/python -m pytest -q -n 2
+
+# The real CLIs, against a fake API on loopback: no key, nothing installed outside of
+# this folder. Claude Code and Codex come in wheels; the other two need npm.
+test-agents: $(STAMP) $(AGENTS)/.installed
+	$(BIN)/python -m pytest -q -m '' tests/agents/test_real_clis.py
+
+$(AGENTS)/.installed:
+	mkdir -p $(AGENTS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --target $(AGENTS)/python claude-agent-sdk openai-codex-cli-bin
+	if command -v npm > /dev/null; then \
+	  npm install --silent --no-fund --no-audit --prefix $(AGENTS)/node \
+	    @google/gemini-cli opencode-ai; \
+	else echo "npm is not here: Gemini and opencode are skipped"; fi
+	@touch $@
 
 check: $(STAMP)
 	scripts/check

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from uwfgit.agents.base import AgentRequest, ReplyCount, Turn
-from uwfgit.agents.process import ProcessResult, TimeLimits, run_process
+from uwfgit.agents.base import AgentRequest, ReplyCount, Turn, Usage
+from uwfgit.agents.children.process import ProcessResult, TimeLimits, run_process
 from uwfgit.ids import ThreadId
 
 THREAD = ThreadId("01JABCDEFGHJKMNPQRSTVWXYZ0")
@@ -38,7 +38,7 @@ def run_python(
     )
 
 
-def make_request(
+def make_request(  # noqa: PLR0913 - a builder of tests
     *,
     cwd: Path,
     prompt: str = "Do it.",
@@ -49,6 +49,8 @@ def make_request(
     idle: float = 20,
     wall: float | None = None,
     on_turn: Callable[[Turn], None] | None = None,
+    session: str | None = None,
+    total: Usage | None = None,
 ) -> AgentRequest:
     """Make a request with defaults for all that a test does not look at."""
     return AgentRequest(
@@ -60,6 +62,8 @@ def make_request(
         cwd=cwd,
         environment=environment,
         correction=correction,
+        session_id=session,
+        session_total=total,
         count_replies=lambda: count or ReplyCount(of_role=0, of_all=0),
         idle_seconds=idle,
         wall_seconds=wall,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.agents.children import ENVIRONMENT, is_alive, run_python, wait_for_death
-from uwfgit.agents import child, lines, process, stopping
 from uwfgit.agents.base import Failure
-from uwfgit.agents.process import TimeLimits, run_process
+from uwfgit.agents.children import child, lines, process, stopping
+from uwfgit.agents.children.process import TimeLimits, run_process
 
 START_SLEEPER = """
 import subprocess, sys, time

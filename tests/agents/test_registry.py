@@ -7,6 +7,7 @@ import pytest
 from tests.agents.children import ENVIRONMENT
 from uwfgit.agents.adapter import AdapterAgent
 from uwfgit.agents.base import Agent
+from uwfgit.agents.clis.headless import HeadlessAgent
 from uwfgit.agents.registry import KINDS, choose_agent, make_agent
 from uwfgit.agents.scripted import ScriptedAgent
 from uwfgit.agents.stdio import StdioAgent
@@ -109,13 +110,30 @@ def test_a_relative_executable_is_looked_for_from_the_folder_given(
 
 
 @pytest.mark.parametrize(
+    ("spec", "command", "model"),
+    [
+        ("claude-code", "claude", None),
+        ("uwf-claude-code", "claude", None),
+        ("claude-code:opus", "claude", "opus"),
+        ("codex", "codex", None),
+    ],
+)
+def test_a_kind_of_an_installed_cli_means_its_own_command(
+    spec: str, command: str, model: str | None
+) -> None:
+    agent = make(spec)
+
+    assert isinstance(agent, HeadlessAgent)
+    assert (agent.command, agent.model) == (command, model)
+    assert agent.has_sessions
+
+
+@pytest.mark.parametrize(
     ("spec", "message"),
     [
-        pytest.param("codex", "kind 'codex' is not available", id="not-built"),
         pytest.param(
             "uwf-hermes", "kind 'hermes' is not available", id="uwf-not-built"
         ),
-        pytest.param("claude-code:opus", "kind 'claude-code'", id="kind-with-argument"),
         pytest.param("http://localhost:7900 hermes", "kind 'gateway'", id="gateway"),
         pytest.param("stdio", "needs a command", id="stdio-alone"),
         pytest.param("scripted:", "needs a script", id="scripted-alone"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.children import run_python, wait_for_death
-from uwfgit.agents import tree
-from uwfgit.agents.tree import Process, find_members, parse_ps, read_table
+from uwfgit.agents.children import tree
+from uwfgit.agents.children.tree import Process, find_members, parse_ps, read_table
 
 PS = """\
     1     0     1 Ss   00:00:01 Mon Jan  5 10:00:00 2026

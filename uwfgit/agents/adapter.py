@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure
-from uwfgit.agents.complaints import one_line
+from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.stdio import run_command
 from uwfgit.ids import Hash, find_hash
 

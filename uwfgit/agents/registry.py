@@ -49,8 +49,8 @@ def _make_adapter(agent: AgentSettings) -> Agent:
 
 
 def _make_headless(agent: AgentSettings) -> Agent:
-    from uwfgit.agents.clis import CLIS  # noqa: PLC0415 - only when used
-    from uwfgit.agents.headless import HeadlessAgent  # noqa: PLC0415 - only when used
+    from uwfgit.agents.clis.headless import HeadlessAgent  # noqa: PLC0415 - only when used
+    from uwfgit.agents.clis.kinds import CLIS  # noqa: PLC0415 - only when used
 
     cli = CLIS[agent.kind or ""]
     return HeadlessAgent(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn
-from uwfgit.agents.complaints import one_line
-from uwfgit.agents.process import (
+from uwfgit.agents.children.complaints import one_line
+from uwfgit.agents.children.process import (
     STDERR_SHOWN_CHARS,
     ProcessResult,
     TimeLimits,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from uwfgit.agents.process import TimeLimits, run_process
+from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.agents.registry import make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.headless import Cli, Invocation
-from uwfgit.agents.ndjson import Event, flatten
-from uwfgit.agents.transcript import NOTICE, Transcript
+from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.ndjson import Event, flatten
+from uwfgit.agents.clis.transcript import NOTICE, Transcript
 
 _LIMITED: Final = 429
 _EPOCH: Final = re.compile(r"limit reached\|(\d{10})")

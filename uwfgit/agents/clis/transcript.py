@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from uwfgit.agents.base import Failure, Phase, ToolCall, Turn, Usage
-from uwfgit.agents.ndjson import clean_value
+from uwfgit.agents.clis.ndjson import clean_value
 from uwfgit.store.canonical import Json
 
 TURN_CHARS: Final = 1_000_000

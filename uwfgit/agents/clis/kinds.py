@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from uwfgit.agents.claude_code import CLAUDE_CODE
-from uwfgit.agents.codex import CODEX
-from uwfgit.agents.headless import Cli
+from uwfgit.agents.clis.claude_code import CLAUDE_CODE
+from uwfgit.agents.clis.codex import CODEX
+from uwfgit.agents.clis.headless import Cli
 
 CLIS: Final[Mapping[str, Cli]] = {cli.kind: cli for cli in (CLAUDE_CODE, CODEX)}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.headless import Cli, Invocation
-from uwfgit.agents.ndjson import Event, flatten, read_event
-from uwfgit.agents.transcript import Transcript
+from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.ndjson import Event, flatten, read_event
+from uwfgit.agents.clis.transcript import Transcript
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")
 _WAIT: Final = re.compile(

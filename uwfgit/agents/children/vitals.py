@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Final
 
-from uwfgit.agents import tree
+from uwfgit.agents.children import tree
 
 _LOOKS: Final = 4
 """So many looks at a child in the time it may be silent."""
@@ -47,20 +47,21 @@ class Vitals:
     _seconds: float = 0.0
     _processes: frozenset[tree.Process] = field(default_factory=frozenset)
 
-    def is_silent(self, now: float, *, heard_at: float) -> bool:
-        """Whether nothing was heard of the child for too long.
+    def find_silence(self, now: float, *, heard_at: float) -> float | None:
+        """Return the silence that was reached, of those that are too long.
 
         Args:
             now: The monotonic time.
             heard_at: When it said something.
         """
         if now - heard_at >= _MOST * self.idle:
-            return True
+            return _MOST * self.idle
         if now - heard_at < self.idle / _LOOKS:
-            return False
+            return None
         if now - self._looked_at >= max(self.idle / _LOOKS, _LEAST_SECONDS):
             self._look(now)
-        return now - max(heard_at, self._worked_at) >= self.idle
+        rested = now - max(heard_at, self._worked_at)
+        return self.idle if rested >= self.idle else None
 
     def _look(self, now: float) -> None:
         table = read_processes()

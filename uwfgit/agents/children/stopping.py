@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from uwfgit.agents import tree
-from uwfgit.agents.child import TICK, Child
-from uwfgit.agents.vitals import read_processes
+from uwfgit.agents.children import tree
+from uwfgit.agents.children.child import TICK, Child
+from uwfgit.agents.children.vitals import read_processes
 
 STOP_SECONDS: Final = 5.0
 """Between the request to end and the kill."""

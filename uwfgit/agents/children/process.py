@@ -14,11 +14,21 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Failure
-from uwfgit.agents.child import Child
-from uwfgit.agents.complaints import check_command, explain_end, explain_start, one_line
-from uwfgit.agents.lines import Lines
-from uwfgit.agents.stopping import drain, find_members, kill_members, stop_child
-from uwfgit.agents.vitals import Vitals
+from uwfgit.agents.children.child import Child
+from uwfgit.agents.children.complaints import (
+    check_command,
+    explain_end,
+    explain_start,
+    one_line,
+)
+from uwfgit.agents.children.lines import Lines
+from uwfgit.agents.children.stopping import (
+    drain,
+    find_members,
+    kill_members,
+    stop_child,
+)
+from uwfgit.agents.children.vitals import Vitals
 
 MAX_STDOUT_BYTES: Final = 64 * 1024 * 1024
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
@@ -189,11 +199,10 @@ class _Watch:
         return _timeout(message, self.limits.wall_setting)
 
     def _idle(self, vitals: Vitals, now: float) -> Failure | None:
-        if not vitals.is_silent(now, heard_at=self.child.heard_at):
+        silent = vitals.find_silence(now, heard_at=self.child.heard_at)
+        if silent is None:
             return None
-        message = (
-            f"'{self.child.name}' said nothing for {now - self.child.heard_at:.1f} s"
-        )
+        message = f"'{self.child.name}' said nothing for {silent:g} s"
         return _timeout(message, self.limits.idle_setting)
 
 

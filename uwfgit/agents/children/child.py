@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Final
 
-from uwfgit.agents import tree
-from uwfgit.agents.lines import Lines
+from uwfgit.agents.children import tree
+from uwfgit.agents.children.lines import Lines
 
 STDERR_TAIL_BYTES: Final = 1024 * 1024
 

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure
-from uwfgit.agents.complaints import one_line
-from uwfgit.agents.lines import MAX_LINE_BYTES
-from uwfgit.agents.ndjson import Event, clean_text, read_event
-from uwfgit.agents.process import (
+from uwfgit.agents.children.complaints import one_line
+from uwfgit.agents.children.lines import MAX_LINE_BYTES
+from uwfgit.agents.children.process import (
     STDERR_SHOWN_CHARS,
     ProcessResult,
     TimeLimits,
     run_process,
 )
+from uwfgit.agents.clis.ndjson import Event, clean_text, read_event
+from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.agents.stdio import merge_environment, time_limits
-from uwfgit.agents.transcript import Transcript
 
 STREAM_IDLE_SECONDS: Final = 300.0
 """The longest silence of a kind that tells its answer as it comes."""

@@ -1,0 +1,148 @@
+"""Real Claude Code and Codex, one run each, against a fake API on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.agents.fake_api import Call, FakeApi, Script, modes
+from tests.agents.real import Machine, make_machine, need_binary
+
+pytestmark = pytest.mark.slow
+
+KINDS: Final = ("claude-code", "codex")
+RUN: Final = {
+    "claude-code": Call(
+        name="Bash", arguments={"command": "echo hi", "description": ""}
+    ),
+    "codex": Call(name="exec_command", arguments={"cmd": "echo hi"}),
+}
+TOOL: Final = {"claude-code": "Bash", "codex": "shell"}
+
+
+@pytest.fixture(params=KINDS)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
+    kind: str = request.param
+    need_binary(kind)
+    with FakeApi(modes.answer()) as api:
+        yield make_machine(kind, api, tmp_path)
+
+
+def play(machine: Machine, script: Script) -> Machine:
+    machine.api.play(script)
+    return machine
+
+
+def test_text_tools_usage_model_and_version_are_read(machine: Machine) -> None:
+    script = modes.tool_call(RUN[machine.kind])
+
+    reply = play(machine, script).ask()
+
+    assert reply.failure is None
+    assert reply.text == modes.GOOD.rstrip("\n") or reply.text == modes.GOOD
+    calls = [call for turn in reply.turns for call in turn.tool_calls or ()]
+    assert [call.name for call in calls] == [TOOL[machine.kind]]
+    assert calls[0].result is not None
+    assert calls[0].result.startswith("hi")
+    assert reply.usage is not None
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (200, 40)
+    assert reply.usage.turns == 2 or machine.kind == "codex"
+    assert reply.agent_version is not None
+    assert reply.exit_code == 0
+    assert any("Let me look." in turn.content for turn in machine.told)
+    assert any(turn.role == "tool" for turn in machine.told)
+
+
+def test_a_session_is_gone_on_with_and_usage_is_of_the_run_alone(
+    machine: Machine,
+) -> None:
+    first = play(machine, modes.answer("I remember walrus.")).ask("Remember walrus.")
+
+    second = machine.ask(
+        "What was it?", session=first.session_id, total=first.session_total
+    )
+
+    assert second.failure is None
+    assert second.session_id == first.session_id
+    assert "Remember walrus." in machine.api.requests[-1].text
+    assert second.usage is not None
+    assert (second.usage.input_tokens, second.usage.output_tokens) == (100, 20)
+    if machine.kind == "claude-code":
+        assert first.usage is not None
+        assert second.usage.cost_usd == pytest.approx(first.usage.cost_usd)
+
+
+def test_a_session_it_does_not_know_is_refused_and_said_so(machine: Machine) -> None:
+    reply = machine.ask(session="3b241101-e2bb-4255-8caf-4136c566a962")
+
+    assert reply.is_session_refused
+    assert machine.api.requests == []
+
+
+def test_a_permission_that_is_denied_is_a_warning(machine: Machine) -> None:
+    if machine.kind != "claude-code":
+        pytest.skip("codex runs in its sandbox and denies nothing")
+    call = Call(name="Bash", arguments={"command": "touch /etc/x", "description": ""})
+
+    reply = play(machine, modes.tool_call(call)).ask(
+        args=("--permission-mode", "default")
+    )
+
+    assert reply.failure is None
+    (warning,) = reply.warnings
+    assert warning.startswith("permission denied: Bash")
+    assert "touch /etc/x" in warning
+
+
+@pytest.mark.parametrize(
+    ("script", "phase", "words"),
+    [
+        pytest.param(
+            modes.fail(400, message="prompt is too long"), "agent", "too long", id="400"
+        ),
+        pytest.param(
+            modes.fail(401, message="invalid x-api-key"), "agent", "log", id="401"
+        ),
+        pytest.param(modes.fail(429, message="limited"), "limit", "429", id="429"),
+        pytest.param(modes.fail(500), "agent", "", id="500"),
+        pytest.param(modes.fail(529), "agent", "", id="529"),
+        pytest.param(modes.cut_stream(), "agent", "", id="cut"),
+        pytest.param(modes.bad_json(), "agent", "", id="bad-json"),
+    ],
+)
+def test_what_the_api_refuses_is_a_failure_in_one_line(
+    machine: Machine, script: Script, phase: str, words: str
+) -> None:
+    reply = play(machine, script).ask()
+
+    assert reply.failure is not None
+    assert (reply.failure.phase, reply.exit_code) == (phase, 1)
+    assert words in reply.failure.message.lower()
+    assert "\n" not in reply.failure.message
+    assert len(reply.failure.message) < 400
+
+
+def test_silence_ends_by_the_watchdog_and_the_session_is_known(
+    machine: Machine,
+) -> None:
+    reply = play(machine, modes.hang()).ask(idle=3)
+
+    assert reply.failure is not None
+    assert reply.failure.phase == "timeout"
+    assert "(see limits.idleSeconds)" in reply.failure.message
+    assert reply.session_id is not None
+    machine.api.play(modes.answer())
+    again = machine.ask("Go on.", session=reply.session_id)
+    assert (again.failure, again.session_id) == (None, reply.session_id)
+    assert "Do it." in machine.api.requests[-1].text
+
+
+def test_an_option_it_does_not_know_names_the_way_on(machine: Machine) -> None:
+    reply = machine.ask(args=("--nonsense",))
+
+    assert reply.failure is not None
+    assert "--nonsense" in reply.failure.message
+    assert f"agents.{machine.kind}.args" in reply.failure.message

@@ -1,0 +1,1 @@
+"""Child processes of agents: starting, reading, watching and ending them."""

@@ -1,0 +1,1 @@
+"""The CLIs that people have, run headless: one module a kind."""
