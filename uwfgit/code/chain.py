@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from uwfgit.code.worktree import NAMESPACE, Deadline, WorkTree
@@ -188,7 +189,6 @@ def add_snapshot(
         previous=last,
         head=tips.head,
         time=time,
-        deadline=deadline,
     )
     old = None if tips.snapshot is None else tips.snapshot.commit
     _move(tree, chain_ref(label.thread), made.commit, old, deadline)
@@ -205,11 +205,12 @@ def write_snapshot(
     time: int,
     with_head: bool = True,
     further: Iterable[Oid] = (),
-    deadline: Deadline | None = None,
+    objects: Path | None = None,
 ) -> Snapshot:
     """Write the commit of a snapshot; no ref moves.
 
     Args:
+        objects: Where it goes in place of the repository.
         with_head: Whether HEAD becomes a parent, when it is another than last
             time.
         further: More parents.
@@ -242,7 +243,7 @@ def write_snapshot(
         "-w",
         "--stdin",
         input="\n".join(lines).encode(),
-        deadline=deadline,
+        objects=objects,
     )
     return Snapshot(
         commit=Oid(written.decode().strip()),

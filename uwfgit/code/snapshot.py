@@ -16,6 +16,7 @@ from uwfgit.code.status import ARGUMENTS, Status, parse_status
 from uwfgit.code.worktree import Deadline, WorkTree
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
+from uwfgit.store.git.gitcmd import GitResult
 
 _MOST_WORDS: Final = 500
 """Paths that one call of git is given."""
@@ -45,12 +46,15 @@ class Camera:
     bounds: Bounds = field(default_factory=Bounds)
 
     @contextmanager
-    def taking(self, tree: WorkTree, last: Oid | None) -> Iterator[Taken]:
+    def taking(
+        self, tree: WorkTree, last: Oid | None, *, objects: Path | None = None
+    ) -> Iterator[Taken]:
         """Take a snapshot of a work tree; what is new in it is in its repository.
 
         Args:
             tree: The work tree.
             last: The tree of the snapshot before, if there is one.
+            objects: Where new objects go in place of the repository.
 
         Raises:
             StoreError: It cannot be taken, or would cost too much. Nothing but
@@ -67,29 +71,27 @@ class Camera:
         try:
             index = Path(room) / "index"
             _copy_index(tree, index)
-            left = self._fill(tree, index, last, deadline)
-            written = tree.ask("write-tree", index=index, deadline=deadline)
-            oid = Oid(written.decode().strip())
+            desk = _Desk(tree=tree, index=index, objects=objects, deadline=deadline)
+            left = self._fill(desk, last)
+            oid = Oid(desk.ask("write-tree").decode().strip())
             yield Taken(tree=oid, index=index, left_out=left)
         finally:
             shutil.rmtree(room, ignore_errors=True)
 
-    def _fill(
-        self, tree: WorkTree, index: Path, last: Oid | None, deadline: Deadline
-    ) -> tuple[LeftOut, ...]:
+    def _fill(self, desk: _Desk, last: Oid | None) -> tuple[LeftOut, ...]:
         """Bring the copy of the index up to what the files are."""
-        said = tree.ask(*ARGUMENTS, index=index, deadline=deadline)
-        status = parse_status(said)
+        tree, deadline = desk.tree, desk.deadline
+        status = parse_status(desk.ask(*ARGUMENTS))
         left = leave_out(
             tree,
             status,
             bounds=self.bounds,
             is_secret=self.is_secret,
             known=_known_blobs(tree, last, status.untracked, deadline),
-            index=index,
+            index=desk.index,
             deadline=deadline,
         )
-        return (*left, *_add(tree, index, status, deadline))
+        return (*left, *_add(desk, status))
 
 
 def sweep(folder: Path) -> None:
@@ -157,20 +159,42 @@ def list_blobs(
     return {path: head.split(b" ")[2].decode() for head, _, path in lines}
 
 
-def _add(
-    tree: WorkTree, index: Path, status: Status, deadline: Deadline
-) -> tuple[LeftOut, ...]:
-    beyond = [path for path in status.gone if _is_beyond_link(tree.root, path)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desk:
+    """Where one snapshot is made: git with the copy of the index."""
+
+    tree: WorkTree
+    index: Path
+    objects: Path | None
+    deadline: Deadline
+
+    def run(self, *words: str, lines: bytes = b"") -> GitResult:
+        return self.tree.run(
+            words,
+            input=lines,
+            index=self.index,
+            objects=self.objects,
+            deadline=self.deadline,
+        )
+
+    def ask(self, *words: str, lines: bytes = b"") -> bytes:
+        done = self.run(*words, lines=lines)
+        if done.code:
+            raise StoreError(f"git {words[0]} failed: {done.complaint}")
+        return done.stdout
+
+
+def _add(desk: _Desk, status: Status) -> tuple[LeftOut, ...]:
+    beyond = [path for path in status.gone if _is_beyond_link(desk.tree.root, path)]
     if beyond:
         # git takes no path whose folder has become a link, to remove it neither.
         lines = b"".join(b"0 %s\t%s\0" % (status.zero, path) for path in beyond)
-        words = ("update-index", "-z", "--index-info")
-        tree.ask(*words, input=lines, index=index, deadline=deadline)
+        desk.ask("update-index", "-z", "--index-info", lines=lines)
     gone = [path for path in status.gone if path not in set(beyond)]
     paths = [*gone, *status.unmerged, *status.changed, *status.untracked]
     failed: list[bytes] = []
     if paths:
-        _add_paths(tree, index, paths, failed, deadline)
+        _add_paths(desk, paths, failed)
     return tuple(LeftOut(path=path, why="git cannot add it") for path in failed)
 
 
@@ -183,20 +207,13 @@ def _is_beyond_link(root: Path, path: bytes) -> bool:
     return False
 
 
-def _add_paths(
-    tree: WorkTree,
-    index: Path,
-    paths: Sequence[bytes],
-    failed: list[bytes],
-    deadline: Deadline,
-) -> None:
+def _add_paths(desk: _Desk, paths: Sequence[bytes], failed: list[bytes]) -> None:
     """Add files to the copy of the index; of those that fail, half by half.
 
     git adds all or nothing: one filter that fails would cost all the others.
     """
-    words = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]
-    lines = b"".join(path + b"\0" for path in paths)
-    done = tree.run(words, input=lines, index=index, deadline=deadline)
+    words = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+    done = desk.run(*words, lines=b"".join(path + b"\0" for path in paths))
     if done.code == 0:
         return
     if len(paths) == 1:
@@ -205,5 +222,5 @@ def _add_paths(
             raise StoreError(f"git cannot add files: {done.complaint}")
         return
     half = len(paths) // 2
-    _add_paths(tree, index, paths[:half], failed, deadline)
-    _add_paths(tree, index, paths[half:], failed, deadline)
+    _add_paths(desk, paths[:half], failed)
+    _add_paths(desk, paths[half:], failed)

@@ -1,0 +1,300 @@
+"""Which step wrote a line: the content of today, blamed on the chains of threads.
+
+It compares content with the snapshots, not with commits, so a squash, a rebase or
+a branch that is gone loses nothing. A line is a step's only when it stands between
+the snapshots the step names; where two answers are left, both are told.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uwfgit.code.chain import (
+    Snapshot,
+    list_snapshots,
+    write_snapshot,
+)
+from uwfgit.code.porcelain import Blame, Commit, parse_blame
+from uwfgit.code.steps import KnownStep, StepIndex
+from uwfgit.code.worktree import WorkTree
+from uwfgit.errors import InvalidError, StoreError
+from uwfgit.ids import Oid, ThreadId
+
+_OPTIONS: Final = (
+    "blame",
+    "--porcelain",
+    "--no-progress",
+    "--no-textconv",
+    "--ignore-revs-file=",
+)
+_SLACK: Final = 2
+"""Seconds by which git's times and ours may differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a line comes from; more than one answer when it cannot be known.
+
+    ``steps`` are the steps that may have written it, ``commit`` is what git says,
+    ``thread`` one that worked in the same folder at the same time.
+    """
+
+    number: int
+    text: bytes
+    steps: tuple[KnownStep, ...] = ()
+    commit: Commit | None = None
+    shared: tuple[ThreadId, ...] = ()
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether there is one answer alone."""
+        answers = len(self.steps) + (self.commit is not None) + len(self.shared)
+        return answers == 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """A thread's chain and the steps its snapshots may belong to."""
+
+    ref: str
+    tip: Snapshot
+    index: StepIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A file of a work tree, as it is or as it is staged, and the lines asked for."""
+
+    tree: WorkTree
+    path: str
+    content: Oid
+    """The tree that holds the file as it is asked about."""
+    lines: range | None = None
+    scratch: Path
+    """Where objects of today go."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Claims:
+    """What the chains say of each line."""
+
+    steps: dict[int, list[KnownStep]] = field(default_factory=dict)
+    commits: dict[int, Commit] = field(default_factory=dict)
+
+
+def find_origins(
+    question: Question, chains: Sequence[Chain], plain: Blame
+) -> tuple[Origin, ...]:
+    """Say of each line where it comes from.
+
+    Args:
+        question: The file.
+        chains: Those that could know, newest first.
+        plain: What git says of the file.
+
+    Raises:
+        StoreError: git cannot say.
+    """
+    claims = _Claims()
+    open_lines = set(plain.lines)
+    for chain in chains:
+        if not open_lines:
+            break
+        found = _ask_chain(question, chain, open_lines)
+        for number, (steps, commit) in found.items():
+            claims.steps.setdefault(number, []).extend(steps)
+            if commit is not None:
+                claims.commits.setdefault(number, commit)
+        open_lines -= {
+            number
+            for number, steps in claims.steps.items()
+            if steps and not any(step.shared for step in steps)
+        }
+    return tuple(
+        _settle(number, plain, claims.steps.get(number, ()), claims.commits.get(number))
+        for number in sorted(plain.lines)
+    )
+
+
+def _settle(
+    number: int, plain: Blame, claimed: Iterable[KnownStep], inside: Commit | None
+) -> Origin:
+    """Choose among what chains and git say of a line."""
+    text, commit = plain.texts[number], plain.lines[number]
+    steps = _latest(tuple(dict.fromkeys(claimed)))
+    if not steps:
+        return Origin(number=number, text=text, commit=commit)
+    others = {step.thread for step in steps}
+    shared = tuple(
+        thread for step in steps for thread in step.shared if thread not in others
+    )
+    is_older = (
+        not commit.is_uncommitted
+        and commit.committed_at < min(step.started_at for step in steps) - _SLACK
+    )
+    doubt = inside or (commit if is_older else None)
+    return Origin(number=number, text=text, steps=steps, commit=doubt, shared=shared)
+
+
+def _latest(steps: tuple[KnownStep, ...]) -> tuple[KnownStep, ...]:
+    """Keep the step that ended last, and those that ran at the same time."""
+    if len(steps) < 2:  # noqa: PLR2004 - nothing to choose from
+        return steps
+    last = max(steps, key=lambda step: step.completed_at)
+    return tuple(step for step in steps if step.completed_at >= last.started_at)
+
+
+def _ask_chain(
+    question: Question, chain: Chain, lines: Collection[int]
+) -> dict[int, tuple[list[KnownStep], Commit | None]]:
+    """Return the steps of a chain that may have written lines, with a doubt."""
+    tree = question.tree
+    snapshots = {each.commit: each for each in list_snapshots(tree, chain.ref)}
+    today = write_snapshot(
+        tree,
+        question.content,
+        chain.tip.label,
+        previous=chain.tip,
+        head=None,
+        with_head=False,
+        time=chain.tip.time,
+        objects=question.scratch,
+    )
+    oldest = next((each for each in snapshots.values() if each.length == 1), None)
+    edge = [f"^{oldest.head}"] if oldest is not None and oldest.head else []
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        whole, straight = pool.map(
+            lambda options: _blame(question, [*options, today.commit, *edge]),
+            ([], ["--first-parent"]),
+        )
+    judge = _Judge(tree=tree, snapshots=snapshots, index=chain.index)
+    found = {}
+    for number in lines:
+        if number in whole.lines and number in straight.lines:
+            found[number] = judge.judge(whole.lines[number], straight.lines[number])
+    return {number: each for number, each in found.items() if each[0]}
+
+
+def blame_plainly(question: Question, *, contents: Path | None) -> Blame:
+    """Say what git says of the file as it is asked about.
+
+    Args:
+        question: The file.
+        contents: A file with the content asked about, where that is not the
+            work tree's.
+
+    Raises:
+        InvalidError: git does not know the file.
+    """
+    words = list(_OPTIONS)
+    if contents is not None:
+        words.append(f"--contents={contents}")
+    if question.lines is not None:
+        words.append(f"-L{question.lines.start},{question.lines.stop - 1}")
+    done = question.tree.run([*words, "--", question.path])
+    if done.code:
+        raise InvalidError(f"git cannot tell: {done.complaint}")
+    return parse_blame(done.stdout)
+
+
+def _blame(question: Question, words: Sequence[str]) -> Blame:
+    lines = question.lines
+    part = [] if lines is None else [f"-L{lines.start},{lines.stop - 1}"]
+    done = question.tree.run(
+        [*_OPTIONS, "-M", "-C", *part, *words, "--", question.path],
+        objects=question.scratch,
+    )
+    if done.code:
+        raise StoreError(f"git blame failed: {done.complaint}")
+    return parse_blame(done.stdout)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Judge:
+    """Tells whose a line is by the two commits that blame names for it."""
+
+    tree: WorkTree
+    snapshots: Mapping[Oid, Snapshot]
+    index: StepIndex
+    _known: dict[tuple[Oid, str], bool] = field(default_factory=dict)
+
+    def judge(
+        self, whole: Commit, straight: Commit
+    ) -> tuple[list[KnownStep], Commit | None]:
+        """Return the steps that may have written a line, and a commit in doubt."""
+        snapshot = self.snapshots.get(straight.oid)
+        if snapshot is None or snapshot.label.when != "after":
+            # A person's, older than the thread, or not in this chain.
+            return [], None
+        step = self.index.find(snapshot)
+        if step is None or not self._is_between(snapshot, step):
+            return [], None
+        if whole.oid == straight.oid:
+            return [step], None
+        if whole.oid in self.snapshots or whole.is_edge:
+            return [], None
+        return self._judge_commit(step, whole)
+
+    def _is_between(self, snapshot: Snapshot, step: KnownStep) -> bool:
+        """Whether the snapshot before it is the one the step began with."""
+        previous = self.snapshots.get(snapshot.previous or Oid(""))
+        return previous is not None and previous.tree == step.before
+
+    def _judge_commit(
+        self, step: KnownStep, commit: Commit
+    ) -> tuple[list[KnownStep], Commit | None]:
+        """Tell whether a step wrote what a commit holds too."""
+        if not self._is_in(commit.oid, step.head_after):
+            # It was committed after the step.
+            return [step], None
+        if self._is_in(commit.oid, step.head_before):
+            # Committed before it, though not among the files it began with.
+            return [step], commit
+        start, end = step.started_at - _SLACK, step.completed_at + _SLACK
+        if start <= commit.authored_at <= end:
+            return [step], None
+        if start <= commit.committed_at <= end:
+            # Amended in the step, or brought in by it: that cannot be known.
+            return [step], commit
+        return [], None
+
+    def _is_in(self, commit: Oid, head: str | None) -> bool:
+        if head is None:
+            return False
+        key = (commit, head)
+        if key not in self._known:
+            words = ["merge-base", "--is-ancestor", commit, head]
+            self._known[key] = self.tree.run(words).code == 0
+        return self._known[key]
+
+
+def may_know(question: Question, tip: Snapshot, oldest: Snapshot | None) -> bool:
+    """Whether a chain can have changed the file: it is not what it began with."""
+    names = [f"{tip.tree}:{question.path}"]
+    names += [f"{oldest.tree}:{question.path}"] if oldest is not None else []
+    found = [question.tree.resolve(name) for name in names]
+    return found[0] is None or len(set(found)) > 1
+
+
+def read_staged_lines(output: bytes) -> frozenset[int]:
+    """Return the lines a ``diff --unified=0`` adds, by number in the new file."""
+    found: set[int] = set()
+    for line in output.split(b"\n"):
+        if not line.startswith(b"@@ "):
+            continue
+        place = line.split(b" ")[2].lstrip(b"+")
+        start, _, count = place.partition(b",")
+        first = int(start)
+        found.update(range(first, first + int(count or b"1")))
+    return frozenset(found)
+
+
+def open_scratch(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    """Make a folder for objects that nobody keeps."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix="objects-", dir=folder)
