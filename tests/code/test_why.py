@@ -145,9 +145,10 @@ AFTERWARDS: dict[str, tuple[str, list[str]]] = {
     ),
     "a squash merge and a deleted branch": (
         (
-            "git checkout -q -b side && git commit -qam one && echo c > c && git add c && "
-            "git commit -qm two && git checkout -q main && git merge -q --squash side "
-            ">/dev/null && git commit -qm squashed && git branch -qD side"
+            "git checkout -q -b side && git commit -qam one && echo c > c && "
+            "git add c && git commit -qm two && git checkout -q main && "
+            "git merge -q --squash side >/dev/null && git commit -qm squashed && "
+            "git branch -qD side"
         ),
         [*OLD, "1", "2"],
     ),
