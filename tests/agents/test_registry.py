@@ -8,7 +8,7 @@ from tests.agents.children import ENVIRONMENT
 from uwfgit.agents.adapter import AdapterAgent
 from uwfgit.agents.base import Agent
 from uwfgit.agents.clis.headless import HeadlessAgent
-from uwfgit.agents.registry import KINDS, choose_agent, make_agent
+from uwfgit.agents.registry import KINDS, Surroundings, choose_agent, make_agent
 from uwfgit.agents.scripted import ScriptedAgent
 from uwfgit.agents.stdio import StdioAgent
 from uwfgit.config import AgentChoice, AgentSettings, Settings
@@ -22,9 +22,12 @@ def settings_with(*agents: AgentSettings) -> Settings:
 def make(spec: str, *agents: AgentSettings, base: Path = Path("/")) -> Agent:
     return make_agent(
         spec,
-        settings=settings_with(*agents),
-        base_dir=base,
-        environment=ENVIRONMENT,
+        Surroundings(
+            settings=settings_with(*agents),
+            base_dir=base,
+            environment=ENVIRONMENT,
+            variables={},
+        ),
     )
 
 

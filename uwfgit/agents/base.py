@@ -65,6 +65,7 @@ class AgentRequest:
     ``session_id`` is the session to go on with, and ``session_total`` what that had
     cost before, as the agent counts it.
     ``count_replies`` is asked only by kinds that need it, since it reads the thread.
+    ``schema`` is the role's, for kinds that offer it to a model; the prompt words it.
     ``on_turn`` is told each turn as it comes, by kinds that know them before they
     end: turns of one index are parts of one, each cut where no secret goes on.
     """
@@ -74,6 +75,7 @@ class AgentRequest:
     number: int
     prompt: str
     edge_prompt: str
+    schema: Json = None
     cwd: Path
     environment: Mapping[str, str]
     correction: int = 0

@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -15,10 +15,25 @@ from uwfgit.agents.base import Agent
 from uwfgit.config import AgentChoice, AgentSettings, Settings
 from uwfgit.errors import ConfigError
 
-Factory = Callable[[AgentSettings], Agent]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What words and settings are read against.
+
+    ``base_dir`` is where relative files start from; the ``environment`` has PATH,
+    and ``variables`` has the keys: the environment's over the ``.env`` file's.
+    """
+
+    settings: Settings
+    base_dir: Path
+    environment: Mapping[str, str]
+    variables: Mapping[str, str] = field(repr=False)
 
 
-def _make_scripted(agent: AgentSettings) -> Agent:
+Factory = Callable[[AgentSettings, Surroundings], Agent]
+
+
+def _make_scripted(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
     from uwfgit.agents.scripted import ScriptedAgent, read_script  # noqa: PLC0415 - only when used
 
     if agent.script is None:
@@ -26,7 +41,7 @@ def _make_scripted(agent: AgentSettings) -> Agent:
     return ScriptedAgent(label=agent.name, script=read_script(agent.script))
 
 
-def _make_stdio(agent: AgentSettings) -> Agent:
+def _make_stdio(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
     from uwfgit.agents.stdio import StdioAgent  # noqa: PLC0415 - only when used
 
     return StdioAgent(
@@ -37,7 +52,7 @@ def _make_stdio(agent: AgentSettings) -> Agent:
     )
 
 
-def _make_adapter(agent: AgentSettings) -> Agent:
+def _make_adapter(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
     from uwfgit.agents.adapter import AdapterAgent  # noqa: PLC0415 - only when used
 
     return AdapterAgent(
@@ -48,7 +63,7 @@ def _make_adapter(agent: AgentSettings) -> Agent:
     )
 
 
-def _make_headless(agent: AgentSettings) -> Agent:
+def _make_headless(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
     from uwfgit.agents.clis.headless import HeadlessAgent  # noqa: PLC0415 - only when used
     from uwfgit.agents.clis.kinds import CLIS  # noqa: PLC0415 - only when used
 
@@ -66,7 +81,13 @@ def _make_headless(agent: AgentSettings) -> Agent:
     )
 
 
-def _not_available(agent: AgentSettings) -> NoReturn:
+def _make_builtin(agent: AgentSettings, around: Surroundings) -> Agent:
+    from uwfgit.agents.builtin.make import make_builtin  # noqa: PLC0415 - only when used
+
+    return make_builtin(agent, settings=around.settings, variables=around.variables)
+
+
+def _not_available(agent: AgentSettings, around: Surroundings) -> NoReturn:  # noqa: ARG001 - as every kind is made
     known = [kind for kind, make in KINDS.items() if make is not _not_available]
     raise ConfigError(
         f"kind '{agent.kind}' is not available in this version",
@@ -78,7 +99,7 @@ KINDS: Final[Mapping[str, Factory]] = {
     "scripted": _make_scripted,
     "stdio": _make_stdio,
     "adapter": _make_adapter,
-    "builtin": _not_available,
+    "builtin": _make_builtin,
     "claude-code": _make_headless,
     "codex": _make_headless,
     "hermes": _not_available,
@@ -90,14 +111,6 @@ KINDS: Final[Mapping[str, Factory]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What words are read against: relative files' folder, and PATH's variables."""
-
-    base_dir: Path
-    environment: Mapping[str, str]
-
-
 def choose_agent(
     flag: str | None,
     *,
@@ -106,6 +119,7 @@ def choose_agent(
     role: str,
     base_dir: Path,
     environment: Mapping[str, str],
+    variables: Mapping[str, str] | None = None,
 ) -> Agent:
     """Give the agent for a role: the flag's, else the override's, else the default.
 
@@ -113,10 +127,14 @@ def choose_agent(
         ConfigError: None is configured, or it cannot be made.
         InvalidError: Its script is not YAML.
     """
+    around = Surroundings(
+        settings=settings,
+        base_dir=base_dir,
+        environment=environment,
+        variables=environment if variables is None else variables,
+    )
     if flag is not None:
-        return make_agent(
-            flag, settings=settings, base_dir=base_dir, environment=environment
-        )
+        return make_agent(flag, around)
     choice = settings.agent_overrides.get((workflow, role)) or settings.default_agent
     if choice is None:
         raise ConfigError(
@@ -125,9 +143,7 @@ def choose_agent(
         )
     if choice.alias_only and choice.spec not in settings.agents:
         raise _not_mine(choice)
-    return make_agent(
-        choice.spec, settings=settings, base_dir=base_dir, environment=environment
-    )
+    return make_agent(choice.spec, around)
 
 
 def _not_mine(choice: AgentChoice) -> ConfigError:
@@ -139,9 +155,7 @@ def _not_mine(choice: AgentChoice) -> ConfigError:
     )
 
 
-def make_agent(
-    spec: str, *, settings: Settings, base_dir: Path, environment: Mapping[str, str]
-) -> Agent:
+def make_agent(spec: str, around: Surroundings) -> Agent:
     """Make the agent a word means.
 
     In this order: an alias; ``KIND[:ARG]``; ``uwf-KIND``; a URL and a gateway's
@@ -149,18 +163,15 @@ def make_agent(
 
     Args:
         spec: What ``--agent`` or the configuration says.
-        settings: Where aliases are looked up.
-        base_dir: Where relative files and commands of the word start from.
-        environment: Its ``PATH`` finds an adapter's command.
+        around: What it is read against.
 
     Raises:
         ConfigError: It means nothing, or lacks something.
         InvalidError: Its script is not YAML.
     """
-    around = Surroundings(base_dir=base_dir, environment=environment)
-    agent = settings.agents.get(spec)
+    agent = around.settings.agents.get(spec)
     if agent is None:
-        agent = _read_spec(spec.strip(), settings, around)
+        agent = _read_spec(spec.strip(), around)
     kind = agent.kind or _guess_kind(agent)
     make = KINDS.get(kind)
     if make is None:
@@ -169,7 +180,7 @@ def make_agent(
             key=f"agents.{agent.name}.kind",
             hint=f"kinds: {', '.join(KINDS)}",
         )
-    return make(replace(agent, kind=kind))
+    return make(replace(agent, kind=kind), around)
 
 
 def _guess_kind(agent: AgentSettings) -> str:
@@ -186,7 +197,7 @@ def _guess_kind(agent: AgentSettings) -> str:
     )
 
 
-def _read_spec(spec: str, settings: Settings, around: Surroundings) -> AgentSettings:
+def _read_spec(spec: str, around: Surroundings) -> AgentSettings:
     head, _, argument = spec.partition(":")
     kind = head if head in KINDS else head.removeprefix("uwf-")
     if kind in KINDS:
@@ -196,7 +207,7 @@ def _read_spec(spec: str, settings: Settings, around: Surroundings) -> AgentSett
         return AgentSettings(name="gateway", url=words[0], gateway=words[1])
     if words and _is_executable(words[0], around):
         return _read_command("adapter", words, around)
-    raise _unknown(spec, settings, around)
+    raise _unknown(spec, around)
 
 
 def _read_kind(kind: str, argument: str, around: Surroundings) -> AgentSettings:
@@ -236,13 +247,13 @@ def _is_executable(word: str, around: Surroundings) -> bool:
     return file.is_file() and os.access(file, os.X_OK)
 
 
-def _unknown(spec: str, settings: Settings, around: Surroundings) -> ConfigError:
+def _unknown(spec: str, around: Surroundings) -> ConfigError:
     words = _split_words(spec)
     if words and "/" in words[0] and (around.base_dir / words[0]).is_file():
         return ConfigError(
             f"agent '{words[0]}' is not executable", hint=f"chmod +x {words[0]}"
         )
-    names = [*settings.agents, *KINDS]
+    names = [*around.settings.agents, *KINDS]
     return ConfigError(
         f"no agent '{spec}'{_suggest(spec.partition(':')[0], names)}",
         hint="an alias of your configuration, KIND[:ARG], or a command on PATH; "

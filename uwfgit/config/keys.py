@@ -104,6 +104,11 @@ KEYS: Final = (
     _key("agents.*.host", about="The same as `url`, as older files say it."),
     _key("agents.*.gateway", about="The agent that a gateway is asked for."),
     _key(
+        "agents.*.folders",
+        "words",
+        about="Folders its file tools may use besides the step's (kind `builtin`).",
+    ),
+    _key(
         "defaultAgent",
         layers=BOTH,
         about="The agent of every role that no other setting names one for.",

@@ -50,6 +50,7 @@ class AgentSettings:
     script: Path | None = None
     url: str | None = None
     gateway: str | None = None
+    folders: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +291,7 @@ def _agent(
         script=None if script is None else _absolute(script, folder, home),
         url=get("url") or get("host"),
         gateway=get("gateway"),
+        folders=tuple(_absolute(p, home, home) for p in get("folders") or ()),
     )
 
 

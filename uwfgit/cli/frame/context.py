@@ -310,6 +310,7 @@ class CommandContext:
                 role=role,
                 base_dir=self.search_folder or Path("/"),
                 environment=environment,
+                variables=self.variables,
             )
             self.output.say_more(shown(f"agent of role {role}: {agent.label}"))
             return agent
@@ -326,6 +327,13 @@ class CommandContext:
             on_ready=self.ready.tell_begun,
             on_wait=lambda why: self.output.say(shown(why)),
         )
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """Where API keys are: the environment, over the user's ``.env`` file."""
+        from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
+
+        return {**read_dotenv(self.home / DOTENV_FILE), **self.environment}
 
     @cached_property
     def masker(self) -> Masker:

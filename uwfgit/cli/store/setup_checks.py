@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.children.process import TimeLimits, run_process
-from uwfgit.agents.registry import make_agent
+from uwfgit.agents.registry import Surroundings, make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
 from uwfgit.config import AgentSettings
@@ -144,9 +144,12 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
     try:
         made = make_agent(
             agent.name,
-            settings=context.loaded_settings[0],
-            base_dir=context.cwd,
-            environment=context.environment,
+            Surroundings(
+                settings=context.loaded_settings[0],
+                base_dir=context.cwd,
+                environment=context.environment,
+                variables=context.variables,
+            ),
         )
         kind: str | None = made.kind
     except UwfError as exc:

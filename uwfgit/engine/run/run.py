@@ -260,6 +260,7 @@ class Run:
             number=self.number,
             prompt=prompt,
             edge_prompt=self.cycle.routed.prompt,
+            schema=self.role.schema,
             cwd=self.cwd,
             environment=self._environment(),
             count_replies=self.count_replies,

@@ -1,0 +1,1 @@
+"""Kind ``builtin``: a tool loop of our own over a chat completions API."""

@@ -1,0 +1,1 @@
+"""How agents speak HTTP: one client, server-sent events, chat completions."""

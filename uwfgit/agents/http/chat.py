@@ -1,0 +1,351 @@
+"""OpenAI-compatible chat completions: ask a model once, again where that may help."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from uwfgit.agents.http.client import Answer, Bounds, Endpoint, Refusal, send
+from uwfgit.agents.http.events import EventReader
+
+Message = dict[str, Any]
+"""One message as the protocol writes it."""
+
+PATH: Final = "/chat/completions"
+TRIES: Final = 5
+PATIENCE_SECONDS: Final = 60.0
+"""The longest wait before a further try; a server that asks for more is a limit."""
+MAX_TEXT_CHARS: Final = 8 * 1024 * 1024
+_EXHAUSTED: Final = "insufficient_quota"
+_STATUS_LIMIT: Final = 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatModel:
+    """A model at its endpoint."""
+
+    endpoint: Endpoint
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """A tool the model wants used; its arguments as it wrote them."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """What one answer cost; ``cached`` is a part of ``input``."""
+
+    input: int
+    cached: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A model's whole answer.
+
+    ``finish`` is the protocol's word; ``is_cut`` means that the answer was longer
+    than what is taken of one.
+    """
+
+    text: str
+    reasoning: str | None
+    calls: tuple[ToolUse, ...]
+    finish: str | None
+    tokens: Tokens | None
+    model: str | None
+    is_cut: bool = False
+
+    def message(self) -> Message:
+        """Write it as a message of the conversation."""
+        message: Message = {"role": "assistant", "content": self.text or None}
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in self.calls
+            ]
+        return message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How the waiting between tries is done; tests make it short."""
+
+    sleep: Callable[[float], None] = time.sleep
+    first_seconds: float = 1.0
+    tries: int = TRIES
+
+
+def complete(
+    model: ChatModel,
+    messages: Sequence[Message],
+    *,
+    bounds: Bounds,
+    tools: Sequence[Mapping[str, Any]] = (),
+    options: Mapping[str, Any] | None = None,
+    on_text: Callable[[str], None] | None = None,
+    on_wait: Callable[[str], None] | None = None,
+    patience: Patience | None = None,
+) -> Completion | Refusal:
+    """Ask a model for the next message of a conversation.
+
+    A server that is busy or gone is asked again, with growing pauses or the ones it
+    wants; one that answered wrongly, or not in time, is not.
+
+    Args:
+        on_text: Told the text as it comes; of a try that failed too.
+        on_wait: Told why there is a pause before the next try.
+    """
+    patience = patience or Patience()
+    body = _body(model, messages, tools, options or {})
+    number = 0
+    while True:
+        number += 1
+        found = _try(model, body, bounds, on_text)
+        if isinstance(found, Completion) or not found.again:
+            return found
+        pause = _pause(found, number, patience)
+        if number == patience.tries or pause > PATIENCE_SECONDS:
+            return found
+        if on_wait is not None:
+            on_wait(f"{found.message}; trying again in {pause:.0f} s")
+        patience.sleep(pause)
+
+
+def is_limit(refusal: Refusal) -> bool:
+    """Tell whether a refusal is a limit that time lifts."""
+    return refusal.status == _STATUS_LIMIT and _EXHAUSTED not in refusal.body
+
+
+def _pause(refusal: Refusal, number: int, patience: Patience) -> float:
+    if refusal.retry_seconds is not None:
+        return refusal.retry_seconds
+    # Jitter keeps the steps of one machine from coming back all at once.
+    jitter = random.uniform(0.5, 1)  # noqa: S311 - no secret
+    return float(patience.first_seconds * 2 ** (number - 1) * jitter)
+
+
+def _body(
+    model: ChatModel,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": model.name,
+        "messages": list(messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **options,
+    }
+    if tools:
+        body["tools"] = list(tools)
+        body["tool_choice"] = "auto"
+    return body
+
+
+def _try(
+    model: ChatModel,
+    body: Mapping[str, Any],
+    bounds: Bounds,
+    on_text: Callable[[str], None] | None,
+) -> Completion | Refusal:
+    hearing = _Hearing(on_text=on_text)
+    found = send(model.endpoint, PATH, body=body, bounds=bounds, hear=hearing.hear)
+    if isinstance(found, Refusal):
+        exhausted = _EXHAUSTED in found.body
+        return replace(found, again=found.again and not exhausted)
+    host = model.endpoint.host
+    problem = hearing.finish(found, host)
+    return problem or hearing.completion(is_cut=found.is_cut or hearing.is_cut)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """A tool call as its pieces come."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Hearing:
+    """An answer as its pieces come: as events, or as one body."""
+
+    on_text: Callable[[str], None] | None
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: dict[int, _Call] = field(default_factory=dict)
+    finish_word: str | None = None
+    tokens: Tokens | None = None
+    model: str | None = None
+    is_cut: bool = False
+    _room: int = MAX_TEXT_CHARS
+    _reader: EventReader = field(default_factory=EventReader)
+    _raw: bytearray = field(default_factory=bytearray)
+    _is_done: bool = False
+    _has_events: bool = False
+    _broken: str | None = None
+    _error: str | None = None
+
+    def hear(self, chunk: bytes) -> bool:
+        if not self._has_events:
+            self._raw += chunk
+        for event in self._reader.feed(chunk):
+            self._has_events = True
+            self._raw.clear()
+            if event.data.strip() == "[DONE]":
+                self._is_done = True
+                return False
+            self._take(event.data)
+        return self._broken is None and self._error is None and not self.is_cut
+
+    def finish(self, answer: Answer, host: str) -> Refusal | None:
+        """Read what came as one body; tell what is wrong with the whole."""
+        if not self._has_events:
+            self._take(self._raw.decode(errors="replace"))
+            self._is_done = self._broken is None
+        if self._error is not None:
+            return Refusal(message=f"{host}: {self._error}", status=answer.status)
+        if self._broken is not None:
+            return Refusal(
+                message=f"{host} answered with something that is not JSON: "
+                f"{self._broken}"
+            )
+        whole = self._is_done or self.finish_word is not None
+        if not whole and not (self.is_cut or answer.is_cut):
+            return Refusal(message=f"{host} ended its answer early", again=True)
+        return None
+
+    def completion(self, *, is_cut: bool) -> Completion:
+        calls = tuple(
+            ToolUse(
+                id=call.id or f"call_{index}",
+                name=call.name,
+                arguments="".join(call.arguments),
+            )
+            for index, call in sorted(self.calls.items())
+        )
+        return Completion(
+            text="".join(self.text),
+            reasoning="".join(self.reasoning) or None,
+            calls=() if is_cut else calls,
+            finish=self.finish_word,
+            tokens=self.tokens,
+            model=self.model,
+            is_cut=is_cut,
+        )
+
+    def _take(self, data: str) -> None:
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            self._broken = repr(data[:80])
+            return
+        if not isinstance(value, dict):
+            self._broken = repr(data[:80])
+            return
+        if value.get("error"):
+            self._error = _error_text(value["error"])
+            return
+        self._take_head(value)
+        for choice in _dicts(value.get("choices")):
+            self._take_choice(choice)
+
+    def _take_head(self, value: Mapping[str, Any]) -> None:
+        model = value.get("model")
+        if isinstance(model, str) and model:
+            self.model = model
+        if isinstance(value.get("usage"), dict):
+            self.tokens = _tokens(value["usage"])
+
+    def _take_choice(self, choice: Mapping[str, Any]) -> None:
+        if choice.get("index", 0) != 0:
+            return
+        delta = choice.get("delta") or choice.get("message") or {}
+        if isinstance(delta, dict):
+            self._take_delta(delta)
+        finish = choice.get("finish_reason")
+        if isinstance(finish, str):
+            self.finish_word = finish
+
+    def _take_delta(self, delta: Mapping[str, Any]) -> None:
+        text = delta.get("content")
+        if isinstance(text, str) and text:
+            self._add_text(text)
+        for key in ("reasoning_content", "reasoning"):
+            thought = delta.get(key)
+            if isinstance(thought, str) and self._take_room(len(thought)):
+                self.reasoning.append(thought)
+        for place, call in enumerate(_dicts(delta.get("tool_calls"))):
+            self._take_call(call, place)
+
+    def _add_text(self, text: str) -> None:
+        if not self._take_room(len(text)):
+            return
+        self.text.append(text)
+        if self.on_text is not None:
+            self.on_text(text)
+
+    def _take_call(self, call: Mapping[str, Any], place: int) -> None:
+        index = call.get("index")
+        known = self.calls.setdefault(
+            index if isinstance(index, int) else place, _Call()
+        )
+        function = call.get("function")
+        if isinstance(call.get("id"), str):
+            known.id = known.id or call["id"]
+        if not isinstance(function, dict):
+            return
+        if isinstance(function.get("name"), str):
+            known.name = known.name or function["name"]
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments)
+        if isinstance(arguments, str) and self._take_room(len(arguments)):
+            known.arguments.append(arguments)
+
+    def _take_room(self, size: int) -> bool:
+        self._room -= size
+        self.is_cut = self.is_cut or self._room < 0
+        return self._room >= 0
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _error_text(error: object) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return str(message)[:300]
+
+
+def _tokens(usage: Mapping[str, Any]) -> Tokens:
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Tokens(
+        input=_count(usage.get("prompt_tokens")),
+        cached=_count(cached),
+        output=_count(usage.get("completion_tokens")),
+    )
+
+
+def _count(value: object) -> int:
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return max(0, value) if is_count and isinstance(value, int) else 0
