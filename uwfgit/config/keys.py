@@ -100,7 +100,9 @@ KEYS: Final = (
         about="How long a run of this agent may take, in seconds.",
     ),
     _key("agents.*.script", about="The file of replies of kind `scripted`."),
-    _key("agents.*.url", about="Where a `gateway` listens."),
+    _key(
+        "agents.*.url", about="Where a `gateway` listens, or a `builtin` one's API is."
+    ),
     _key("agents.*.host", about="The same as `url`, as older files say it."),
     _key("agents.*.gateway", about="The agent that a gateway is asked for."),
     _key(
