@@ -23,6 +23,7 @@ from uwfgit.agents.builtin.tools import (
     parse_arguments,
     use_tool,
 )
+from uwfgit.agents.children.process import TimeLimits
 from uwfgit.agents.http.chat import (
     ChatModel,
     Completion,
@@ -32,7 +33,6 @@ from uwfgit.agents.http.chat import (
     is_limit,
 )
 from uwfgit.agents.http.client import Bounds, Refusal
-from uwfgit.agents.children.process import TimeLimits
 from uwfgit.agents.stdio import time_limits
 
 MAX_TURNS: Final = 30
