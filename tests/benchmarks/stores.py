@@ -22,6 +22,7 @@ from tests.builders import make_workflow, reply, workflow_data
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ToolCall, Turn, Usage
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import Engine, exec_thread
 from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
@@ -231,7 +232,7 @@ def run_steps(engine: Engine, thread: ThreadId, count: int) -> list[float]:
         count=count,
         on_step=lambda _: ends.append(time.perf_counter()),
     )
-    if len(report.steps) != count or report.exit_code:
+    if len(report.steps) != count or report.end is not RunEnd.DONE:
         raise RuntimeError(f"thread {thread} stopped: {report.problem}")
     return [(after - before) * 1000 for before, after in pairwise(ends)]
 

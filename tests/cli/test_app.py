@@ -13,10 +13,11 @@ import pytest
 
 from tests.cli.calls import Uwf
 from uwfgit import errors
-from uwfgit.cli.frame.app import EXIT_CODES, make_program
+from uwfgit.cli.frame.app import EXIT_CODES, EXIT_MEANINGS, RUN_EXITS, make_program
 from uwfgit.cli.frame.catalog import CATALOG
 from uwfgit.cli.frame.options import visible_options
 from uwfgit.cli.words.reference import iter_commands, root_context
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.errors import UwfError
 from uwfgit.store.canonical import Json
 
@@ -396,3 +397,10 @@ def _is_alive(pid: int) -> bool:
 
 def test_the_command_tree_is_made_anew_each_time() -> None:
     assert make_program() is not make_program()
+
+
+def test_every_end_of_a_run_has_an_exit_code() -> None:
+    assert set(RUN_EXITS) == set(RunEnd)
+    assert set(RUN_EXITS.values()) <= {
+        int(code) for codes in EXIT_MEANINGS for code in codes.split(", ")
+    }

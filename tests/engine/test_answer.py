@@ -18,6 +18,7 @@ from tests.collision import COLLIDING
 from tests.history import check_store, check_thread, files, names, state_of
 from uwfgit.agents.base import AgentReply, AgentRequest, Usage
 from uwfgit.constants import MAX_TIME
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import RunReport, exec_thread, poke_thread
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.keep import drop_node, put_nodes
@@ -135,7 +136,7 @@ def test_of_a_step_node_the_work_is_the_adapters_and_the_rest_the_engines(
 
     step = _last(ledger, thread)
     detail = record_of(ledger, thread).node(step.detail_hash).payload
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
     assert (step.output, step.body) == (GOOD, "By hand.")
     assert detail == make_node(DETAIL_TYPE, DETAIL).payload
     assert step.usage == Usage(
@@ -155,7 +156,7 @@ def test_of_an_output_node_only_the_output_is_the_adapters(
 
     step = _last(ledger, thread)
     detail = record_of(ledger, thread).node(step.detail_hash).payload
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
     assert (step.output, step.body, step.usage) == (GOOD, "", None)
     assert detail["kind"] == "acting"
     assert [turn["content"] for turn in detail["turns"]] == ["log line\n"]
@@ -172,7 +173,7 @@ def test_a_suspend_output_suspends(
     report = _run(ledger, thread, lambda r: step_of(r, output) if whole else (output,))
 
     state = state_of(ledger.store, thread)
-    assert report.exit_code == 3
+    assert report.end is RunEnd.WAITING
     assert (state.status, state.suspend_message, state.steps) == (
         "suspended",
         "which?",
@@ -192,7 +193,7 @@ def test_an_error_output_is_an_attempt(
 
     report = _run(ledger, thread, lambda r: step_of(r, output) if whole else (output,))
 
-    assert (report.exit_code, report.problem) == (5, "no key")
+    assert (report.end, report.problem) == (RunEnd.AGENT_FAILED, "no key")
     assert state_of(ledger.store, thread).steps == 0
     attempt = files(ledger.store, thread)[
         "history/000/00001-worker/attempts/1/output.md"
@@ -217,7 +218,7 @@ def test_a_step_node_of_another_step_is_an_attempt_that_names_the_difference(
 
     report = _run(ledger, thread, lambda r: step_of(r, output_of(r), **changes))
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert report.problem is not None
     assert report.problem.endswith(f": {key}")
 
@@ -284,7 +285,7 @@ def test_a_node_that_is_no_answer_is_an_attempt(
 ) -> None:
     report = _run(ledger, thread, make)
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert report.problem
     assert names(ledger.store, thread) == ["start", "attempt"]
     assert state_of(ledger.store, thread).steps == 0
@@ -299,7 +300,7 @@ def test_a_hash_of_nothing_is_an_attempt(ledger: Ledger, thread: ThreadId) -> No
 
     report = exec_thread(acting(ledger, agent), thread, count=1)
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert report.problem is not None
     assert "0123456789ABC" in report.problem
 
@@ -313,7 +314,7 @@ def test_another_threads_node_is_no_answer(
 
     report = exec_thread(acting(ledger, agent), thread, count=1)
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert names(ledger.store, thread) == ["start", "attempt"]
 
 
@@ -328,7 +329,7 @@ def test_an_answer_that_collides_with_a_node_of_the_thread_is_an_attempt(
 
     report = _run(ledger, thread, lambda r: (ours, output_of(r, bad)))
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert record_of(ledger, thread).node(theirs.hash) == theirs
 
 
@@ -353,7 +354,7 @@ def test_an_adapter_can_answer_a_poke(ledger: Ledger, thread: ThreadId) -> None:
     report = poke_thread(acting(ledger, adapter), thread, note="Again.")
 
     first, second = record_of(ledger, thread).steps()
-    assert (report.exit_code, report.status) == (0, "end")
+    assert (report.end, report.status) == (RunEnd.DONE, "end")
     assert (second.prev, second.note) == (first.hash, "Again.")
     check_thread(ledger.store, thread)
 
@@ -388,7 +389,7 @@ def test_a_sum_of_usage_that_no_number_holds_does_not_make_the_thread_unreadable
     first = _run(ledger, thread, lambda r: step_of(r, output_of(r), usage=usage))
     second = _run(ledger, thread, lambda r: step_of(r, output_of(r, bad), usage=usage))
 
-    assert (first.exit_code, second.exit_code) == (0, 5)
+    assert (first.end, second.end) == (RunEnd.DONE, RunEnd.AGENT_FAILED)
     assert names(ledger.store, thread) == ["start", "step", "attempt"]
 
 
@@ -402,7 +403,7 @@ def test_an_answer_is_found_in_keep_though_the_lookup_cannot_be_used(
         (store.state_dir / "lookup.sqlite3").write_bytes(b"garbage" * 1000)
         return (output_of(request),)
 
-    assert _run(replace(ledger), thread, make).exit_code == 0
+    assert _run(replace(ledger), thread, make).end is RunEnd.DONE
 
 
 # --- real adapters, as their authors write them ---
@@ -486,7 +487,7 @@ def test_an_adapter_written_in_python_drives_a_thread(
     )
 
     one, two = record_of(ledger, thread).steps()
-    assert (report.exit_code, report.status) == (0, "end"), report.problem
+    assert (report.end, report.status) == (RunEnd.DONE, "end"), report.problem
     assert (one.body, one.agent, one.warnings) == ("By a script.", "adapter", ())
     assert two.prev == one.hash
     plan = files(ledger.store, thread)["history/000/00001-worker/links/plan.md"]
@@ -530,6 +531,6 @@ def test_an_adapter_written_as_a_shell_script_drives_a_thread(
     )
 
     step = _last(ledger, thread)
-    assert (report.exit_code, report.status) == (0, "idle"), report.problem
+    assert (report.end, report.status) == (RunEnd.DONE, "idle"), report.problem
     assert (step.output, step.body) == (GOOD, "")
     check_thread(ledger.store, thread)

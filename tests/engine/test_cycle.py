@@ -48,6 +48,7 @@ from tests.history import (
     tip_oid,
 )
 from uwfgit.agents.base import AgentReply, AgentRequest, Usage
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import RunReport, StepReport, exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import RefConflictError
@@ -95,7 +96,7 @@ def test_a_step_that_leads_to_a_role_leaves_the_thread_idle(
             error=None,
         ),
     )
-    assert (report.exit_code, report.status, report.done) == (0, "idle", False)
+    assert (report.end, report.status, report.done) == (RunEnd.DONE, "idle", False)
 
 
 def test_a_step_adds_two_files_to_read_and_its_nodes(
@@ -201,7 +202,7 @@ def test_a_step_that_reaches_the_end_ends_the_thread(
     assert (state.status, state.current_role, state.steps) == ("end", None, 2)
     assert state.completed_at_ms == state.updated_at_ms
     assert events(ledger.store, thread)[-1].next == "$END"
-    assert (report.exit_code, report.done, report.steps[-1].done) == (0, True, True)
+    assert (report.end, report.done, report.steps[-1].done) == (RunEnd.DONE, True, True)
 
 
 def test_a_step_that_suspends_counts_and_waits_for_a_person(
@@ -216,7 +217,7 @@ def test_a_step_that_suspends_counts_and_waits_for_a_person(
     assert step.body == "I need to know."
     event = events(ledger.store, thread)[-1]
     assert (event.name, event.status, event.next) == ("step", "$SUSPEND", None)
-    assert (report.exit_code, report.steps[0].error) == (3, None)
+    assert (report.end, report.steps[0].error) == (RunEnd.WAITING, None)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_an_answer_that_never_holds_is_an_attempt(
     )
     assert (event.role, event.status, event.next) == ("critic", "error", None)
     assert (attempt.number, attempt.status, attempt.head) == (2, "error", before.head)
-    assert (report.exit_code, report.problem) == (5, attempt.error)
+    assert (report.end, report.problem) == (RunEnd.AGENT_FAILED, attempt.error)
 
 
 def test_an_attempt_keeps_all_that_was_said_and_moves_nothing(
@@ -291,19 +292,34 @@ def test_an_attempt_keeps_all_that_was_said_and_moves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("said", "exit_code", "body"),
+    ("said", "end", "body"),
     [
-        pytest.param(failure("crashed"), 5, "", id="silent-crash"),
-        pytest.param(failure("crashed", text=DONE), 5, DONE, id="crash-after-a-reply"),
-        pytest.param(failure("slow", phase="timeout"), 5, "", id="timeout"),
-        pytest.param(failure("stopped", phase="interrupted"), 130, "", id="stopped"),
+        pytest.param(failure("crashed"), RunEnd.AGENT_FAILED, "", id="silent-crash"),
         pytest.param(
-            failure("crashed", text="half a\0reply"), 5, "half a\ufffdreply", id="nul"
+            failure("crashed", text=DONE),
+            RunEnd.AGENT_FAILED,
+            DONE,
+            id="crash-after-a-reply",
+        ),
+        pytest.param(
+            failure("slow", phase="timeout"), RunEnd.AGENT_FAILED, "", id="timeout"
+        ),
+        pytest.param(
+            failure("stopped", phase="interrupted"),
+            RunEnd.INTERRUPTED,
+            "",
+            id="stopped",
+        ),
+        pytest.param(
+            failure("crashed", text="half a\0reply"),
+            RunEnd.AGENT_FAILED,
+            "half a\ufffdreply",
+            id="nul",
         ),
     ],
 )
 def test_an_agent_that_fails_is_an_attempt_with_its_words(
-    ledger: Ledger, thread: ThreadId, said: AgentReply, exit_code: int, body: str
+    ledger: Ledger, thread: ThreadId, said: AgentReply, end: RunEnd, body: str
 ) -> None:
     report = go(ledger, thread, said)
 
@@ -311,7 +327,7 @@ def test_an_agent_that_fails_is_an_attempt_with_its_words(
     attempt = report.steps[0]
     assert attempt.hash is not None
     step = record_of(ledger, thread).step(attempt.hash, 1)
-    assert report.exit_code == exit_code
+    assert report.end is end
     assert step.output == {
         "$status": "error",
         "error": said.failure.message,
@@ -335,7 +351,7 @@ def test_attempts_are_counted_up_and_listed_by_the_next_good_step(
         "000/00001-worker/attempts/2/output.md",
         "000/00001-worker/output.md",
     ]
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
 
 
 def test_attempts_are_listed_once_and_by_their_own_role_only(
@@ -392,7 +408,7 @@ def test_words_too_large_for_a_node_are_kept_beside_the_store(
     assert said in live.read_text(encoding="utf-8")
     assert report.steps[0].error is not None
     assert str(live) in report.steps[0].error
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
 
 
 @pytest.mark.slow
@@ -404,7 +420,7 @@ def test_an_answer_too_large_for_a_node_is_an_attempt_and_its_words_are_kept(
     report = go(ledger, thread, said)
 
     live = ledger.store.state_dir / "live" / f"{thread}.jsonl"
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert live.stat().st_size > len(said)
     assert state_of(ledger.store, thread).steps == 0
 
@@ -507,7 +523,7 @@ def test_when_the_branch_moved_meanwhile_nothing_is_recorded_and_the_reply_is_ke
     report = exec_thread(acting(ledger, _moving(ledger, thread, to)), thread, count=3)
 
     live = ledger.store.state_dir / "live" / f"{thread}.jsonl"
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert len(report.steps) == 1
     assert (report.steps[0].hash, report.steps[0].status) == (None, None)
     assert report.problem is not None
@@ -531,7 +547,7 @@ def test_when_the_branch_became_unreadable_meanwhile_the_reply_is_kept(
 
     live = ledger.store.state_dir / "live" / f"{thread}.jsonl"
     file.write_bytes(whole)
-    assert report.exit_code != 0
+    assert report.end is not RunEnd.DONE
     assert "Did it." in live.read_text(encoding="utf-8")
 
 
@@ -555,7 +571,7 @@ def test_a_race_lost_at_the_very_last_moment_keeps_the_reply(
 
     live = ledger.store.state_dir / "live" / f"{thread}.jsonl"
     assert "Did it." in live.read_text(encoding="utf-8")
-    assert report is None or report.exit_code == 5
+    assert report is None or report.end is RunEnd.AGENT_FAILED
     assert tip_oid(ledger.store, thread) == GENESIS_OID
 
 
@@ -572,7 +588,7 @@ def test_an_agent_that_changes_the_stores_own_files_stops_the_run(
 
     report = exec_thread(acting(ledger, act), thread, count=3)
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert len(report.steps) == 1
     assert report.problem is not None
     assert name in report.problem
@@ -598,7 +614,7 @@ def test_a_real_agent_that_moves_the_branch_is_found_out(
     report = exec_thread(engine, thread, count=1, agent=f"stdio:{script}")
 
     live = ledger.store.state_dir / "live" / f"{thread}.jsonl"
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert "Stolen words." in live.read_text(encoding="utf-8")
     assert tip_oid(ledger.store, thread) == GENESIS_OID
 
@@ -689,7 +705,7 @@ def test_steps_cross_from_one_bucket_to_the_next(
 
     report = exec_thread(acting(ledger, lambda _: next(said)), thread, count=101)
 
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
     folders = sorted({path[:17] for path in paths(ledger.store, thread)})
     assert folders[97:] == [
         "000/00098-critic/",

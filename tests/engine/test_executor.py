@@ -44,6 +44,7 @@ from tests.history import (
 )
 from uwfgit.agents.base import AgentReply, AgentRequest
 from uwfgit.config import Settings
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import (
     RunReport,
     StepReport,
@@ -84,7 +85,7 @@ def test_exec_runs_a_loop_until_the_end(ledger: Ledger, thread: ThreadId) -> Non
     assert found[2].edge_prompt == "Mend it: slow"
     assert [s.prev for s in found] == [None, *(s.hash for s in found[:-1])]
     assert tuple(told) == report.steps
-    assert (report.exit_code, report.done) == (0, True)
+    assert (report.end, report.done) == (RunEnd.DONE, True)
 
 
 @pytest.mark.parametrize(("count", "ran"), [(1, 1), (2, 2), (9, 2), (None, 2)], ids=str)
@@ -97,18 +98,18 @@ def test_exec_runs_as_often_as_asked_and_stops_at_the_end(
 
 
 @pytest.mark.parametrize(
-    ("said", "exit_code"),
+    ("said", "end"),
     [
-        pytest.param(suspend(), 3, id="suspended"),
-        pytest.param(NO_BLOCK, 5, id="failed"),
+        pytest.param(suspend(), RunEnd.WAITING, id="suspended"),
+        pytest.param(NO_BLOCK, RunEnd.AGENT_FAILED, id="failed"),
     ],
 )
 def test_exec_stops_when_a_person_is_needed(
-    ledger: Ledger, thread: ThreadId, said: str, exit_code: int
+    ledger: Ledger, thread: ThreadId, said: str, end: RunEnd
 ) -> None:
     report = exec_thread(acting(ledger, saying(DONE, said)), thread, count=9)
 
-    assert (len(report.steps), report.exit_code) == (2, exit_code)
+    assert (len(report.steps), report.end) == (2, end)
 
 
 def test_all_is_bounded_so_that_a_loop_ends(ledger: Ledger, thread: ThreadId) -> None:
@@ -121,7 +122,8 @@ def test_all_is_bounded_so_that_a_loop_ends(ledger: Ledger, thread: ThreadId) ->
 
     report = exec_thread(engine, thread, count=None)
 
-    assert (len(report.steps), report.exit_code, report.status) == (4, 1, "idle")
+    assert (len(report.steps), report.status) == (4, "idle")
+    assert report.end is RunEnd.REFUSED
     assert report.problem is not None
     assert report.hint is not None
 
@@ -151,7 +153,7 @@ def test_exec_of_an_ended_thread_does_nothing(ledger: Ledger, thread: ThreadId) 
 
     report = exec_thread(acting(ledger, saying()), thread, count=None)
 
-    assert (report.steps, report.done, report.exit_code) == ((), True, 0)
+    assert (report.steps, report.done, report.end) == ((), True, RunEnd.DONE)
     assert tip_oid(ledger.store, thread) == before
 
 
@@ -163,7 +165,8 @@ def test_exec_of_a_suspended_thread_says_how_to_resume(
 
     report = exec_thread(acting(ledger, saying()), thread, count=1)
 
-    assert (report.steps, report.done, report.exit_code) == ((), False, 3)
+    assert (report.steps, report.done) == ((), False)
+    assert report.end is RunEnd.WAITING
     assert report.hint is not None
     assert f"uwf thread resume {thread}" in report.hint
     assert tip_oid(ledger.store, thread) == before
@@ -195,7 +198,7 @@ def test_a_running_thread_is_held(ledger: Ledger, thread: ThreadId) -> None:
             resume(ledger, thread, DONE)
         return DONE
 
-    assert exec_thread(acting(ledger, act), thread, count=1).exit_code == 0
+    assert exec_thread(acting(ledger, act), thread, count=1).end is RunEnd.DONE
     with hold_thread(ledger, thread, command="test"):
         pass
 
@@ -304,7 +307,7 @@ def test_a_reason_that_reads_like_a_routing_error_can_be_answered(
 ) -> None:
     go(ledger, thread, said)
 
-    assert resume(ledger, thread, DONE, note="Static.").exit_code == 0
+    assert resume(ledger, thread, DONE, note="Static.").end is RunEnd.DONE
 
 
 # --- poke ---
@@ -362,7 +365,7 @@ def test_poke_replaces_the_newest_step(
     ]
     assert old.body in prompts[0]
     assert "Look again." in prompts[0]
-    assert (report.exit_code, report.steps[0].number) == (0, 2)
+    assert (report.end, report.steps[0].number) == (RunEnd.DONE, 2)
 
 
 def test_poke_moves_links_and_attempts_along(ledger: Ledger, thread: ThreadId) -> None:
@@ -429,7 +432,7 @@ def test_a_failed_poke_leaves_the_state_as_it_was(
     )
     attempts = "history/000/00002-critic/attempts/1/output.md"
     assert b"some words" in files(ledger.store, thread)[attempts]
-    assert (report.exit_code, report.steps[0].number) == (5, 2)
+    assert (report.end, report.steps[0].number) == (RunEnd.AGENT_FAILED, 2)
 
 
 def test_a_good_poke_lists_the_failed_ones_and_they_move_along(
@@ -551,7 +554,7 @@ def test_a_routing_error_suspends_the_thread_with_its_code(
     assert (state.steps, state.head) == (2, step.hash)
     assert events(ledger.store, thread)[-1].next is None
     assert (step.error, step.status) == (code, LOST[kind].status)
-    assert (report.exit_code, report.problem) == (1, code)
+    assert (report.end, report.problem) == (RunEnd.REFUSED, code)
     check_thread(ledger.store, thread, is_authored=LOST[kind].is_authored)
 
 
@@ -564,7 +567,7 @@ def test_a_list_needs_no_status(ledger: Ledger, tmp_path: Path) -> None:
 
     report = go(ledger, thread, "---\nx: 1\n---\n")
 
-    assert (report.exit_code, report.steps[0].status) == (0, None)
+    assert (report.end, report.steps[0].status) == (RunEnd.DONE, None)
     event = events(ledger.store, thread)[-1]
     assert (event.status, event.next) == (None, "critic")
     assert event.commit.message.startswith("worker: answered\n")
@@ -600,7 +603,7 @@ def test_poke_mends_a_routing_error(ledger: Ledger, tmp_path: Path) -> None:
 
     report = poke(ledger, thread, GOOD)
 
-    assert (report.exit_code, report.status) == (0, "end")
+    assert (report.end, report.status) == (RunEnd.DONE, "end")
     check_thread(ledger.store, thread)
 
 
@@ -618,4 +621,4 @@ def test_exec_after_a_routing_error_waits_for_a_person(
 ) -> None:
     thread, _ = _lose(ledger, tmp_path, "blank")
 
-    assert exec_thread(acting(ledger, saying()), thread, count=1).exit_code == 3
+    assert exec_thread(acting(ledger, saying()), thread, count=1).end is RunEnd.WAITING

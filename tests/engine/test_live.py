@@ -12,6 +12,7 @@ from tests.acting import DONE, NO_BLOCK, acting, steps_of
 from tests.builders import git
 from uwfgit.agents.base import AgentReply, AgentRequest, ToolCall, Turn
 from uwfgit.engine.ask.live import live_path, read_live
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
@@ -93,7 +94,7 @@ def test_turns_are_there_while_the_step_runs_and_gone_when_it_is_recorded(
         },
     ]
     assert modes == [0o600]
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
     assert list(path.parent.iterdir()) == []
 
 
@@ -221,7 +222,7 @@ def test_a_reply_that_cannot_be_recorded_takes_the_place_of_its_turns(
     report = run(acting(ledger, telling(look, turn("Did it.\n"))), thread)
 
     (line,) = path.read_text().splitlines()
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert str(path) in (report.problem or "")
     assert json.loads(line)["content"] == DONE
 
@@ -234,7 +235,7 @@ def test_words_too_large_for_a_node_stay_when_the_attempt_is_recorded(
 
     report = exec_thread(engine, thread, count=1)
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     assert said in path.read_text()
 
 
@@ -246,7 +247,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(
 
     report = run(engine, thread)
 
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
     assert path.is_dir()
 
 

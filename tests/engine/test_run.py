@@ -34,6 +34,7 @@ from tests.history import (
     tip_oid,
 )
 from uwfgit.agents.base import AgentRequest
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import exec_thread, resume_thread
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import StateError
@@ -118,7 +119,7 @@ def test_a_thread_whose_folder_vanished_runs_nothing_until_one_is_chosen(
     assert "--cwd" in caught.value.hint
     assert tip_oid(ledger.store, thread) == before
     report = exec_thread(acting(ledger, saying(DONE)), thread, count=1, cwd=tmp_path)
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
 
 
 def test_a_poke_runs_where_the_old_step_ran_if_that_is_still_there(
@@ -214,7 +215,7 @@ def test_scripted_replies_follow_the_record(
     fork = fork_thread(ledger, thread).thread
     last = exec_thread(engine, fork, count=None, agent=agent)
 
-    assert first.exit_code == 5
+    assert first.end is RunEnd.AGENT_FAILED
     assert [s.output.get("plan") for s in steps_of(ledger, fork)] == [
         "x",
         None,
@@ -232,7 +233,7 @@ def test_an_attempt_without_a_reply_uses_up_no_scripted_one(
 
     report = resume_thread(make_engine(ledger), thread, agent=agent)
 
-    assert report.exit_code == 0
+    assert report.end is RunEnd.DONE
 
 
 def test_a_script_that_has_run_out_is_an_attempt(
@@ -242,5 +243,5 @@ def test_a_script_that_has_run_out_is_an_attempt(
 
     report = exec_thread(make_engine(ledger), thread, count=9, agent=agent)
 
-    assert (report.exit_code, len(report.steps)) == (5, 2)
+    assert (report.end, len(report.steps)) == (RunEnd.AGENT_FAILED, 2)
     assert names(ledger.store, thread)[-1] == "attempt"

@@ -20,6 +20,7 @@ from tests.collision import COLLIDING, COLLIDING_HASH
 from tests.history import check_store, check_thread, files, paths, state_of
 from uwfgit.agents.base import AgentRequest
 from uwfgit.constants import MAX_LINKED_NODES
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import exec_thread, resume_thread
 from uwfgit.errors import AmbiguousError, CorruptError
 from uwfgit.ids import ThreadId
@@ -61,7 +62,7 @@ def _putting(ledger: Ledger, said: str, *nodes: Node) -> Act:
 def _step(ledger: Ledger, thread: ThreadId, act: Act) -> Step:
     """Run one cycle that must give a good step, and read it back."""
     report = exec_thread(acting(ledger, act), thread, count=1)
-    assert report.exit_code == 0, report
+    assert report.end is RunEnd.DONE, report
     return record_of(ledger, thread).steps()[-1]
 
 
@@ -404,7 +405,7 @@ def test_a_second_content_in_a_thread_is_a_hard_error_and_the_words_are_kept(
         acting(ledger, _putting(ledger, said, *nodes)), thread, count=1
     )
 
-    assert report.exit_code == 5
+    assert report.end is RunEnd.AGENT_FAILED
     error = report.steps[0].error
     assert error is not None
     assert blob_oid(THEIRS.data) in error

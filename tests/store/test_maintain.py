@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import begin, git, record_of, reply, run, write_script
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.thread import remove_thread
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
@@ -71,7 +72,7 @@ def thread_tip(ledger: Ledger, tmp_path: Path) -> Oid:
     agent = write_script(
         folder, {"worker": [reply(plan="A")], "critic": [reply("bad", reason="B")]}
     )
-    assert run(ledger, tip.thread, agent, count=2).exit_code == 0
+    assert run(ledger, tip.thread, agent, count=2).end is RunEnd.DONE
     found = find_ref(ledger.store, thread_ref(tip.thread))
     assert found is not None
     return found

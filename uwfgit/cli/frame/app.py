@@ -50,6 +50,16 @@ EXIT_CODES: Final[dict[type[UwfError], int]] = {
 }
 """Error class → exit code; every class of ``errors.py`` has a row."""
 
+RUN_EXITS: Final[dict[str, int]] = {
+    "done": 0,
+    "refused": 1,
+    "waiting": 3,
+    "held": 4,
+    "agent-failed": 5,
+    "interrupted": 130,
+}
+"""The end of a run, ``engine.run.ends.RunEnd`` → exit code; every end has a row."""
+
 EXIT_MEANINGS: Final = {
     "0": "done; the thread is idle or at its end",
     "1": "expected failure, invalid input, a check that found problems",

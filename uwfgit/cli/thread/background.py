@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from uwfgit import errors
-from uwfgit.cli.frame.app import EXIT_BUG
+from uwfgit.cli.frame.app import EXIT_BUG, RUN_EXITS
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.world import VARIABLE
 from uwfgit.engine.run.control import join_thread
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.report import RunReport, make_run_report
 from uwfgit.errors import StoreError, UwfError
 from uwfgit.ids import ThreadId
@@ -76,7 +77,8 @@ def run_in_background(
     if code not in _ORDINARY:
         raise StoreError(f"the worker ended with exit code {code}", hint=f"see {log}")
     # It found nothing to run.
-    return replace(join_thread(ledger, thread), exit_code=code), worker
+    end = next(RunEnd(end) for end, known in RUN_EXITS.items() if known == code)
+    return replace(join_thread(ledger, thread), end=end), worker
 
 
 def _spawn(
@@ -130,7 +132,7 @@ def _listen(
 
 
 def _begun(ledger: Ledger, thread: ThreadId) -> RunReport:
-    report = make_run_report(load_tip(ledger.store, thread).state, (), exit_code=0)
+    report = make_run_report(load_tip(ledger.store, thread).state, (), end=RunEnd.DONE)
     return replace(report, status="running", done=False)
 
 

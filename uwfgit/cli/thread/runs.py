@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from uwfgit.cli.frame.app import RUN_EXITS
 from uwfgit.cli.frame.arguments import read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
@@ -280,7 +281,7 @@ def _finish_start(context: CommandContext, report: RunReport, worker: Worker) ->
         context.output.say(f"wait for it: uwf thread join {report.thread}")
     else:
         _tell_way_on(context, report)
-    raise typer.Exit(report.exit_code)
+    raise typer.Exit(RUN_EXITS[report.end])
 
 
 def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
@@ -328,7 +329,7 @@ def finish_run(context: CommandContext, ledger: Ledger, report: RunReport) -> No
         from uwfgit.cli.thread.payloads import run_payload
 
         context.output.emit(run_payload(report), str)
-    raise typer.Exit(report.exit_code)
+    raise typer.Exit(RUN_EXITS[report.end])
 
 
 def _tell_way_on(context: CommandContext, report: RunReport) -> None:

@@ -12,13 +12,7 @@ from typing import Final
 
 from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
-from uwfgit.engine.run.cycle import (
-    EXIT_AGENT,
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_HELD,
-    EXIT_WAITING,
-)
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import ask_to_pause, thread_lock_path
 from uwfgit.engine.run.report import (
     ATTEMPT,
@@ -136,34 +130,34 @@ def _describe(
         report = make_run_report(
             state,
             steps,
-            exit_code=EXIT_HELD,
+            end=RunEnd.HELD,
             problem=f"still running: {holder}",
             hint=f"wait on: uwf thread join {thread}; or: uwf thread stop {thread}",
         )
         return replace(report, status="running", done=False)
     report = make_run_report(
-        state, steps, exit_code=_exit_code(record), problem=state.suspend_message
+        state, steps, end=_read_end(record), problem=state.suspend_message
     )
     dead = read_dead_holder(lock) if state.status in _GOES_ON else None
     if dead is None:
         return report
     return with_problem(
         report,
-        EXIT_FAILED,
+        RunEnd.REFUSED,
         f"its runner died: {dead}",
         f"go on with: uwf thread {_GOES_ON[state.status]} {thread}",
         code="killed",
     )
 
 
-def _exit_code(record: Record) -> int:
+def _read_end(record: Record) -> RunEnd:
     state = record.tip.state
     newest = next(iter_events(record.store, record.tip.commit))
     if newest.name == ATTEMPT:
-        return EXIT_AGENT
+        return RunEnd.AGENT_FAILED
     asked = newest.status == SUSPEND
     if state.status == "cancelled" or (
         not asked and is_routing_error(state.suspend_message)
     ):
-        return EXIT_FAILED
-    return EXIT_WAITING if state.status == "suspended" else EXIT_DONE
+        return RunEnd.REFUSED
+    return RunEnd.WAITING if state.status == "suspended" else RunEnd.DONE

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from uwfgit.constants import ERROR_STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
@@ -20,6 +19,7 @@ from uwfgit.engine.ask.live import (
 )
 from uwfgit.engine.decide.next_step import outcome_with
 from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.run import Cycle, Engine, Run
 from uwfgit.errors import (
@@ -41,12 +41,6 @@ from uwfgit.store.handle import git_errors
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 
-EXIT_DONE: Final = 0
-EXIT_FAILED: Final = 1
-EXIT_WAITING: Final = 3
-EXIT_HELD: Final = 4
-EXIT_AGENT: Final = 5
-EXIT_INTERRUPTED: Final = 130
 _ERROR_CHARS = 4_000
 # A blob of 16 MiB holds this much text even when every character is escaped.
 _SAID_BYTES = 2 * 1024 * 1024
@@ -62,7 +56,7 @@ class CycleEnd:
     step: Hash | None
     status: str | None
     error: str | None
-    exit_code: int
+    end: RunEnd
 
 
 def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -129,13 +123,13 @@ def _keep(run: Run, talk: Talk) -> CycleEnd:
         if tip == run.record.tip.commit:
             return _record_answer(run, talk)
     except RefConflictError as exc:
-        return _keep_aside(run, talk, exc.message, EXIT_AGENT)
+        return _keep_aside(run, talk, exc.message, RunEnd.AGENT_FAILED)
     except ConflictError as exc:
-        return _keep_aside(run, talk, exc.message, EXIT_HELD)
+        return _keep_aside(run, talk, exc.message, RunEnd.HELD)
     except (StoreError, CorruptError) as exc:
-        return _keep_aside(run, talk, exc.message, EXIT_FAILED)
+        return _keep_aside(run, talk, exc.message, RunEnd.REFUSED)
     error = "the thread's branch moved while the agent worked"
-    return _keep_aside(run, talk, error, EXIT_AGENT)
+    return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
 
 
 def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
@@ -148,18 +142,18 @@ def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
         step=end.step,
         status=end.status,
         error=message,
-        exit_code=EXIT_AGENT,
+        end=RunEnd.AGENT_FAILED,
     )
 
 
-def _keep_aside(run: Run, talk: Talk, error: str, exit_code: int) -> CycleEnd:
+def _keep_aside(run: Run, talk: Talk, error: str, end: RunEnd) -> CycleEnd:
     """Keep a reply that cannot be recorded."""
     try:
         where = f"its reply is in {_keep_words(run, talk)}"
     except StoreError as exc:
         where = exc.message
     error = f"{error}; nothing was recorded, {where}"
-    return _end(run, None, status=None, error=error, exit_code=exit_code)
+    return _end(run, None, status=None, error=error, end=end)
 
 
 def _keep_words(run: Run, talk: Talk) -> Path:
@@ -235,10 +229,10 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
     message = tip.state.suspend_message
     if status != SUSPEND and is_routing_error(message):
         return _end(
-            run, tip.state.head, status=status, error=message, exit_code=EXIT_FAILED
+            run, tip.state.head, status=status, error=message, end=RunEnd.REFUSED
         )
-    code = EXIT_WAITING if tip.state.status == "suspended" else EXIT_DONE
-    return _end(run, tip.state.head, status=status, error=None, exit_code=code)
+    code = RunEnd.WAITING if tip.state.status == "suspended" else RunEnd.DONE
+    return _end(run, tip.state.head, status=status, error=None, end=code)
 
 
 def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:
@@ -267,7 +261,7 @@ def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:
         node,
         status=ERROR_STATUS,
         error=message,
-        exit_code=EXIT_INTERRUPTED if interrupted else EXIT_AGENT,
+        end=RunEnd.INTERRUPTED if interrupted else RunEnd.AGENT_FAILED,
     )
 
 
@@ -323,7 +317,7 @@ def _end(
     *,
     status: str | None,
     error: str | None,
-    exit_code: int,
+    end: RunEnd,
 ) -> CycleEnd:
     return CycleEnd(
         number=run.number,
@@ -331,7 +325,7 @@ def _end(
         step=step,
         status=status,
         error=error,
-        exit_code=exit_code,
+        end=end,
     )
 
 

@@ -11,14 +11,10 @@ from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
 from uwfgit.engine.run.cycle import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_HELD,
-    EXIT_INTERRUPTED,
-    EXIT_WAITING,
     CycleEnd,
     run_cycle,
 )
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import (
     hold_thread,
     is_pause_asked,
@@ -104,7 +100,7 @@ def exec_thread(
                 ends.append(_run_next(engine, record, cycle, is_first=not ends))
                 reports.append(_tell(record, ends[-1], on_step))
                 is_paused = take_pause(engine.ledger, thread, held)
-                if ends[-1].exit_code or is_paused:
+                if ends[-1].end is not RunEnd.DONE or is_paused:
                     break
         except KeyboardInterrupt:
             return _interrupted(engine, thread, began)
@@ -127,7 +123,7 @@ def _run_next(
             step=None,
             status=None,
             error=f"{exc.message} ({exc.hint})" if exc.hint else exc.message,
-            exit_code=EXIT_HELD if isinstance(exc, ConflictError) else EXIT_FAILED,
+            end=RunEnd.HELD if isinstance(exc, ConflictError) else RunEnd.REFUSED,
         )
 
 
@@ -148,10 +144,10 @@ def _exec_report(
     report = _report(record, ends, reports)
     if not ends and state.status == "suspended":
         return _waiting(record, report)
-    if limited and ends and not ends[-1].exit_code and state.status == "idle":
+    if limited and ends and ends[-1].end is RunEnd.DONE and state.status == "idle":
         return with_problem(
             report,
-            EXIT_FAILED,
+            RunEnd.REFUSED,
             f"stopped after {len(ends)} steps (limits.maxSteps)",
             f"go on with: uwf thread exec {state.thread} --all",
             code="limit",
@@ -335,7 +331,7 @@ def _report(
     return make_run_report(
         record.tip.state,
         tuple(reports),
-        exit_code=ends[-1].exit_code if ends else EXIT_DONE,
+        end=ends[-1].end if ends else RunEnd.DONE,
         problem=ends[-1].error if ends else None,
     )
 
@@ -347,7 +343,7 @@ def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:
     return make_run_report(
         record.tip.state,
         steps_since(record, began),
-        exit_code=EXIT_INTERRUPTED,
+        end=RunEnd.INTERRUPTED,
         problem="interrupted",
         hint=f"go on with: uwf thread {command} {thread}",
     )
@@ -364,5 +360,5 @@ def _waiting(record: Record, report: RunReport) -> RunReport:
         problem = f"thread {state.thread} waits for a person"
         hint = f"answer with: {resume} -p TEXT"
     return with_problem(
-        report, EXIT_WAITING, f"{problem}: {state.suspend_message}", hint
+        report, RunEnd.WAITING, f"{problem}: {state.suspend_message}", hint
     )

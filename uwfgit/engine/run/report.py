@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.events import STEP_EVENTS, Event, iter_events
@@ -49,7 +50,7 @@ class RunReport:
     status: str
     done: bool
     steps: tuple[StepReport, ...]
-    exit_code: int
+    end: RunEnd
     problem: str | None = None
     hint: str | None = None
     code: str | None = None
@@ -84,7 +85,7 @@ def make_run_report(
     state: ThreadState,
     steps: tuple[StepReport, ...],
     *,
-    exit_code: int,
+    end: RunEnd,
     problem: str | None = None,
     hint: str | None = None,
 ) -> RunReport:
@@ -95,7 +96,7 @@ def make_run_report(
         status=state.status,
         done=state.status == "end",
         steps=steps,
-        exit_code=exit_code,
+        end=end,
         problem=problem,
         hint=hint,
     )
@@ -103,14 +104,14 @@ def make_run_report(
 
 def with_problem(
     report: RunReport,
-    exit_code: int,
+    end: RunEnd,
     problem: str,
     hint: str | None,
     *,
     code: str | None = None,
 ) -> RunReport:
     """Say why a run stopped early, or did not begin."""
-    return replace(report, exit_code=exit_code, problem=problem, hint=hint, code=code)
+    return replace(report, end=end, problem=problem, hint=hint, code=code)
 
 
 def steps_since(record: Record, commit: Oid) -> tuple[StepReport, ...]:
