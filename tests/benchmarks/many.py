@@ -13,8 +13,14 @@ from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.state import encode_state
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
-from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
-from uwfgit.store.pack.batch import Batch, encode_tree
+from uwfgit.store.objects import (
+    Entry,
+    encode_tree,
+    find_entry,
+    list_tree,
+    read_commit,
+)
+from uwfgit.store.pack.batch import Batch
 from uwfgit.store.pack.pack import Kind, name_object
 
 Object = tuple[Kind, bytes]
