@@ -56,11 +56,10 @@ class Problem:
     severity: Severity = "error"
 
     def __str__(self) -> str:
-        place = ":".join(
-            str(part)
-            for part in (self.file, self.line, self.column)
-            if part is not None
-        )
+        parts = (self.file, self.line, self.column)
+        place = ":".join(str(part) for part in parts if part is not None)
+        if self.file is None and self.line is not None:
+            place = f"line {self.line}"
         where = f"{self.path}: " if self.path else ""
         return f"{place}: {where}{self.message}" if place else f"{where}{self.message}"
 

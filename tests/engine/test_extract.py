@@ -479,9 +479,9 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param(
             "---\n$status: done\nsummary: see #12\n---\n",
             _good(
-                DONE | {"summary": "see"},
+                DONE | {"summary": "see #12"},
                 "",
-                "line 3: what follows ' #' is a YAML comment and left out",
+                "line 3: text after ' #' was kept; put such text in quotes",
             ),
             id="value-cut-by-a-comment",
         ),
@@ -522,7 +522,7 @@ def test_reply_gives(
             ),
             id="status-suspends",
         ),
-        pytest.param(FREE, "{}", [("reply-block", None, 2)], id="no-fields"),
+        pytest.param(FREE, "{}", _good({}), id="no-fields"),
         pytest.param(FREE, "a: b: c", [("Y1", None, 2)], id="broken"),
         pytest.param(
             {"properties": {"a": {"type": "string"}}},
@@ -590,7 +590,9 @@ def test_a_role_may_have_a_field_named_status() -> None:
     assert _extract("---\n$status: done\nstatus: 3\n---\n", schema) == _good(
         {"status": 3, "$status": "done"}
     )
-    assert _extract("---\nstatus: done\n---\n", schema) == [("reply-block", None, 2)]
+    assert _extract("---\nstatus: done\n---\n", schema) == [
+        ("reply-field", "status", None)
+    ]
 
 
 def test_a_schema_may_declare_suspend_without_effect() -> None:
@@ -708,7 +710,7 @@ def test_correction_names_the_line_of_broken_yaml_and_the_mend() -> None:
 
     text = correction_prompt(problems, schema=SCHEMA, listed=False)
 
-    assert "\n- line 4: the block cannot be read: " in text
+    assert "\n- line 4 of the reply: the block cannot be read: " in text
     assert "quote text that holds ': '" in text
 
 
@@ -761,3 +763,210 @@ def test_an_answer_that_cannot_be_checked_in_time_has_one_problem(
     assert problem.code == "reply-field"
     assert problem.path == path
     assert problem.message == f"takes more than 5 seconds to check against {at}"
+
+
+# --- text that YAML cuts at ' #' ---
+
+KEPT = "text after ' #' was kept; put such text in quotes"
+LEFT = "what follows ' #' is a YAML comment and left out"
+
+
+@pytest.mark.parametrize(
+    ("block", "expected", "warnings"),
+    [
+        pytest.param("a: PR #4 x", {"a": "PR #4 x"}, (f"line 2: {KEPT}",), id="field"),
+        pytest.param(
+            "a:\n  - see #4\n  - C# too",
+            {"a": ["see #4", "C# too"]},
+            (f"line 3: {KEPT}",),
+            id="item",
+        ),
+        pytest.param(
+            "a:\n- see #4\nb: x",
+            {"a": ["see #4"], "b": "x"},
+            (f"line 3: {KEPT}",),
+            id="item-at-the-margin",
+        ),
+        pytest.param(
+            "a:\n  b.c: see #4",
+            {"a": {"b.c": "see #4"}},
+            (f"line 3: {KEPT}",),
+            id="nested-and-no-word",
+        ),
+        pytest.param('"a": PR #4', {"a": "PR #4"}, (f"line 2: {KEPT}",), id="key"),
+        pytest.param("a: !!str #4", {"a": "#4"}, (f"line 2: {KEPT}",), id="only-tag"),
+        pytest.param("a: !!str x #4", {"a": "x #4"}, (f"line 2: {KEPT}",), id="tag"),
+        pytest.param(
+            "a: &n x #4\nb: *n",
+            {"a": "x #4", "b": "x #4"},
+            (f"line 2: {KEPT}",),
+            id="anchor",
+        ),
+        pytest.param("a: #4", {"a": "#4"}, (f"line 2: {KEPT}",), id="nothing-else"),
+        pytest.param("a:\n- #4", {"a": ["#4"]}, (f"line 3: {KEPT}",), id="bare-item"),
+        pytest.param(
+            "a: one\n  two #4", {"a": "one two #4"}, (f"line 3: {KEPT}",), id="folded"
+        ),
+        pytest.param("a: 'it' #4", {"a": "it"}, (), id="behind-quotes"),
+        pytest.param("a: x # why", {"a": "x"}, (f"line 2: {LEFT}",), id="a-comment"),
+        pytest.param("a: # why\n  - x", {"a": ["x"]}, (), id="a-comment-of-a-key"),
+        pytest.param("a: 5 #five", {"a": 5}, (), id="behind-a-number"),
+        pytest.param("a: |\n  x #4", {"a": "x #4\n"}, (), id="literal"),
+        pytest.param("a: x#4", {"a": "x#4"}, (), id="no-blank"),
+        pytest.param("#a: b\na: c", {"a": "c"}, (), id="a-line-of-comment"),
+        pytest.param(
+            "a: 'q' \nb: say \"hi\" #4",
+            {"a": "q", "b": 'say "hi" #4'},
+            (f"line 3: {KEPT}",),
+            id="quotes-inside",
+        ),
+        pytest.param(
+            "{a: x #4\n}",
+            {"a": "x #4"},
+            (f"line 2: {KEPT}",),
+            id="flow",
+        ),
+    ],
+)
+def test_text_is_kept_where_a_comment_was_hardly_meant(
+    block: str, expected: Mapping[str, Json], warnings: tuple[str, ...]
+) -> None:
+    found = _extract(f"---\n{block}\n---\n", FREE, listed=True)
+
+    assert found == _good(expected, "", *warnings)
+
+
+def test_a_status_is_never_made_longer_and_a_question_is_whole() -> None:
+    done = _extract("---\n$status: done #1\n---\n")
+    asked = _extract("---\n$status: $SUSPEND\nreason: Which, #3 or #4?\n---\n")
+
+    assert done == _good(DONE, "", f"line 2: {LEFT}")
+    assert isinstance(asked, Extraction)
+    assert asked.output["reason"] == "Which, #3 or #4?"
+
+
+# --- a role that has one status, or none ---
+
+ONE: Final[Json] = {
+    "properties": {"$status": {"const": "done"}, "a": {"type": "string"}},
+    "required": ["$status"],
+}
+TAKEN = "the block has no $status; taken for 'done', the only one"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        pytest.param(
+            "---\na: x\n---\nHi", _good(DONE | {"a": "x"}, "Hi", TAKEN), id="a"
+        ),
+        pytest.param("---\n{}\n---\nHi", _good(DONE, "Hi", TAKEN), id="empty"),
+        pytest.param("---\n---\nHi", _good(DONE, "Hi", TAKEN), id="nothing"),
+        pytest.param("---\nb: x\n---\n", [("reply-block", None, 2)], id="other-fields"),
+        pytest.param("Hi", [("reply-block", None, None)], id="no-block"),
+        pytest.param(
+            "---\na: draft\n---\n\n---\n$status: done\na: x\n---\nHi",
+            _good(DONE | {"a": "x"}, "Hi", PREAMBLE),
+            id="a-block-with-a-status-wins",
+        ),
+        pytest.param(
+            "```\n---\na: x\n---\n```\n",
+            _good(DONE | {"a": "x"}, "", FENCED, TAKEN),
+            id="in-a-fence",
+        ),
+    ],
+)
+def test_the_only_status_need_not_be_said(
+    reply: str, expected: Extraction | Sequence[tuple[str, str | None, int | None]]
+) -> None:
+    assert _extract(reply, ONE) == expected
+
+
+def test_of_two_statuses_one_must_be_said() -> None:
+    assert _extract("---\nsummary: x\n---\n") == [("reply-block", None, 2)]
+
+
+def test_nothing_is_an_answer_where_nothing_is_asked_for() -> None:
+    needs = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
+
+    assert _extract("---\n---\nHi", FREE, listed=True) == _good({}, "Hi")
+    assert _extract("---\n{}\n---\n", needs, listed=True) == [
+        ("reply-field", "a", None)
+    ]
+
+
+# --- thoughts ---
+
+THOUGHT = "thoughts before the block are not part of the body"
+DRAFT = "---\n$status: failed\nerror: x\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        pytest.param(
+            f"<think>\n{DRAFT}Or so?\n</think>\n\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", THOUGHT),
+            id="a-draft",
+        ),
+        pytest.param(
+            f"I may say\n{DRAFT}</think>\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", THOUGHT),
+            id="only-the-end",
+        ),
+        pytest.param(
+            f"<think>a</think>\n<thinking>\n{DRAFT}</thinking>\n"
+            "---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", THOUGHT),
+            id="two-words",
+        ),
+        pytest.param(
+            f"Sure.\n<think>\n{DRAFT}</think>\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="behind-a-preamble",
+        ),
+        pytest.param(
+            f"Done.\n<think>\n{DRAFT}</think>\n\n---\n$status: done\n---\n",
+            _good(DONE, "Done.", AT_END),
+            id="no-part-of-the-body",
+        ),
+        pytest.param(
+            f"<think>\n{DRAFT}</think>\n", [("reply-block", None, None)], id="alone"
+        ),
+        pytest.param(
+            "<think>\nnever closed\n---\n$status: done\n---\nHi",
+            _good(DONE, "Hi", PREAMBLE),
+            id="never-closed",
+        ),
+        pytest.param(
+            "---\n$status: done\n---\nA\n<think>\nb\n</think>\n",
+            _good(DONE, "A\n<think>\nb\n</think>"),
+            id="in-the-body",
+        ),
+        pytest.param(
+            "I took `</think>` out.\n\n---\n$status: done\n---\n",
+            _good(DONE, "I took `</think>` out.", AT_END),
+            id="spoken-of",
+        ),
+    ],
+)
+def test_a_thought_is_no_answer(
+    reply: str, expected: Extraction | Sequence[tuple[str, str | None, int | None]]
+) -> None:
+    assert _extract(reply) == expected
+
+
+def test_lines_are_counted_from_the_start_of_the_reply() -> None:
+    reply = "<think>\na\n</think>\n---\n$status: done\nsummary: a: b\n---\n"
+
+    assert _extract(reply) == [("Y1", None, 6)]
+
+
+def test_much_cut_text_is_kept_in_time_and_told_in_short() -> None:
+    items = "".join(f"- see #{number}\n" for number in range(5_000))
+
+    found = _extract(f"---\na:\n{items}---\n", FREE, listed=True)
+
+    assert isinstance(found, Extraction)
+    assert found.output["a"][-1] == "see #4999"
+    assert len(found.warnings) == 21

@@ -31,6 +31,7 @@ BROKEN = [
     ("Y8", "goal: Plan.", "goal: ‸*nothing", "undefined-alias"),
     ("Y8", "capabilities: [planning]", "capabilities: &a [‸*a]", "alias-cycle"),
     ("Y11", "version: 1", "version: ‸.inf", "infinite-version"),
+    ("Y16", "goal: Plan.", "goal: Plan‸ #12 first.", "text-like-a-comment"),
     # S: fields
     ("S1", "name: solve\n", "", "no-name"),
     ("S1", "description: Solve it\n", "", "no-description"),

@@ -28,6 +28,7 @@ RULES: Final[Mapping[str, str]] = {
     "Y13": "an include that leads out of the including file's directory",
     "Y14": "files that include each other",
     "Y15": "a file that cannot be read",
+    "Y16": "what stands behind ' #' is a comment, and reads like text (warning)",
     "S1": "a field is missing",
     "S2": "a field that is not known (warning)",
     "S3": "a field has the wrong type",

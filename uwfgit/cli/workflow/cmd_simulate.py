@@ -137,7 +137,9 @@ def _note_lines(output: Output, step: SimulatedStep) -> list[str]:
 
 
 def step_payload(step: SimulatedStep) -> dict[str, Any]:
-    """Give a simulated step as JSON."""
+    """Return a simulated step as JSON."""
+    from uwfgit.engine.ask.extract import describe_problem
+
     return {
         "number": step.number,
         "role": step.role,
@@ -147,7 +149,7 @@ def step_payload(step: SimulatedStep) -> dict[str, Any]:
         "missing": list(step.missing),
         "optional": list(step.optional),
         "warnings": list(step.warnings),
-        "problems": [str(problem) for problem in step.problems],
+        "problems": [describe_problem(each) for each in step.problems],
         "error": step.error,
         "walk": step.walk,
     }
@@ -259,7 +261,9 @@ def _print_answer(output: Output, step: SimulatedStep) -> None:
 
 
 def _answer_lines(step: SimulatedStep) -> list[str]:
-    notes = [f"refused: {shown(str(problem))}" for problem in step.problems]
+    from uwfgit.engine.ask.extract import describe_problem
+
+    notes = [f"refused: {shown(describe_problem(each))}" for each in step.problems]
     notes += [f"warning: {shown(warning)}" for warning in step.warnings]
     return [f"   {note}" for note in notes]
 

@@ -19,6 +19,7 @@ from uwfgit.engine.ask.extract import (
     Extraction,
     correction_prompt,
     correction_without_session,
+    describe_problem,
     extract_reply,
 )
 from uwfgit.engine.ask.masking import Recorder
@@ -157,7 +158,7 @@ def _end(reply: AgentReply) -> Outcome:
 
 
 def _unusable(problems: tuple[Problem, ...]) -> Failure:
-    summary = "; ".join(str(problem) for problem in problems)
+    summary = "; ".join(map(describe_problem, problems))
     return Failure(phase="extract", message=summary)
 
 

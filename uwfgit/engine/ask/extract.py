@@ -12,6 +12,7 @@ from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.output_format import (
     correction_prompt,
     correction_without_session,
+    describe_problem,
 )
 from uwfgit.engine.ask.splitter import BLOCK_CODE, Split, Wanted, split_reply
 from uwfgit.errors import OverrunError, Problem
@@ -40,6 +41,7 @@ __all__ = [
     "Extraction",
     "correction_prompt",
     "correction_without_session",
+    "describe_problem",
     "extract_reply",
 ]
 
@@ -96,7 +98,10 @@ def _extract(
     clean = _SURROGATE.sub(_REPLACEMENT, text)
     split = split_reply(clean, _wanted(form, listed=listed))
     if not isinstance(split, Split):
-        return split
+        found = _split_without_status(clean, schema, form)
+        if found is None:
+            return split
+        split = found
     split = _clean_body(_rename_status(split, form), is_changed=clean != text)
     if split.fields.get(STATUS) == SUSPEND:
         return _suspend(split)
@@ -105,13 +110,38 @@ def _extract(
 
 def _wanted(form: Form, *, listed: bool) -> Wanted:
     if listed and STATUS not in form.properties:
-        return Wanted(accepts=bool, hints=lambda inner: ":" in inner)
+        return Wanted(accepts=lambda _: True, hints=_may_be_mapping)
     has_status = _PLAIN_STATUS in form.properties
     names = {STATUS} if has_status else {STATUS, _PLAIN_STATUS}
     return Wanted(
         accepts=lambda fields: not names.isdisjoint(fields),
         hints=lambda inner: _PLAIN_STATUS in inner,
     )
+
+
+def _may_be_mapping(inner: str) -> bool:
+    return ":" in inner
+
+
+def _split_without_status(text: str, schema: Json, form: Form) -> Split | None:
+    """Read a reply whose block lacks the status, where the role has but one."""
+    statuses = {variant.status for variant in find_variants(schema)}
+    if len(statuses) != 1:
+        return None
+    known = form.properties.keys() - {STATUS}
+    wanted = Wanted(
+        accepts=lambda fields: (
+            not fields or not known or not known.isdisjoint(fields.keys())
+        ),
+        hints=_may_be_mapping,
+    )
+    split = split_reply(text, wanted)
+    if not isinstance(split, Split):
+        return None
+    status = statuses.pop()
+    warning = f"the block has no {STATUS}; taken for '{status}', the only one"
+    fields: dict[str, Json] = {STATUS: status, **split.fields}
+    return replace(split, fields=fields, warnings=(*split.warnings, warning))
 
 
 def _rename_status(split: Split, form: Form) -> Split:

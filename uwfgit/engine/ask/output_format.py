@@ -304,7 +304,16 @@ def _list(problems: Iterable[Problem]) -> str:
 
 
 def _line(problem: Problem) -> str:
-    place = f"line {problem.line}: " if problem.line else ""
     path = f"`{problem.path}`: " if problem.path else ""
     hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{place}{path}{problem.message}{hint}"
+    return f"{_place(problem)}{path}{problem.message}{hint}"
+
+
+def describe_problem(problem: Problem) -> str:
+    """Say on one line, to a person, what is wrong with a reply."""
+    path = f"{problem.path}: " if problem.path else ""
+    return f"{_place(problem)}{path}{problem.message}"
+
+
+def _place(problem: Problem) -> str:
+    return f"line {problem.line} of the reply: " if problem.line else ""

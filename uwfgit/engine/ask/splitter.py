@@ -8,14 +8,17 @@ is taken too when there is no doubt. Everything is linear in the reply.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.model.yaml.core import parse_value
+from uwfgit.model.yaml.cut_text import restore_text
 from uwfgit.store.canonical import Json
 
 BLOCK_CODE: Final = "reply-block"
@@ -27,7 +30,8 @@ MAX_GAPS: Final = 10_000
 _LEADING = re.compile("[\\s\ufeff\u200b]*")
 _DELIMITER = re.compile(r"^---[ \t\r]*$", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\r\n]*)\r?$", re.MULTILINE)
-_COMMENT = re.compile(r"^[\w$-]+:[ \t]+[^\s\"'|>\[{&*!#][^\n]*?[ \t]#", re.MULTILINE)
+_THOUGHTS: Final = "(?:think|thinking|thought|thoughts|reasoning)"
+_THOUGHT = re.compile(rf"^[ \t]*<{_THOUGHTS}>|(</{_THOUGHTS}>)[ \t\r]*$", re.MULTILINE)
 _SUSPENDS = re.compile(
     r"^[\"']?\$?status[\"']?[ \t]*:[ \t]*[\"']?\$SUSPEND[\"']?[ \t\r]*$", re.MULTILINE
 )
@@ -73,11 +77,56 @@ _Read: TypeAlias = tuple[dict[str, Json], tuple[str, ...]]
 def split_reply(text: str, wanted: Wanted) -> Split | tuple[Problem, ...]:
     """Find the block of a reply, and read it.
 
-    White space and byte order marks before it are ignored. A block at the
-    start wins over others; elsewhere it must be the only one.
+    White space and byte order marks before it are ignored, and so is what the
+    agent only thought: a draft is no answer. A block at the start wins over
+    others; elsewhere it must be the only one.
     """
-    leading = _LEADING.match(text)
-    start = leading.end() if leading else 0
+    start = _skip_blank(text, 0)
+    thought = _end_of_thoughts(text, start)
+    found = _split(text, _skip_blank(text, thought), wanted)
+    if thought == start or not isinstance(found, Split):
+        return found
+    warning = "thoughts before the block are not part of the body"
+    return replace(found, warnings=(warning, *found.warnings))
+
+
+def _skip_blank(text: str, start: int) -> int:
+    leading = _LEADING.match(text, start)
+    return leading.end() if leading else start
+
+
+def _end_of_thoughts(text: str, start: int) -> int:
+    """Return where thoughts end that a reply starts with, or ``start``.
+
+    Some models print the closing tag alone. Where none closes, nothing is known
+    to be a thought.
+    """
+    if _DELIMITER.match(text, start):
+        return start
+    end = start
+    for first, last in _find_thoughts(text, start):
+        if text[end:first].strip():
+            # An answer begins before this thought.
+            break
+        end = last
+    return end
+
+
+def _find_thoughts(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Find the outermost thoughts that are closed; the first may lack its start."""
+    first, depth, met = start, 0, False
+    for tag in _THOUGHT.finditer(text, start):
+        if not tag[1]:
+            first = first if depth else tag.start()
+            depth += 1
+        elif depth or not met:
+            depth = max(depth - 1, 0)
+            if depth == 0:
+                yield first, tag.end()
+        met = True
+
+
+def _split(text: str, start: int, wanted: Wanted) -> Split | tuple[Problem, ...]:
     content = text[start:]
     if not content:
         return _problem("the reply is empty", None)
@@ -100,6 +149,7 @@ def _split_at_start(
             return _yaml_problem(exc, gap)
         found = _search(content, line, wanted)
         return found if isinstance(found, Split) else _yaml_problem(exc, gap)
+    value = {} if value is None else value
     if isinstance(value, dict) and wanted.accepts(value):
         return Split(fields=value, body=_body(content[gap.end :]), warnings=warnings)
     # A line '---' may as well be a rule above a preamble.
@@ -110,8 +160,7 @@ def _split_at_start(
 def _not_a_block(value: Json, gap: _Gap) -> tuple[Problem, ...]:
     if value and isinstance(value, dict):
         return _problem(f"the block has no {STATUS}", gap.line, f"add {STATUS} to it")
-    is_empty = value is None or value == {}
-    what = "is empty" if is_empty else "is not a mapping of fields"
+    what = "is empty" if value == {} else "is not a mapping of fields"
     return _problem(f"the block {what}", gap.line, f"give {STATUS} and its fields")
 
 
@@ -137,9 +186,12 @@ def _search(content: str, line: int, wanted: Wanted) -> Split | tuple[Problem, .
     found: list[tuple[_Gap, _Read]] = []
     broken: tuple[Problem, ...] = ()
     tries = closed_at = 0
+    thoughts = tuple(_find_thoughts(content))
     for gap in islice(_iter_gaps(content, line), MAX_GAPS):
         # The line that closes a block opens none.
         if gap.start < closed_at or not wanted.hints(gap.inner):
+            continue
+        if _is_inside(gap.start, thoughts):
             continue
         tries += 1
         try:
@@ -159,6 +211,19 @@ def _search(content: str, line: int, wanted: Wanted) -> Split | tuple[Problem, .
     return _split_inside(content, *found[0])
 
 
+def _is_inside(at: int, spans: tuple[tuple[int, int], ...]) -> bool:
+    index = bisect_right(spans, at, key=itemgetter(0)) - 1
+    return index >= 0 and at < spans[index][1]
+
+
+def _without_thoughts(text: str) -> str:
+    pieces, at = [], 0
+    for first, last in _find_thoughts(text):
+        pieces.append(text[at:first])
+        at = last
+    return "".join((*pieces, text[at:]))
+
+
 def _split_inside(content: str, gap: _Gap, read: _Read) -> Split:
     fields, warnings = read
     before, after = content[: gap.start], content[gap.end :]
@@ -167,7 +232,7 @@ def _split_inside(content: str, gap: _Gap, read: _Read) -> Split:
         warnings = ("the block stands in a code fence", *warnings)
         before = before[: fence.start()] + before[fence.end() :]
         after = _drop_closing_fence(after, fence[1])
-    body, preamble = _body(after), _body(before)
+    body, preamble = _body(after), _body(_without_thoughts(before))
     if preamble and body:
         warnings = ("text before the block is not part of the body", *warnings)
     elif preamble:
@@ -227,11 +292,7 @@ def _read(gap: _Gap) -> tuple[Json, tuple[str, ...]]:
         if repaired is None:
             raise
         return repaired, (f"the reason of {SUSPEND} is not valid YAML; read as text",)
-    comment = _COMMENT.search(gap.inner)
-    if comment is None:
-        return value, ()
-    at = gap.line + gap.inner.count("\n", 0, comment.start())
-    return value, (f"line {at}: what follows ' #' is a YAML comment and left out",)
+    return restore_text(gap.inner, value, gap.line)
 
 
 def _repair_suspend(inner: str) -> dict[str, Json] | None:

@@ -16,6 +16,7 @@ from uwfgit.model.rules.shape import Draft, check_shape
 from uwfgit.model.rules.template import check_templates
 from uwfgit.model.schema.messages import describe_overrun
 from uwfgit.model.yaml.core import Located, sort_problems
+from uwfgit.model.yaml.cut_text import find_cuts
 
 __all__ = ["RULES", "check_document", "check_normalised"]
 
@@ -54,7 +55,22 @@ def check_normalised(
         check_graph(found, draft, incomplete=incomplete)
     if find_syntax_error is not None:
         check_conditions(found, find_syntax_error)
+    _check_comments(found)
     return sort_problems(found.problems)
+
+
+def _check_comments(found: Findings) -> None:
+    """Warn of what YAML cuts off a text: ``goal: Fix #12`` says ``Fix``."""
+    seen: set[tuple[str | None, int]] = set()
+    for cut in find_cuts(found.doc.mark):
+        source = cut.mark.source
+        if not cut.is_text or (source.file, cut.start) in seen:
+            continue
+        seen.add((source.file, cut.start))
+        hint = "put the text in quotes, or write '# ' with a blank for a comment"
+        message = "what follows ' #' is a comment, and no part of the text"
+        place = source.place_at(cut.mark.end)
+        found.add("Y16", (), message, hint=hint, severity="warning", place=place)
 
 
 def _check_roles(found: Findings, draft: Draft) -> set[str]:
