@@ -291,7 +291,6 @@ def test_a_repositorys_paths_stay_inside_it(path: str) -> None:
         pytest.param("trustedRoots", ["/"], id="trusted-roots"),
         pytest.param("identity", {"name": "you"}, id="identity"),
         pytest.param("concurrency", {"maxRunning": 99}, id="concurrency"),
-        pytest.param("record", {"toolResults": "none"}, id="record"),
         pytest.param("modelOverrides", {"extract": "m"}, id="model-overrides"),
     ],
 )
@@ -303,6 +302,34 @@ def test_what_only_the_user_may_set_has_no_effect_in_a_repository(
     assert settings == read()
     assert len(warnings) == 1
     assert key in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "kept"),
+    [
+        ("full", "none", "none"),
+        ("head", "none", "none"),
+        ("head", "full", "head"),
+        ("none", "head", "none"),
+    ],
+)
+def test_a_repository_lowers_what_is_recorded_and_never_raises_it(
+    mine: str, theirs: str, kept: str
+) -> None:
+    settings, warnings = read_all(
+        {"record": {"toolResults": mine}}, {"record": {"toolResults": theirs}}
+    )
+
+    assert settings.tool_results == kept
+    assert len(warnings) == (kept != theirs)
+
+
+def test_a_repository_can_have_its_code_left_alone() -> None:
+    assert read().keeps_code
+    assert not read(None, {"record": {"code": "none"}}).keeps_code
+    assert not read(
+        {"record": {"code": "none"}}, {"record": {"code": "keep"}}
+    ).keeps_code
 
 
 def test_a_repository_names_the_remote_it_shares_with() -> None:
@@ -434,6 +461,8 @@ def test_every_value_has_its_origin() -> None:
         ("limits.corrections", user),
         ("limits.idleSeconds", "default"),
         ("limits.maxSteps", repository),
+        ("limits.snapshotSeconds", "default"),
+        ("record.code", "default"),
         ("record.toolResults", "default"),
         ("workflowPaths", repository),
         ("workflowPaths", user),

@@ -173,6 +173,13 @@ KEYS: Final = (
         about="How many characters of earlier steps a prompt holds.",
     ),
     _key(
+        "limits.snapshotSeconds",
+        "number",
+        layers=BOTH,
+        minimum=_ABOVE_ZERO,
+        about="How long a snapshot of the code may take, in seconds.",
+    ),
+    _key(
         "workflowPaths",
         "words",
         layers=BOTH,
@@ -180,8 +187,15 @@ KEYS: Final = (
     ),
     _key(
         "record.toolResults",
+        layers=BOTH,
         choices=("full", "head", "none"),
         about="How much of what tools gave back is kept.",
+    ),
+    _key(
+        "record.code",
+        layers=BOTH,
+        choices=("keep", "none"),
+        about="Whether the code around each step is kept in its own repository.",
     ),
     _key(
         "trust",

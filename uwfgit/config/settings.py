@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from uwfgit.config.keys import ALIAS, KeyPath, LayerValues, read_layer
+from uwfgit.config.keys import ALIAS, KeyPath, LayerValues, find_key, read_layer
 from uwfgit.errors import ConfigError
 
 Item = TypeVar("Item")
@@ -26,7 +26,9 @@ DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("limits", "idleSeconds"): 900,
     ("limits", "corrections"): 2,
     ("limits", "contextChars"): 32_000,
+    ("limits", "snapshotSeconds"): 10,
     ("record", "toolResults"): "full",
+    ("record", "code"): "keep",
 }
 
 
@@ -89,6 +91,7 @@ class Limits:
     wall_seconds: float | None = None
     corrections: int = 2
     context_chars: int = 32_000
+    snapshot_seconds: float = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     workflow_paths: tuple[Path, ...] = ()
     tool_results: str = "full"
+    keeps_code: bool = True
     trust: tuple[str, ...] = ()
     trusted_roots: tuple[Path, ...] = ()
     identity_name: str | None = None
@@ -181,6 +185,11 @@ def _allow(
     if path[0] == "limits":
         mine: Any = entries[path].value if path in entries else float("inf")
         return _entry(path, value, theirs.source) if value < mine else None
+    if path[0] == "record":
+        key = find_key(path)
+        order = () if key is None else key.choices
+        is_less = order.index(value) > order.index(str(entries[path].value))
+        return _entry(path, value, theirs.source) if is_less else None
     if path[0] in ("defaultAgent", "agentOverrides") and not ALIAS.fullmatch(value):
         raise ConfigError(
             "a repository may name an agent's alias only",
@@ -242,9 +251,11 @@ def _build(
             wall_seconds=get("limits.wallSeconds"),
             corrections=get("limits.corrections"),
             context_chars=get("limits.contextChars"),
+            snapshot_seconds=get("limits.snapshotSeconds"),
         ),
         workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
         tool_results=get("record.toolResults"),
+        keeps_code=get("record.code") == "keep",
         trust=tuple(get("trust") or ()),
         trusted_roots=tuple(
             _absolute(p, home, home) for p in get("trustedRoots") or ()
