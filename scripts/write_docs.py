@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from uwfgit.cli.words.reference import reference_text
-from uwfgit.config.keys import KEYS, Key
 from uwfgit.config.settings import DEFAULTS
+from uwfgit.config.table import KEYS, Key
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "uwfgit"

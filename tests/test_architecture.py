@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+import uwfgit
 from uwfgit.model.thread.message import EventName
 from uwfgit.store.care.tracking import REMOTES_PREFIX
 from uwfgit.store.layout import (
@@ -19,6 +20,8 @@ from uwfgit.store.layout import (
 )
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
 
+_MODULES = 16
+_LINES = 450
 TEXT = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text("utf-8")
 
 
@@ -46,3 +49,43 @@ def test_each_event_stands_in_its_table(event: str) -> None:
 )
 def test_each_kind_of_ref_stands_in_its_table(prefix: str) -> None:
     assert f"`{prefix}" in first_cells()
+
+
+def test_each_place_it_names_is_there() -> None:
+    package = Path(uwfgit.__file__).parent
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", TEXT))
+
+    assert named
+    assert [name for name in sorted(named) if not (package / name).is_file()] == []
+
+
+def test_each_package_stands_in_its_table() -> None:
+    package = Path(uwfgit.__file__).parent
+    rooms = TEXT.partition("## Rooms")[2].partition("## On disk")[0]
+    folders = {
+        path.parent.name
+        for path in package.glob("*/*/__init__.py")
+        if path.parent.parent.name != "examples"
+    }
+
+    assert [name for name in sorted(folders) if f"{name}/" not in rooms] == []
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_keep_in_mind() -> None:
+    package = Path(uwfgit.__file__).parent
+    counts = {
+        str(folder.relative_to(package)): len(list(folder.glob("*.py")))
+        for folder in {path.parent for path in package.rglob("*.py")}
+    }
+
+    assert {name: count for name, count in counts.items() if count > _MODULES} == {}
+
+
+def test_no_module_is_too_long_to_read_in_one_go() -> None:
+    package = Path(uwfgit.__file__).parent
+    lengths = {
+        str(path.relative_to(package)): len(path.read_text("utf-8").splitlines())
+        for path in package.rglob("*.py")
+    }
+
+    assert {name: count for name, count in lengths.items() if count > _LINES} == {}

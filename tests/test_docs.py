@@ -9,7 +9,7 @@ import pytest
 from scripts.write_docs import DOCUMENTS
 from uwfgit.cli.frame.commands import Click
 from uwfgit.cli.words.reference import iter_commands, root_context
-from uwfgit.config.keys import KEYS, Key
+from uwfgit.config.table import KEYS, Key
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = list(iter_commands(root_context(), hidden=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uwfgit.config.dotenv import masked
-from uwfgit.config.keys import KEYS, Key, get_key, set_key
+from uwfgit.config.keys import get_key, set_key
 from uwfgit.config.settings import (
     AgentChoice,
     AgentSettings,
@@ -14,6 +14,7 @@ from uwfgit.config.settings import (
     Settings,
     settings_from,
 )
+from uwfgit.config.table import KEYS, Key
 
 __all__ = [
     "KEYS",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit, urlunsplit
 
-from uwfgit.config.keys import KeyPath
+from uwfgit.config.table import KeyPath
 
 _SECRET_NAME = re.compile(r"(?i)(key|token|secret|password)$")
 _SECRET_FLAG = re.compile(r"(?i)--?[a-z0-9_-]*(key|token|secret|password)(?![a-z])")

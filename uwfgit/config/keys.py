@@ -1,4 +1,4 @@
-"""The closed table of configuration keys; the only place that knows their types.
+"""Values of configuration keys: read, checked against the table, and set.
 
 Pure: works on plain mappings as YAML gives them.
 """
@@ -11,208 +11,18 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from uwfgit.errors import ConfigError, NotFoundError
-
-KeyPath = tuple[str, ...]
-ValueType = Literal["text", "integer", "number", "words", "tools", "model", "remote"]
-Layer = Literal["user", "repository"]
-USER: Final[tuple[Layer, ...]] = ("user",)
-REPOSITORY: Final[tuple[Layer, ...]] = ("repository",)
-BOTH: Final[tuple[Layer, ...]] = ("user", "repository")
-
-ALIAS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What an agent may be called, since its name becomes an author's."""
-_REMOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """One key; ``*`` in the path stands for a name the user chooses."""
-
-    path: KeyPath
-    type: ValueType
-    layers: tuple[Layer, ...] = USER
-    minimum: float | None = None
-    choices: tuple[str, ...] = ()
-    about: str = ""
-
-    def __str__(self) -> str:
-        return ".".join("<name>" if part == "*" else part for part in self.path)
-
-
-def _key(
-    dotted: str,
-    type_: ValueType = "text",
-    *,
-    layers: tuple[Layer, ...] = USER,
-    minimum: float | None = None,
-    choices: tuple[str, ...] = (),
-    about: str = "",
-) -> Key:
-    path = tuple(dotted.split("."))
-    return Key(
-        path=path,
-        type=type_,
-        layers=layers,
-        minimum=minimum,
-        choices=choices,
-        about=about,
-    )
-
-
-_ABOVE_ZERO: Final = 0.001
-
-KEYS: Final = (
-    _key(
-        "agents.*.kind",
-        about="Its kind; `adapter` when only a command is given.",
-    ),
-    _key(
-        "agents.*.command", about="The program to run, as one word or a command line."
-    ),
-    _key(
-        "agents.*.args",
-        "words",
-        about="Arguments added after the ones the kind itself gives.",
-    ),
-    _key(
-        "agents.*.env.*",
-        about="A variable this agent gets besides those every agent gets.",
-    ),
-    _key("agents.*.model", about="The model the agent is told to use."),
-    _key(
-        "agents.*.tools",
-        "tools",
-        about="The tools it may use; `none` makes a plain LLM of kind `builtin`.",
-    ),
-    _key(
-        "agents.*.maxTurns",
-        "integer",
-        minimum=1,
-        about="How many turns a run may take.",
-    ),
-    _key(
-        "agents.*.timeoutSeconds",
-        "number",
-        minimum=_ABOVE_ZERO,
-        about="How long a run of this agent may take, in seconds.",
-    ),
-    _key("agents.*.script", about="The file of replies of kind `scripted`."),
-    _key(
-        "agents.*.url", about="Where a `gateway` listens, or a `builtin` one's API is."
-    ),
-    _key("agents.*.host", about="The same as `url`, as older files say it."),
-    _key("agents.*.gateway", about="The agent that a gateway is asked for."),
-    _key(
-        "agents.*.folders",
-        "words",
-        about="Folders its file tools may use besides the step's (kind `builtin`).",
-    ),
-    _key(
-        "defaultAgent",
-        layers=BOTH,
-        about="The agent of every role that no other setting names one for.",
-    ),
-    _key(
-        "agentOverrides.*.*",
-        layers=BOTH,
-        about="The agent of one role of one workflow.",
-    ),
-    _key("providers.*.baseUrl", about="Where the API is, up to and with its version."),
-    _key("providers.*.apiKeyEnv", about="The environment variable that holds the key."),
-    _key(
-        "providers.*.apiKey",
-        about="The key itself; `uwf config secure` moves it to `.env`.",
-    ),
-    _key("models.*", "model", about="A model, as `provider/name`."),
-    _key("models.*.provider", about="The provider of a model."),
-    _key("models.*.name", about="What its provider calls the model."),
-    _key("defaultModel", about="The model of whatever names none."),
-    _key("modelOverrides.*", about="The model of one use, such as `extract`."),
-    _key(
-        "concurrency.maxRunning",
-        "integer",
-        minimum=1,
-        about="How many steps run at once in a store.",
-    ),
-    _key(
-        "limits.maxSteps",
-        "integer",
-        layers=BOTH,
-        minimum=1,
-        about="How many steps `exec --all` takes before it stops.",
-    ),
-    _key(
-        "limits.idleSeconds",
-        "number",
-        layers=BOTH,
-        minimum=_ABOVE_ZERO,
-        about="How long an agent may be silent, in seconds.",
-    ),
-    _key(
-        "limits.wallSeconds",
-        "number",
-        layers=BOTH,
-        minimum=_ABOVE_ZERO,
-        about="How long a run may take, in seconds; no limit when absent.",
-    ),
-    _key(
-        "limits.corrections",
-        "integer",
-        layers=BOTH,
-        minimum=0,
-        about="How often a reply that does not fit is sent back.",
-    ),
-    _key(
-        "limits.contextChars",
-        "integer",
-        layers=BOTH,
-        minimum=0,
-        about="How many characters of earlier steps a prompt holds.",
-    ),
-    _key(
-        "limits.snapshotSeconds",
-        "number",
-        layers=BOTH,
-        minimum=_ABOVE_ZERO,
-        about="How long a snapshot of the code may take, in seconds.",
-    ),
-    _key(
-        "workflowPaths",
-        "words",
-        layers=BOTH,
-        about="Folders to look for workflows in, after the repository's own.",
-    ),
-    _key(
-        "record.toolResults",
-        layers=BOTH,
-        choices=("full", "head", "none"),
-        about="How much of what tools gave back is kept.",
-    ),
-    _key(
-        "record.code",
-        layers=BOTH,
-        choices=("keep", "none"),
-        about="Whether the code around each step is kept in its own repository.",
-    ),
-    _key(
-        "trust",
-        "words",
-        about="Whose signed threads run unasked: principals, not mail addresses.",
-    ),
-    _key("trustedRoots", "words", about="Folders a foreign thread's steps may run in."),
-    _key("identity.name", about="Your name, where git knows none."),
-    _key("identity.email", about="Your address, where git knows none."),
-    _key(
-        "share",
-        "remote",
-        layers=REPOSITORY,
-        about="The remote of this repository that threads are shared with.",
-    ),
+from uwfgit.config.table import (
+    ALIAS,
+    KEYS,
+    REMOTE,
+    Key,
+    KeyPath,
+    Layer,
+    ValueType,
 )
-"""Every key there is."""
+from uwfgit.errors import ConfigError, NotFoundError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,7 +169,7 @@ def _check_model(_key: Key, value: object) -> str | None:
 
 
 def _check_remote(_key: Key, value: object) -> str | None:
-    fits = isinstance(value, str) and _REMOTE.fullmatch(value)
+    fits = isinstance(value, str) and REMOTE.fullmatch(value)
     return None if fits else "must be the name of a remote"
 
 

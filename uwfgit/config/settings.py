@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from uwfgit.config.keys import ALIAS, KeyPath, LayerValues, find_key, read_layer
+from uwfgit.config.keys import LayerValues, find_key, read_layer
+from uwfgit.config.table import ALIAS, KeyPath
 from uwfgit.errors import ConfigError
 
 Item = TypeVar("Item")

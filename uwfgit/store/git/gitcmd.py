@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from uwfgit.errors import StoreError, UsageError
 from uwfgit.store.git import pipes
+from uwfgit.store.git.environment import clean_environment
 from uwfgit.store.locks.flock import Lock
 
 _OPTIONS: Final = (
@@ -45,45 +46,6 @@ _CODE_OPTIONS: Final = (
     "gc.auto=0",
     "-c",
     "maintenance.auto=false",
-)
-# What belongs to the user and not to a repository. All other GIT_* variables
-# can point git at another repository, or into it (rev-parse --local-env-vars),
-# and new ones appear with new versions: hence a list of what stays.
-_KEPT: Final = frozenset(
-    {
-        "GIT_ALLOW_PROTOCOL",
-        "GIT_ASKPASS",
-        "GIT_ATTR_NOSYSTEM",
-        "GIT_AUTHOR_DATE",
-        "GIT_AUTHOR_EMAIL",
-        "GIT_AUTHOR_NAME",
-        "GIT_COMMITTER_DATE",
-        "GIT_COMMITTER_EMAIL",
-        "GIT_COMMITTER_NAME",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_NOSYSTEM",
-        "GIT_CONFIG_SYSTEM",
-        "GIT_CURL_VERBOSE",
-        "GIT_EDITOR",
-        "GIT_EXEC_PATH",
-        "GIT_PAGER",
-        "GIT_PROGRESS_DELAY",
-        "GIT_PROTOCOL_FROM_USER",
-        "GIT_PROXY_COMMAND",
-        "GIT_SEQUENCE_EDITOR",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_SSH_VARIANT",
-        "GIT_TERMINAL_PROMPT",
-    }
-)
-_KEPT_PREFIXES: Final = ("GIT_TRACE", "GIT_HTTP_", "GIT_SSL_", "GIT_PROXY_SSL_")
-_QUARANTINE: Final = frozenset(
-    {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_QUARANTINE_PATH",
-    }
 )
 _SIGNAL_BASE: Final = 128
 _CHUNK: Final = 65_536
@@ -393,29 +355,6 @@ def _start(
         )
     except OSError as exc:
         raise StoreError(f"cannot run git: {exc.strerror}") from exc
-
-
-def clean_environment(
-    environment: Mapping[str, str], *, keep_quarantine: bool = False
-) -> dict[str, str]:
-    """Give the environment git gets: the user's, without any repository's."""
-    cleaned = {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith("GIT_")
-        or name in _KEPT
-        or name.startswith(_KEPT_PREFIXES)
-        or (keep_quarantine and name in _QUARANTINE)
-    }
-    if "GIT_ALLOW_PROTOCOL" in cleaned:
-        # It beats protocol.ext.allow=never.
-        protocols = cleaned["GIT_ALLOW_PROTOCOL"].split(":")
-        cleaned["GIT_ALLOW_PROTOCOL"] = ":".join(p for p in protocols if p != "ext")
-    cleaned["GIT_NO_REPLACE_OBJECTS"] = "1"
-    # A missing object must not make git fetch it, by whatever command a
-    # repository's config names for that.
-    cleaned["GIT_NO_LAZY_FETCH"] = "1"
-    return cleaned
 
 
 def check_operand(text: str) -> str:
