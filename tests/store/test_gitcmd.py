@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import StoreError, UsageError
+from uwfgit.store.git.environment import clean_environment
 from uwfgit.store.git.gitcmd import (
     check_operand,
-    clean_environment,
     find_git,
     pass_to_git,
     run_git,

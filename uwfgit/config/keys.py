@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from uwfgit.config.table import (
+    ABOVE_ZERO,
     ALIAS,
     KEYS,
     REMOTE,
@@ -142,9 +143,7 @@ def _check_number(key: Key, value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, kinds):
         return f"must be {wanted}"
     if not math.isfinite(value) or (key.minimum is not None and value < key.minimum):
-        least = (
-            "more than 0" if key.minimum == _ABOVE_ZERO else f"{key.minimum} or more"
-        )
+        least = "more than 0" if key.minimum == ABOVE_ZERO else f"{key.minimum} or more"
         return f"must be {least}"
     return None
 

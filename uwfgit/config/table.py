@@ -53,7 +53,7 @@ def _key(
     )
 
 
-_ABOVE_ZERO: Final = 0.001
+ABOVE_ZERO: Final = 0.001
 
 KEYS: Final = (
     _key(
@@ -87,7 +87,7 @@ KEYS: Final = (
     _key(
         "agents.*.timeoutSeconds",
         "number",
-        minimum=_ABOVE_ZERO,
+        minimum=ABOVE_ZERO,
         about="How long a run of this agent may take, in seconds.",
     ),
     _key("agents.*.script", about="The file of replies of kind `scripted`."),
@@ -139,14 +139,14 @@ KEYS: Final = (
         "limits.idleSeconds",
         "number",
         layers=BOTH,
-        minimum=_ABOVE_ZERO,
+        minimum=ABOVE_ZERO,
         about="How long an agent may be silent, in seconds.",
     ),
     _key(
         "limits.wallSeconds",
         "number",
         layers=BOTH,
-        minimum=_ABOVE_ZERO,
+        minimum=ABOVE_ZERO,
         about="How long a run may take, in seconds; no limit when absent.",
     ),
     _key(
@@ -167,7 +167,7 @@ KEYS: Final = (
         "limits.snapshotSeconds",
         "number",
         layers=BOTH,
-        minimum=_ABOVE_ZERO,
+        minimum=ABOVE_ZERO,
         about="How long a snapshot of the code may take, in seconds.",
     ),
     _key(
