@@ -92,7 +92,7 @@ def _parts(*newest_first: PastStep, spoken: int = 0) -> PromptParts:
         edge_prompt="Plan the work.",
         suspend_reason=None,
         earlier_answer=None,
-        note=None,
+        notes=(),
         context_chars=32_000,
         live_session=False,
     )
@@ -375,26 +375,29 @@ Plan the work.
     )
 
 
-def test_later_visit_sees_the_outputs_since_its_last_one_only() -> None:
-    past = (_step(4, body="B4"), _step(3, body="B3"), _step(2, "planner"), _step(1))
+def test_later_visit_sees_all_steps_with_their_bodies_its_own_too() -> None:
+    past = (_step(3, body="B3"), _step(2, "planner", body="Mine."), _step(1))
 
     text = _after_format(_parts(*past, spoken=1))
 
-    assert "Step 5 of thread 01T. Your role, `planner`, has spoken once before." in text
+    assert "Step 4 of thread 01T. Your role, `planner`, has spoken once before." in text
     assert _headings(text.partition("Fix it.\n\n")[2]) == [
-        "# What happened since your last turn",
+        "# What happened so far",
+        "## Step 1: `coder` (agent cc)",
+        "## Step 2: `planner` (your own role, agent cc)",
         "## Step 3: `coder` (agent cc)",
-        "## Step 4: `coder` (agent cc)",
         "# What to do now",
     ]
-    assert "B3" not in text
+    assert "B3" in text
+    assert "Mine." in text
 
 
-def test_later_visit_with_nothing_between_has_no_history() -> None:
-    text = _after_format(_parts(_step(1, "planner"), spoken=3))
+def test_what_a_person_had_said_stands_with_its_step() -> None:
+    step = replace(_step(1), note="Use A.\n\nNot B.\n")
 
-    assert "has spoken 3 times before." in text
-    assert "# What happened" not in text
+    text = _after_format(_parts(step))
+
+    assert "A person had told it:\n\n> Use A.\n>\n> Not B.\n\n```data" in text
 
 
 def test_long_history_keeps_the_newest_steps_under_their_numbers() -> None:
@@ -419,9 +422,9 @@ def test_the_newest_step_is_kept_whatever_its_length() -> None:
 
 
 def test_later_visit_tells_what_was_left_out_since() -> None:
-    past = (_step(4), _step(3), _step(2, "planner"), _step(1))
+    parts = replace(_parts(_step(4), _step(3)), live_session=True, context_chars=1)
 
-    text = _after_format(replace(_parts(*past, spoken=1), context_chars=1))
+    text = _after_format(parts)
 
     assert re.findall(r"## Step (\d)", text) == ["4"]
     assert "Steps before 4 were left out" in text
@@ -445,14 +448,14 @@ def test_live_session_is_not_told_role_and_task_again() -> None:
 
     assert _headings(_after_format(parts)) == [
         "# Where the thread is",
-        "# What happened since your last turn",
+        "# What happened since you last spoke",
         "## Step 1: `coder` (agent cc)",
         "# What to do now",
     ]
 
 
 def test_resumed_role_reads_its_reason_and_the_note_last() -> None:
-    parts = replace(_parts(), suspend_reason="Which `key`?", note="Use A.\n")
+    parts = replace(_parts(), suspend_reason="Which `key`?", notes=("Use A.\n",))
 
     assert _after_format(parts).endswith("""\
 # What to do now
@@ -473,7 +476,7 @@ Use A.
 
 def test_poked_role_reads_its_earlier_answer_and_the_note_last() -> None:
     answer = "---\n$status: done\n---\n```sh\nls\n```\n"
-    parts = replace(_parts(), earlier_answer=answer, note="Shorter.")
+    parts = replace(_parts(), earlier_answer=answer, notes=("Shorter.",))
 
     assert _after_format(parts).endswith("""\
 ## Your earlier answer
@@ -493,6 +496,29 @@ ls
 
 Shorter.
 """)
+
+
+def test_what_was_said_before_stands_with_the_earlier_answer() -> None:
+    parts = replace(
+        _parts(), earlier_answer="A", answered_notes=("Blue.",), notes=("Longer.",)
+    )
+
+    text = _after_format(parts).partition("is replaced.")[2]
+
+    assert text == """
+
+```data
+A
+```
+
+A person had told you:
+
+> Blue.
+
+## A person says
+
+Longer.
+"""
 
 
 @pytest.mark.parametrize(

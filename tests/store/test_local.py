@@ -12,7 +12,7 @@ import pytest
 
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.handle import Store
-from uwfgit.store.local import Local, open_local
+from uwfgit.store.local import AgentSession, Local, open_local
 
 THREAD = ThreadId("01J00000000000000000000001")
 OTHER = ThreadId("01J00000000000000000000002")
@@ -94,18 +94,19 @@ def test_the_last_thread_is_the_last_one_set(store: Store, local: Local) -> None
 
 
 def test_a_session_belongs_to_thread_role_and_agent(local: Local) -> None:
-    local.set_session(THREAD, "planner", "claude", "s-1")
-    local.set_session(THREAD, "planner", "codex", "s-2")
-    local.set_session(THREAD, "planner", "claude", "s-3")
+    third = AgentSession(id="s-3", told=Hash("0123456789ABC"), size=7, digest="d")
+    local.set_session(THREAD, "planner", "claude", AgentSession(id="s-1", total="{}"))
+    local.set_session(THREAD, "planner", "codex", AgentSession(id="s-2"))
+    local.set_session(THREAD, "planner", "claude", third)
 
-    assert local.find_session(THREAD, "planner", "claude") == "s-3"
-    assert local.find_session(THREAD, "planner", "codex") == "s-2"
+    assert local.find_session(THREAD, "planner", "claude") == third
+    assert local.find_session(THREAD, "planner", "codex") == AgentSession(id="s-2")
     assert local.find_session(THREAD, "coder", "claude") is None
     assert local.find_session(OTHER, "planner", "claude") is None
 
 
 def test_a_session_can_be_forgotten(local: Local) -> None:
-    local.set_session(THREAD, "planner", "claude", "s-1")
+    local.set_session(THREAD, "planner", "claude", AgentSession(id="s-1"))
 
     local.set_session(THREAD, "planner", "claude", None)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -26,11 +27,31 @@ CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE made (oid BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE verified (oid BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE put (step TEXT, hash TEXT, PRIMARY KEY (step, hash)) WITHOUT ROWID;
-CREATE TABLE session (thread TEXT, role TEXT, agent TEXT, session TEXT,
+CREATE TABLE session (thread TEXT, role TEXT, agent TEXT, session TEXT, told TEXT,
+  total TEXT, size INTEGER, digest TEXT,
   PRIMARY KEY (thread, role, agent)) WITHOUT ROWID;
 CREATE TABLE thread (ulid TEXT PRIMARY KEY, folder TEXT, trusted INTEGER)
   WITHOUT ROWID;
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSession:
+    """A session that an agent keeps on this machine.
+
+    Attributes:
+        id: The agent's own name for it.
+        told: The newest step it was told of; ``None`` when there was none.
+        total: What it has cost so far, as JSON, where the agent counts that.
+        size: The bytes of its file when it was last recorded or restored.
+        digest: Their SHA-256.
+    """
+
+    id: str
+    told: Hash | None = None
+    total: str | None = None
+    size: int | None = None
+    digest: str | None = None
 
 
 class Local:
@@ -97,25 +118,43 @@ class Local:
         return ThreadId(rows[0][0]) if rows else None
 
     def set_session(
-        self, thread: ThreadId, role: str, agent: str, session: str | None
+        self, thread: ThreadId, role: str, agent: str, session: AgentSession | None
     ) -> bool:
-        """Keep the id of an agent's own session, or forget it."""
+        """Keep an agent's own session, or forget it."""
         key = (thread, role, agent)
         if session is None:
             return self._write(
                 "DELETE FROM session WHERE thread = ? AND role = ? AND agent = ?", key
             )
+        row = (session.id, session.told, session.total, session.size, session.digest)
         return self._write(
-            "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", (*key, session)
+            "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*key, *row),
         )
 
-    def find_session(self, thread: ThreadId, role: str, agent: str) -> str | None:
-        """Give the id of an agent's own session."""
+    def forget_sessions(self, thread: ThreadId) -> bool:
+        """Forget every session of a thread."""
+        return self._write("DELETE FROM session WHERE thread = ?", (thread,))
+
+    def find_session(
+        self, thread: ThreadId, role: str, agent: str
+    ) -> AgentSession | None:
+        """Give an agent's own session."""
         rows = self._read(
-            "SELECT session FROM session WHERE thread = ? AND role = ? AND agent = ?",
+            "SELECT session, told, total, size, digest FROM session"
+            " WHERE thread = ? AND role = ? AND agent = ?",
             (thread, role, agent),
         )
-        return str(rows[0][0]) if rows else None
+        if not rows:
+            return None
+        name, told, total, size, digest = rows[0]
+        return AgentSession(
+            id=str(name),
+            told=None if told is None else Hash(told),
+            total=total,
+            size=size,
+            digest=digest,
+        )
 
     def set_folder(self, thread: ThreadId, folder: Path) -> bool:
         """Keep where a thread's agents work on this machine."""
@@ -201,7 +240,9 @@ class Local:
         except (sqlite3.Error, OSError):
             return []
 
-    def _write(self, statement: str, *rows: tuple[str | bytes | int, ...]) -> bool:
+    def _write(
+        self, statement: str, *rows: tuple[str | bytes | int | None, ...]
+    ) -> bool:
         for _ in range(2):
             try:
                 db = self._open()

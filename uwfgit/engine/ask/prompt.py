@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,22 +28,29 @@ prints the hash. `uwf cas get HASH` shows the value of a hash you were given."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastStep:
-    """What an earlier step left for the roles after it."""
+    """What an earlier step left for the roles after it.
+
+    ``note`` is what a person had told its agent: an answer, or a correction.
+    """
 
     number: int
     role: str
     output: Mapping[str, Json]
     body: str
     agent: str
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptParts:
     """What a prompt is made of.
 
-    ``past`` gives the earlier steps, newest first, and is read only as far as
-    needed. ``spoken`` counts those of this role; ``listed`` means that the
-    role's graph node is a list. A live session has role and task already.
+    ``past`` gives the earlier steps that the agent does not know, newest first,
+    and is read only as far as needed: all of them, but for a session that is
+    really gone on with (``live_session``), which has role and task already.
+    ``spoken`` counts the steps of this role; ``listed`` means that the role's graph
+    node is a list. ``notes`` are what people said and no step has answered yet,
+    ``answered_notes`` what stood behind the earlier answer.
     """
 
     thread: str
@@ -57,9 +64,10 @@ class PromptParts:
     edge_prompt: str
     suspend_reason: str | None
     earlier_answer: str | None
-    note: str | None
+    notes: tuple[str, ...]
     context_chars: int
     live_session: bool
+    answered_notes: tuple[str, ...] = ()
 
 
 def assemble_prompt(parts: PromptParts) -> str:
@@ -108,13 +116,13 @@ def _titled(title: str, text: str) -> str:
 
 
 def _history(parts: PromptParts) -> str:
-    """Tell the steps this role has not seen, oldest first."""
+    """Tell the steps that the agent does not know, oldest first."""
     if parts.number == 1:
         return ""
     kept, omitted = _choose(parts)
     if not kept:
         return ""
-    since = "since your last turn" if parts.spoken else "so far"
+    since = "since you last spoke" if parts.live_session else "so far"
     note = _omission(parts, omitted) if omitted else ""
     blocks = (f"# What happened {since}", _DATA, note, *reversed(kept))
     return "\n\n".join(block for block in blocks if block)
@@ -124,8 +132,8 @@ def _choose(parts: PromptParts) -> tuple[list[str], int]:
     """Keep the newest steps that fit; give the number of the first that did not."""
     kept: list[str] = []
     size = 0
-    for step in _unseen(parts):
-        told = _tell(step, with_body=not parts.spoken)
+    for step in parts.past:
+        told = _tell(step, is_own=step.role == parts.role_name)
         size += len(told)
         if kept and size > parts.context_chars:
             return kept, step.number
@@ -133,26 +141,25 @@ def _choose(parts: PromptParts) -> tuple[list[str], int]:
     return kept, 0
 
 
-def _unseen(parts: PromptParts) -> Iterator[PastStep]:
-    for step in parts.past:
-        if parts.spoken and step.role == parts.role_name:
-            return
-        yield step
-
-
-def _tell(step: PastStep, *, with_body: bool) -> str:
+def _tell(step: PastStep, *, is_own: bool) -> str:
     first = {STATUS: step.output[STATUS]} if STATUS in step.output else {}
-    blocks = [
-        f"## Step {step.number}: `{step.role}` (agent {step.agent})",
-        fence(dump_yaml({**first, **step.output})),
-    ]
-    if with_body and step.body.strip():
+    whose = "your own role, " if is_own else ""
+    blocks = [f"## Step {step.number}: `{step.role}` ({whose}agent {step.agent})"]
+    if step.note is not None and step.note.strip():
+        blocks += ["A person had told it:", quote(step.note)]
+    blocks.append(fence(dump_yaml({**first, **step.output})))
+    if step.body.strip():
         blocks += ["It wrote:", fence(step.body)]
     return "\n\n".join(blocks)
 
 
+def quote(text: str) -> str:
+    """Set apart what a person said, line by line."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
 def _omission(parts: PromptParts, omitted: int) -> str:
-    if parts.spoken:
+    if parts.live_session:
         which = f"Steps before {omitted + 1} were"
     else:
         which = "Step 1 was" if omitted == 1 else f"Steps 1 to {omitted} were"
@@ -169,6 +176,8 @@ def _assignment(parts: PromptParts) -> str:
     if parts.earlier_answer is not None:
         told = "You have answered this before; your earlier answer is replaced."
         blocks += ["## Your earlier answer", told, fence(parts.earlier_answer)]
-    if parts.note is not None:
-        blocks.append(_titled("## A person says", parts.note))
+    if parts.answered_notes:
+        blocks += ["A person had told you:", quote("\n\n".join(parts.answered_notes))]
+    said = "\n\n".join(note.strip() for note in parts.notes if note.strip())
+    blocks.append(_titled("## A person says", said))
     return "\n\n".join(block for block in blocks if block)

@@ -22,6 +22,7 @@ from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.run import Cycle, Engine, Run
+from uwfgit.engine.run.sessions import keep_session
 from uwfgit.errors import (
     ConflictError,
     CorruptError,
@@ -97,6 +98,7 @@ def _run(run: Run) -> CycleEnd:
                 corrections=run.engine.settings.limits.corrections,
                 is_link=run.is_link,
                 recorder=run.recorder,
+                retell=lambda: run.tell(None),
             ),
         )
         tampered = changed_files(guard, fingerprint(store))
@@ -121,7 +123,9 @@ def _keep(run: Run, talk: Talk) -> CycleEnd:
     try:
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
         if tip == run.record.tip.commit:
-            return _record_answer(run, talk)
+            end = _record_answer(run, talk)
+            _keep_session(run, talk, end)
+            return end
     except RefConflictError as exc:
         return _keep_aside(run, talk, exc.message, RunEnd.AGENT_FAILED)
     except ConflictError as exc:
@@ -130,6 +134,19 @@ def _keep(run: Run, talk: Talk) -> CycleEnd:
         return _keep_aside(run, talk, exc.message, RunEnd.REFUSED)
     error = "the thread's branch moved while the agent worked"
     return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
+
+
+def _keep_session(run: Run, talk: Talk, end: CycleEnd) -> None:
+    if run.agent.has_sessions:
+        keep_session(
+            run.engine.ledger.local,
+            talk,
+            thread=run.thread,
+            role=run.cycle.routed.role,
+            agent=run.agent.label,
+            # What it said in a failed try is no step, to it neither.
+            told=run.prev if end.status == ERROR_STATUS else end.step,
+        )
 
 
 def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:

@@ -15,6 +15,8 @@ from uwfgit.engine.ask.masking import Recorder
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.decide.moderator import Routed
+from uwfgit.engine.run.notes import find_notes, note_of
+from uwfgit.engine.run.sessions import read_total
 from uwfgit.errors import CorruptError, RoutingFailedError, StateError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
@@ -26,6 +28,7 @@ from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Step
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.handle import git_errors
+from uwfgit.store.local import AgentSession
 from uwfgit.store.private import write_private
 
 _VARIABLE_BYTES: Final = 100_000
@@ -90,6 +93,8 @@ class Cycle:
     note: str | None = None
     masked: tuple[str, ...] = ()
     """The secrets that were masked in the note."""
+    fresh: bool = False
+    """Whether the agent begins a session of its own, whatever it remembers."""
     is_last: Callable[[], bool] = lambda: True
     """Whether the command ends with it even when the thread could go on."""
 
@@ -112,6 +117,8 @@ class Run:
     recorder: Recorder
     started_at_ms: int = 0
     code_before: str | None = None
+    session: AgentSession | None = None
+    """The agent's own session, which it is asked to go on with."""
 
     @classmethod
     def prepare(cls, engine: Engine, record: Record, cycle: Cycle) -> Run:
@@ -157,11 +164,19 @@ class Run:
         )
 
     def begin(self) -> Run:
-        """Note time and code as they are right before the agent is asked."""
+        """Note time, code and session as they are right before the agent is asked."""
         return replace(
             self,
             started_at_ms=self.engine.ledger.now_ms(),
             code_before=self.engine.code_head(self.cwd),
+            session=self._find_session(),
+        )
+
+    def _find_session(self) -> AgentSession | None:
+        if not self.agent.has_sessions or self.cycle.fresh:
+            return None
+        return self.engine.ledger.local.find_session(
+            self.thread, self.cycle.routed.role, self.agent.label
         )
 
     @property
@@ -199,26 +214,31 @@ class Run:
             # Recording the answer says it again, with both contents named.
             return True
 
-    def past(self) -> Iterator[PastStep]:
-        """Give the steps before this one, newest first."""
+    def past(self, told: Hash | None = None) -> Iterator[PastStep]:
+        """Give the steps before this one, newest first, back to one already told."""
         steps = self.record.iter_steps()
         for step in islice(steps, 1 if self.replaced else 0, None):
+            if step.hash == told:
+                return
             yield PastStep(
                 number=step.number,
                 role=step.role,
                 output=step.output,
                 body=step.body,
                 agent=step.agent,
+                note=note_of(self.record, step),
             )
 
-    def prompt(self) -> str:
-        """Assemble what the agent is told."""
+    def prompt(self, session: AgentSession | None) -> str:
+        """Assemble what the agent is told, in the session or without one."""
         state, name = self.record.tip.state, self.cycle.routed.role
         roles = self.record.roles()
         spoken = sum(
             role == name for number, role in roles.items() if number < self.number
         )
         waiting = self.cycle.event == "resume" and state.status == "suspended"
+        notes = find_notes(self.record, role=name, prev=self.prev)
+        new = () if self.cycle.note is None else (self.cycle.note,)
         parts = PromptParts(
             thread=state.thread,
             number=self.number,
@@ -227,13 +247,14 @@ class Run:
             listed=self.listed,
             task=self.record.start.prompt,
             spoken=spoken,
-            past=self.past(),
+            past=self.past(session.told if session else None),
             edge_prompt=self.cycle.routed.prompt,
             suspend_reason=state.suspend_message if waiting else None,
             earlier_answer=self._earlier_answer(),
-            note=self.cycle.note,
+            notes=(*notes.unanswered, *new),
+            answered_notes=notes.answered,
             context_chars=self.engine.settings.limits.context_chars,
-            live_session=False,
+            live_session=session is not None,
         )
         return assemble_prompt(parts)
 
@@ -242,17 +263,26 @@ class Run:
             return None
         return output_file(self.replaced.output, self.replaced.body).decode()
 
-    def request(self) -> AgentRequest:
-        """Make the agent's first call; its prompt is on disk afterwards.
+    def tell(self, session: AgentSession | None) -> str:
+        """Make the prompt; it is on disk afterwards.
 
         Raises:
             StoreError: It cannot be written there.
         """
         # What was recorded before a secret was known, or stands in the workflow.
-        prompt = self.recorder.text(self.prompt())
+        prompt = self.recorder.text(self.prompt(session))
         with git_errors(f"write '{self.prompt_file}'"):
             self.prompt_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(self.prompt_file, prompt)
+        return prompt
+
+    def request(self) -> AgentRequest:
+        """Make the agent's first call.
+
+        Raises:
+            StoreError: Its prompt cannot be written.
+        """
+        prompt = self.tell(self.session)
         limits = self.engine.settings.limits
         return AgentRequest(
             thread=self.record.tip.thread,
@@ -267,6 +297,8 @@ class Run:
             idle_seconds=limits.idle_seconds,
             wall_seconds=limits.wall_seconds,
             now_ms=self.engine.ledger.now_ms,
+            session_id=self.session.id if self.session else None,
+            session_total=read_total(self.session),
         )
 
     def _environment(self) -> dict[str, str]:

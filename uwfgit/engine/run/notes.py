@@ -1,0 +1,70 @@
+"""What people said to the agent of a step, found in the thread's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from uwfgit.ids import Hash
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.record import Record, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What was said, oldest first.
+
+    ``unanswered`` came to runs that failed, ``answered`` to the run that is now done
+    again and to those it took the place of.
+    """
+
+    unanswered: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+
+
+def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
+    """Find what was said for a step that is about to run.
+
+    Args:
+        record: The thread.
+        role: Whose step it is.
+        prev: The step before it.
+    """
+    unanswered: list[str] = []
+    answered: list[str] = []
+    found = unanswered
+    for name, node in _runs_of(record, role=role, prev=prev):
+        if name in STEP_EVENTS:
+            found = answered
+        note = record.node(node, STEP_TYPE).payload["note"]
+        if note is not None:
+            found.append(note)
+    return Notes(
+        unanswered=_once(reversed(unanswered)), answered=_once(reversed(answered))
+    )
+
+
+def _runs_of(
+    record: Record, *, role: str, prev: Hash | None
+) -> Iterator[tuple[str, Hash]]:
+    """Yield the newest runs of a step, tries among them, newest first."""
+    for event in iter_events(record.store, record.tip.commit):
+        is_step = event.name in STEP_EVENTS
+        if event.node is None or not (is_step or event.name == "attempt"):
+            continue
+        if event.prev == prev and event.role == role:
+            yield event.name, event.node
+        elif is_step:
+            return
+
+
+def note_of(record: Record, step: Step) -> str | None:
+    """Return what a recorded step's agent had been told by people, all of it."""
+    tries = (record.node(node, STEP_TYPE).payload for node in step.previous_attempts)
+    said = [*(each["note"] for each in tries), step.note]
+    return "\n\n".join(_once(note for note in said if note is not None)) or None
+
+
+def _once(notes: Iterator[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note.strip() for note in notes))
