@@ -505,7 +505,9 @@ def test_what_was_said_before_stands_with_the_earlier_answer() -> None:
 
     text = _after_format(parts).partition("is replaced.")[2]
 
-    assert text == """
+    assert (
+        text
+        == """
 
 ```data
 A
@@ -519,6 +521,7 @@ A person had told you:
 
 Longer.
 """
+    )
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,8 @@ class Run:
 
     def past(self, told: Hash | None = None) -> Iterator[PastStep]:
         """Give the steps before this one, newest first, back to one already told."""
+        if self.replaced is not None and self.replaced.hash == told:
+            told = self.prev
         steps = self.record.iter_steps()
         for step in islice(steps, 1 if self.replaced else 0, None):
             if step.hash == told:
