@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tests.code.repo import THREAD, Repo
 from uwfgit.code.chain import Label
 from uwfgit.code.keep import Keeper
+from uwfgit.code.rewind import Rewound, rewind
 from uwfgit.ids import Oid, ThreadId
 
 FIVE = (
@@ -55,3 +56,14 @@ class Thread:
     def label(self) -> Label:
         """Return the label of what a command does after the last step."""
         return Label(thread=self.thread, number=len(self.after), run=1, when="now")
+
+    def back(self, target: Oid, *, discard: bool = False) -> Rewound:
+        """Rewind to a snapshot."""
+        return rewind(
+            self.repo.tree,
+            self.keeper.camera,
+            self.label(),
+            target,
+            discard=discard,
+            time=1_800_001_000,
+        )

@@ -13,26 +13,13 @@ from uwfgit.code.chain import chain_ref, list_chain, list_snapshots
 from uwfgit.code.changes import list_files
 from uwfgit.code.keep import Keeper
 from uwfgit.code.leave_out import Bounds
-from uwfgit.code.rewind import Rewound, rewind
 from uwfgit.errors import StateError
-from uwfgit.ids import Oid
 
 
 @pytest.fixture
 def thread(repo: Repo, keeper: Keeper) -> Thread:
     """A thread without steps."""
     return Thread(repo=repo, keeper=keeper)
-
-
-def back(thread: Thread, target: Oid, *, discard: bool = False) -> Rewound:
-    return rewind(
-        thread.repo.tree,
-        thread.keeper.camera,
-        thread.label(),
-        target,
-        discard=discard,
-        time=1_800_001_000,
-    )
 
 
 def test_each_of_five_steps_can_be_come_back_to(repo: Repo, thread: Thread) -> None:
@@ -43,7 +30,7 @@ def test_each_of_five_steps_can_be_come_back_to(repo: Repo, thread: Thread) -> N
     own, ignored = repo.own_state(), repo.files()["ignored-one"]
 
     for number in (5, 1, 4, 2, 3, 5):
-        back(thread, thread.after[number - 1])
+        thread.back(thread.after[number - 1])
 
         assert repo.files() == {**thread.files[number - 1], "ignored-one": ignored}
     assert repo.own_state() == own
@@ -128,9 +115,9 @@ def test_a_step_can_be_come_back_to_in_any_state_of_the_repository(
     thread.step("rm a.txt && echo y > new/f && echo z > new/g")
     own = repo.own_state()
 
-    back(thread, thread.after[0])
+    thread.back(thread.after[0])
     assert repo.files() == thread.files[0]
-    back(thread, thread.after[1])
+    thread.back(thread.after[1])
     assert repo.files() == thread.files[1]
 
     assert repo.own_state() == own
@@ -144,7 +131,7 @@ def test_a_linked_worktree_is_rewound_alone(repo: Repo, keeper: Keeper) -> None:
     thread.step("rm a.txt")
     main = repo.files()
 
-    back(thread, thread.after[0])
+    thread.back(thread.after[0])
 
     assert linked.files() == thread.files[0]
     assert repo.files() == main
@@ -158,7 +145,7 @@ def test_a_submodule_stays_where_it_is_and_is_named(repo: Repo, thread: Thread) 
     thread.step("cd sub && echo y > in && git add in && git commit -qm in")
     inside = read_files(repo.root / "sub")
 
-    done = back(thread, thread.after[0])
+    done = thread.back(thread.after[0])
 
     assert done.submodules == (b"sub",)
     assert read_files(repo.root / "sub") == inside
@@ -171,13 +158,13 @@ def test_what_was_changed_by_hand_stops_it(repo: Repo, thread: Thread) -> None:
     files = repo.files()
 
     with pytest.raises(StateError, match=r"changed since.*by-hand"):
-        back(thread, thread.after[0])
+        thread.back(thread.after[0])
     assert repo.files() == files
 
-    done = back(thread, thread.after[0], discard=True)
+    done = thread.back(thread.after[0], discard=True)
     assert "by-hand" not in repo.files()
 
-    back(thread, done.before.tree)
+    thread.back(done.before.tree)
     assert repo.files() == files
 
 
@@ -227,7 +214,7 @@ def test_what_no_snapshot_holds_is_never_overwritten(
     files = repo.files()
 
     with pytest.raises(StateError, match=f"in no snapshot: {path}"):
-        back(thread, thread.after[0], discard=True)
+        thread.back(thread.after[0], discard=True)
 
     assert repo.files() == files
 
@@ -235,7 +222,7 @@ def test_what_no_snapshot_holds_is_never_overwritten(
 def test_the_chain_goes_on_from_the_step_rewound_to(repo: Repo, thread: Thread) -> None:
     for line in ("one", "two", "three"):
         thread.step(f"echo {line} >> a.txt")
-    back(thread, thread.after[0])
+    thread.back(thread.after[0])
     thread.step("echo four >> a.txt")
 
     chain = list_chain(repo.tree, chain_ref(thread.thread))
