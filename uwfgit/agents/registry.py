@@ -87,6 +87,19 @@ def _make_builtin(agent: AgentSettings, around: Surroundings) -> Agent:
     return make_builtin(agent, settings=around.settings, variables=around.variables)
 
 
+def _make_gateway(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
+    from uwfgit.agents.gateway import GatewayAgent  # noqa: PLC0415 - only when used
+
+    if agent.url is None or agent.gateway is None:
+        raise _lacks(agent, "a url and a gateway", "URL NAME")
+    return GatewayAgent(
+        label=agent.name,
+        url=agent.url,
+        gateway=agent.gateway,
+        timeout_seconds=agent.timeout_seconds,
+    )
+
+
 def _not_available(agent: AgentSettings, around: Surroundings) -> NoReturn:  # noqa: ARG001 - as every kind is made
     known = [kind for kind, make in KINDS.items() if make is not _not_available]
     raise ConfigError(
@@ -107,7 +120,7 @@ KINDS: Final[Mapping[str, Factory]] = {
     "opencode": _not_available,
     "cursor": _not_available,
     "acp": _not_available,
-    "gateway": _not_available,
+    "gateway": _make_gateway,
 }
 
 

@@ -245,7 +245,7 @@ def _hint(endpoint: Endpoint, status: int) -> str:
     if status in _UNAUTHORIZED:
         return f"; check the key in {endpoint.key_name or 'the configuration'}"
     if status == httpx.codes.NOT_FOUND:
-        return "; check the base URL and the model's name"
+        return "; check the address, and the name asked for"
     return ""
 
 
@@ -260,7 +260,8 @@ def _error_text(body: str) -> str:
             value = value[0]
         if not isinstance(value, dict):
             break
-        value = value.get("error") or value.get("message") or value.get("detail") or ""
+        keys = ("error", "message", "detail", "value")
+        value = next((value[key] for key in keys if value.get(key)), "")
     return value if isinstance(value, str) else body
 
 

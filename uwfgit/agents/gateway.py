@@ -1,0 +1,315 @@
+"""Kind ``gateway``: an agent behind HTTP; its turns come as server-sent events."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+from uwfgit.agents.base import AgentReply, AgentRequest, Failure, ToolCall, Turn, Usage
+from uwfgit.agents.children.complaints import one_line
+from uwfgit.agents.children.process import TimeLimits
+from uwfgit.agents.http.client import Answer, Bounds, Endpoint, Refusal, send
+from uwfgit.agents.http.events import EventReader, ServerEvent
+from uwfgit.agents.stdio import time_limits
+
+SILENT_SECONDS: Final = 45.0
+"""Longest silence; a gateway sends a heartbeat every 15 seconds."""
+MAX_TURNS: Final = 10_000
+_DAY_SECONDS: Final = 86_400.0
+_SHORT: Final = 30.0
+_SHOWN_CHARS: Final = 300
+_STREAM: Final = {"Accept": "text/event-stream"}
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_GONE: Final = "session_not_found"
+_NOT_FOUND: Final = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayAgent:
+    """An agent of a gateway; a session there is one of its conversations."""
+
+    label: str
+    url: str
+    gateway: str
+    timeout_seconds: float | None = None
+    silent_seconds: float = SILENT_SECONDS
+    kind: str = field(default="gateway", init=False)
+    has_sessions: bool = field(default=True, init=False)
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        """Send the prompt into the session, or a new one, and hear it to its end."""
+        call = _Call(agent=self, request=request)
+        session = request.session_id or call.create()
+        if isinstance(session, Failure):
+            return AgentReply(text="", failure=session)
+        if not _ID.fullmatch(session):
+            message = "the gateway's session id is not one"
+            return AgentReply(text="", failure=Failure(phase="agent", message=message))
+        return call.talk(session)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Talk:
+    """What a stream of events amounted to so far."""
+
+    request: AgentRequest
+    turns: dict[int, Turn] = field(default_factory=dict)
+    usage: Usage | None = None
+    failure: Failure | None = None
+    is_over: bool = False
+    reader: EventReader = field(default_factory=EventReader)
+    last_id: str | None = None
+
+    def hear(self, chunk: bytes) -> bool:
+        for event in self.reader.feed(chunk):
+            self.last_id = event.id or self.last_id
+            self._take(event)
+            if self.is_over:
+                return False
+        return True
+
+    def _take(self, event: ServerEvent) -> None:
+        if event.name == "heartbeat":
+            return
+        value = _read_value(event.data)
+        if value is None:
+            self._fail(f"sent something that is not its format: {event.data[:200]!r}")
+        elif event.name == "turn":
+            self._take_turn(value)
+        elif event.name == "done":
+            self.is_over = True
+            self.usage = _read_usage(value)
+        elif event.name == "error":
+            self._fail(f"{value.get('error', 'error')}: {value.get('message', '')}")
+        elif event.name == "suspend":
+            seconds = _count(value.get("elapsedMs")) / 1000
+            self._fail(
+                f"stopped its agent after {seconds:.0f} s "
+                f"({value.get('reason', 'no reason')}); resume goes on in its session"
+            )
+
+    def _take_turn(self, value: Mapping[str, Any]) -> None:
+        index, role, content = (value.get(k) for k in ("index", "role", "content"))
+        if not isinstance(role, str) or not isinstance(content, str):
+            self._fail("sent a turn without role or content")
+            return
+        number = index if isinstance(index, int) else len(self.turns)
+        if len(self.turns) >= MAX_TURNS:
+            self._fail(f"sent more than {MAX_TURNS} turns")
+            return
+        turn = Turn(
+            index=number,
+            role=role,
+            content=content,
+            tool_calls=_read_calls(value.get("toolCalls")),
+            at_ms=self.request.now_ms(),
+        )
+        is_new = number not in self.turns
+        self.turns[number] = turn
+        # After a reconnect the gateway may tell what was told already.
+        if is_new and self.request.on_turn is not None:
+            self.request.on_turn(turn)
+
+    def _fail(self, message: str) -> None:
+        told = one_line(f"the gateway {message}", _SHOWN_CHARS)
+        self.failure = Failure(phase="agent", message=told)
+        self.is_over = True
+
+    @property
+    def said(self) -> str | None:
+        """What the agent said last."""
+        texts = [
+            t.content for _, t in sorted(self.turns.items()) if t.role == "assistant"
+        ]
+        return texts[-1] if texts else None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """One run."""
+
+    agent: GatewayAgent
+    request: AgentRequest
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        name = quote(self.agent.gateway, safe="")
+        return Endpoint(base_url=f"{self.agent.url.rstrip('/')}/gateways/{name}")
+
+    @property
+    def limits(self) -> TimeLimits:
+        return time_limits(
+            self.request,
+            label=self.agent.label,
+            timeout_seconds=self.agent.timeout_seconds,
+        )
+
+    def create(self) -> str | Failure:
+        """Make a session; give its id."""
+        said = bytearray()
+
+        def hear(chunk: bytes) -> bool:
+            said.extend(chunk)
+            return True
+
+        found = send(
+            self.endpoint,
+            "/sessions",
+            body={"workspaceRoot": str(self.request.cwd)},
+            bounds=Bounds(idle_seconds=_SHORT, total_seconds=_SHORT, max_bytes=65_536),
+            hear=hear,
+        )
+        if isinstance(found, Refusal):
+            return self._explain(found)
+        value = _read_value(said.decode(errors="replace"))
+        name = value.get("id") if value is not None else None
+        if isinstance(name, str):
+            return name
+        return Failure(phase="agent", message="the gateway gave no id of a session")
+
+    def talk(self, session: str) -> AgentReply:
+        """Send the prompt and hear the answer; after a silence ask once more for it."""
+        talk = _Talk(request=self.request)
+        found: Answer | Refusal | Failure
+        try:
+            found = self._post(session, talk, is_again=False)
+            if self._is_broken_off(found, talk):
+                talk.reader = EventReader()
+                found = self._post(session, talk, is_again=True)
+        except (KeyboardInterrupt, SystemExit):
+            found = Failure(phase="interrupted", message="the agent was interrupted")
+        return self._reply(session, talk, found)
+
+    def _post(self, session: str, talk: _Talk, *, is_again: bool) -> Answer | Refusal:
+        headers = {
+            **_STREAM,
+            **({"Last-Event-ID": talk.last_id or "0"} if is_again else {}),
+        }
+        left = (self.limits.wall_seconds or _DAY_SECONDS) - (
+            time.monotonic() - self.started
+        )
+        return send(
+            self.endpoint,
+            f"/sessions/{quote(session, safe='')}/messages",
+            body=None if is_again else {"content": self.request.prompt},
+            headers=headers,
+            bounds=Bounds(
+                idle_seconds=self.agent.silent_seconds,
+                total_seconds=max(0.01, left),
+                max_bytes=64 * 1024 * 1024,
+            ),
+            hear=talk.hear,
+        )
+
+    def _is_broken_off(self, found: Answer | Refusal, talk: _Talk) -> bool:
+        if talk.is_over:
+            return False
+        if isinstance(found, Answer):
+            return not found.is_cut
+        # A connection that was lost, or silent, and no answer of the server's.
+        return found.status is None and (found.again or found.late == "idle")
+
+    def _reply(
+        self, session: str, talk: _Talk, found: Answer | Refusal | Failure
+    ) -> AgentReply:
+        failure = self._failure(talk, found)
+        is_gone = (
+            isinstance(found, Refusal)
+            and found.status == _NOT_FOUND
+            and _GONE in found.body
+            and self.request.session_id is not None
+        )
+        turns = tuple(turn for _, turn in sorted(talk.turns.items()))
+        return AgentReply(
+            text=talk.said or "",
+            turns=turns,
+            usage=talk.usage or self._usage(turns),
+            session_id=None if is_gone else session,
+            is_session_refused=is_gone,
+            failure=failure,
+        )
+
+    def _usage(self, turns: tuple[Turn, ...]) -> Usage | None:
+        if not turns:
+            return None
+        elapsed = int((time.monotonic() - self.started) * 1000)
+        return Usage(
+            turns=len(turns), input_tokens=0, output_tokens=0, duration_ms=elapsed
+        )
+
+    def _failure(
+        self, talk: _Talk, found: Answer | Refusal | Failure
+    ) -> Failure | None:
+        if isinstance(found, Failure):
+            return found
+        if talk.failure is not None:
+            return talk.failure
+        if not talk.is_over:
+            if isinstance(found, Refusal):
+                return self._explain(found)
+            why = "sent more than 64 MiB" if found.is_cut else "ended its answer early"
+            count = len(talk.turns)
+            message = f"the gateway {why}, after {count} turn{'s'[: count != 1]}"
+            return Failure(phase="agent", message=message)
+        if talk.said is None:
+            return Failure(phase="agent", message="the gateway's agent said nothing")
+        return None
+
+    def _explain(self, refusal: Refusal) -> Failure:
+        if refusal.late == "total":
+            message = f"{refusal.message} ({self.limits.wall_setting})"
+            return Failure(phase="timeout", message=message)
+        if refusal.late == "idle":
+            message = f"{refusal.message}, not even a heartbeat"
+            return Failure(phase="timeout", message=message)
+        return Failure(phase="agent", message=refusal.message)
+
+
+def _read_value(text: str) -> dict[str, Any] | None:
+    """Give the value of an envelope ``{type, value}``."""
+    try:
+        envelope = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    value = envelope.get("value") if isinstance(envelope, dict) else None
+    return value if isinstance(value, dict) else None
+
+
+def _read_calls(calls: object) -> tuple[ToolCall, ...] | None:
+    if not isinstance(calls, list) or not calls:
+        return None
+    found = []
+    for call in calls:
+        if not isinstance(call, dict):
+            continue
+        result = call.get("result", call.get("output"))
+        found.append(
+            ToolCall(
+                name=str(call.get("name", "tool")),
+                arguments=call.get("arguments", call.get("input")),
+                result=result if isinstance(result, str) else None,
+            )
+        )
+    return tuple(found) or None
+
+
+def _read_usage(value: Mapping[str, Any]) -> Usage:
+    tokens = value.get("tokens")
+    known = tokens if isinstance(tokens, dict) else {}
+    return Usage(
+        turns=_count(value.get("turnCount")),
+        input_tokens=_count(known.get("in")),
+        output_tokens=_count(known.get("out")),
+        duration_ms=_count(value.get("durationMs")),
+    )
+
+
+def _count(value: object) -> int:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return max(0, int(value)) if is_number and isinstance(value, int | float) else 0
