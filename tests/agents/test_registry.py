@@ -8,6 +8,7 @@ from tests.agents.children import ENVIRONMENT
 from uwfgit.agents.adapter import AdapterAgent
 from uwfgit.agents.base import Agent
 from uwfgit.agents.clis.headless import HeadlessAgent
+from uwfgit.agents.gateway import GatewayAgent
 from uwfgit.agents.registry import KINDS, Surroundings, choose_agent, make_agent
 from uwfgit.agents.scripted import ScriptedAgent
 from uwfgit.agents.stdio import StdioAgent
@@ -137,7 +138,8 @@ def test_a_kind_of_an_installed_cli_means_its_own_command(
         pytest.param(
             "uwf-hermes", "kind 'hermes' is not available", id="uwf-not-built"
         ),
-        pytest.param("http://localhost:7900 hermes", "kind 'gateway'", id="gateway"),
+        pytest.param("gateway", "needs a url and a gateway", id="gateway-alone"),
+        pytest.param("acp", "needs a command", id="acp-alone"),
         pytest.param("stdio", "needs a command", id="stdio-alone"),
         pytest.param("scripted:", "needs a script", id="scripted-alone"),
         pytest.param("stdio:'open", "cannot read the agent's command", id="quote"),
@@ -148,7 +150,7 @@ def test_a_kind_of_an_installed_cli_means_its_own_command(
         pytest.param("./plain", "not executable", id="no-x-bit"),
         pytest.param("bare", "the agent has no kind", id="alias-without-kind"),
         pytest.param("odd", "unknown kind 'stdoi'", id="alias-of-unknown-kind"),
-        pytest.param("host", "kind 'gateway' is not", id="alias-of-a-gateway"),
+        pytest.param("host", "needs a url and a gateway", id="alias-of-a-gateway"),
         pytest.param("empty", "'empty' needs a command", id="alias-without-command"),
     ],
 )
@@ -160,7 +162,7 @@ def test_a_word_that_means_nothing_is_refused_with_a_hint(
         AgentSettings(name="coder", kind="stdio", command="cat"),
         AgentSettings(name="bare"),
         AgentSettings(name="odd", kind="stdoi"),
-        AgentSettings(name="host", url="http://localhost", gateway="hermes"),
+        AgentSettings(name="host", kind="gateway", url="http://localhost"),
         AgentSettings(name="empty", kind="stdio"),
     )
 
@@ -169,6 +171,14 @@ def test_a_word_that_means_nothing_is_refused_with_a_hint(
 
     assert message in caught.value.message
     assert caught.value.hint
+
+
+def test_a_url_and_a_name_are_a_gateway() -> None:
+    agent = make("http://localhost:7900 hermes")
+
+    assert agent == GatewayAgent(
+        label="gateway", url="http://localhost:7900", gateway="hermes"
+    )
 
 
 def test_every_kind_of_the_product_is_known() -> None:

@@ -100,6 +100,24 @@ def _make_gateway(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa:
     )
 
 
+def _make_acp(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
+    from uwfgit.agents.acp.agent import AcpAgent  # noqa: PLC0415 - only when used
+
+    if agent.model is not None:
+        raise ConfigError(
+            "kind 'acp' takes no model",
+            key=f"agents.{agent.name}.model",
+            hint="tell the server in its args, or by a variable in env",
+        )
+    return AcpAgent(
+        label=agent.name,
+        argv=_read_argv(agent, "acp:COMMAND LINE"),
+        env=agent.env,
+        tools=agent.tools or (),
+        timeout_seconds=agent.timeout_seconds,
+    )
+
+
 def _not_available(agent: AgentSettings, around: Surroundings) -> NoReturn:  # noqa: ARG001 - as every kind is made
     known = [kind for kind, make in KINDS.items() if make is not _not_available]
     raise ConfigError(
@@ -119,7 +137,7 @@ KINDS: Final[Mapping[str, Factory]] = {
     "gemini": _not_available,
     "opencode": _not_available,
     "cursor": _not_available,
-    "acp": _not_available,
+    "acp": _make_acp,
     "gateway": _make_gateway,
 }
 
@@ -229,7 +247,7 @@ def _read_kind(kind: str, argument: str, around: Surroundings) -> AgentSettings:
     if kind == "scripted":
         script = around.base_dir / argument
         return AgentSettings(name=kind, kind=kind, script=script)
-    if kind in ("stdio", "adapter"):
+    if kind in ("stdio", "adapter", "acp"):
         return _read_command(kind, _split_words(argument), around)
     return AgentSettings(name=kind, kind=kind, model=argument)
 

@@ -15,7 +15,6 @@ from uwfgit.agents.builtin.answer import AnswerTool, make_answer_tool
 from uwfgit.agents.builtin.children import Shell
 from uwfgit.agents.builtin.files import Workplace
 from uwfgit.agents.builtin.session import Session, new_session, open_session
-from uwfgit.agents.builtin.speech import Speech
 from uwfgit.agents.builtin.tools import (
     DEFAULT_TOOLS,
     TOOLS,
@@ -33,6 +32,7 @@ from uwfgit.agents.http.chat import (
     is_limit,
 )
 from uwfgit.agents.http.client import Bounds, Refusal
+from uwfgit.agents.speech import Speech
 from uwfgit.agents.stdio import time_limits
 
 MAX_TURNS: Final = 30
@@ -56,6 +56,7 @@ go on working with your tools."""
 _HURRY: Final = """\
 You have {left} turns left. Come to an end now and answer."""
 _TAKEN: Final = "taken"
+_CUT: Final = "\n[the rest of this answer was longer than what is taken of one]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +240,8 @@ class _Loop:
     def _take(self, said: Completion, *, is_last: bool) -> str | Failure | None:
         """Take what the model said; ``None`` when it has to be asked again."""
         self.session.add(said.message())
-        self.speech.add(said)
+        content = said.text + (_CUT if said.is_cut else "")
+        self.speech.add(content, reasoning=said.reasoning)
         if said.text.strip():
             self.texts.append(said.text)
         if said.calls:

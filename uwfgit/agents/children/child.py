@@ -24,7 +24,8 @@ class Child:
     """A running child and what it has said.
 
     ``room`` is how much it may still say on stdout; what it said is kept in
-    ``stdout`` unless only its lines are wanted.
+    ``stdout`` unless only its lines are wanted. With ``stays_open`` its stdin is not
+    closed when all was sent: more can be said, until it is hung up.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Child:
     lines: Lines
     room: int
     keeps_stdout: bool = True
+    stays_open: bool = False
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     heard_at: float = field(default_factory=time.monotonic)
@@ -47,6 +49,25 @@ class Child:
         self._register(self.process.stdout, selectors.EVENT_READ, self._hear)
         self._register(self.process.stderr, selectors.EVENT_READ, self._note)
         self._register(self.process.stdin, selectors.EVENT_WRITE, self._send)
+
+    def say(self, data: bytes) -> None:
+        """Send more, behind what is not sent yet; nothing to one that hung up."""
+        stdin = self.process.stdin
+        if stdin is None or stdin.closed:
+            return
+        is_sending = bool(self._unsent)
+        self._unsent = memoryview(bytes(self._unsent) + data)
+        if not is_sending and stdin not in self._pipes.get_map():
+            self._pipes.register(stdin, selectors.EVENT_WRITE, self._send)
+
+    def hang_up(self) -> None:
+        """Close its stdin as soon as all is sent."""
+        self.stays_open = False
+        stdin = self.process.stdin
+        if stdin is not None and not stdin.closed and not self._unsent:
+            if stdin in self._pipes.get_map():
+                self._pipes.unregister(stdin)
+            stdin.close()
 
     def _register(
         self, pipe: IO[bytes] | None, event: int, move: Callable[[int], bool]
@@ -93,7 +114,11 @@ class Child:
         except OSError:
             # EPIPE: the child does not read its prompt to the end, its own affair.
             return False
-        return bool(self._unsent)
+        if self._unsent or not self.stays_open:
+            return bool(self._unsent)
+        if self.process.stdin is not None:
+            self._pipes.unregister(self.process.stdin)
+        return True
 
     def _hear(self, descriptor: int) -> bool:
         chunk = os.read(descriptor, _CHUNK)

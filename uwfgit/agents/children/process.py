@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from uwfgit.agents.base import Failure
 from uwfgit.agents.children.child import Child
@@ -36,10 +36,25 @@ MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 STDERR_SHOWN_CHARS: Final = 500
 PIPE_SECONDS: Final = 2.0
 """How long a dead child's pipes may be held open by what it started."""
+LEAVE_SECONDS: Final = 2.0
+"""How long a child may take to end work that was called off."""
 GRACE_SECONDS: Final = 5.0
 """How long a child may live on after it said that it is done."""
 MARK: Final = "UWF_STEP"
 """The variable whose value tells one run's processes from all others."""
+
+
+class Dialogue(Protocol):
+    """What is said to a child whose stdin stays open."""
+
+    def begin(self, child: Child) -> None:
+        """Take the child to talk to; it has just started."""
+
+    def cancel(self) -> None:
+        """Call the work off, before the child is stopped."""
+
+    def has_left(self) -> bool:
+        """Whether the child has said its last word on that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +93,7 @@ def run_process(
     limits: TimeLimits,
     on_line: Callable[[str], None] | None = None,
     is_over: Callable[[], bool] | None = None,
+    dialogue: Dialogue | None = None,
 ) -> ProcessResult:
     """Run a command to its end and return what came of it; a failure is a value.
 
@@ -98,6 +114,7 @@ def run_process(
         on_line: Told each line of stdout as it comes, without its end.
         is_over: Whether the lines so far say that the child is done: it then has
             a few seconds to end. With it, what is said is told but not kept.
+        dialogue: What is said to the child beside the prompt, as its lines come.
     """
     process = _spawn(argv, cwd=cwd, environment=environment)
     if isinstance(process, Failure):
@@ -110,11 +127,14 @@ def run_process(
         lines=Lines(on_line=on_line),
         room=MAX_STDOUT_BYTES if is_over is None else MAX_EVENT_BYTES,
         keeps_stdout=is_over is None,
+        stays_open=dialogue is not None,
     )
     mark = f"{MARK}={environment[MARK]}" if environment.get(MARK) else None
     watch = _Watch(child=child, limits=limits, is_over=is_over or (lambda: False))
     try:
         child.listen(prompt.encode(errors="replace"))
+        if dialogue is not None:
+            dialogue.begin(child)
         failure = watch.run()
         if failure is None and not watch.was_over:
             failure = _settle(child)
@@ -128,9 +148,24 @@ def run_process(
         child.close()
         raise
     if failure is not None or watch.was_over:
+        if dialogue is not None and failure is not None:
+            _take_leave(child, dialogue)
         stop_child(child, mark)
     child.close()
     return _result(child, failure, was_over=watch.was_over)
+
+
+def _take_leave(child: Child, dialogue: Dialogue) -> None:
+    """Say that the work is called off, and give a moment to end it in peace."""
+    try:
+        dialogue.cancel()
+        deadline = time.monotonic() + LEAVE_SECONDS
+        while not dialogue.has_left() and time.monotonic() < deadline:
+            if child.process.poll() is not None:
+                return
+            child.pump()
+    except (KeyboardInterrupt, SystemExit):
+        return
 
 
 def _spawn(

@@ -1,15 +1,11 @@
-"""What the builtin agent did, as turns: told while it works, and for the record."""
+"""What an agent does, as turns: told while it works, and kept for the record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from uwfgit.agents.base import ToolCall, Turn
-from uwfgit.agents.http.chat import Completion
-
-_CUT: Final = "\n[the rest of this answer was longer than what is taken of one]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,11 +37,10 @@ class Speech:
         self._tell(self._make(text, role="system"))
         self._told += 1
 
-    def add(self, answer: Completion) -> None:
-        """Record a whole answer."""
+    def add(self, content: str, *, reasoning: str | None = None) -> None:
+        """Record a whole message, whose text may have been told in pieces."""
         self._end()
-        content = answer.text + (_CUT if answer.is_cut else "")
-        self.turns.append(replace(self._make(content), reasoning=answer.reasoning))
+        self.turns.append(replace(self._make(content), reasoning=reasoning))
 
     def break_off(self) -> str:
         """Record what came of an answer that has no end; give it."""
