@@ -208,6 +208,21 @@ def record_of(ledger: Ledger, thread: ThreadId) -> Record:
     return open_record(ledger.store, load_tip(ledger.store, thread))
 
 
+def object_file(store: Store | Path, oid: str) -> Path:
+    """Return the file of one object, all packs of the store taken apart first."""
+    path = store.path if isinstance(store, Store) else store
+    for pack in (path / "objects" / "pack").glob("*.pack"):
+        aside = path / pack.name
+        pack.rename(aside)
+        for suffix in (".idx", ".rev"):
+            pack.with_suffix(suffix).unlink(missing_ok=True)
+        with aside.open("rb") as file:
+            words = ["git", f"--git-dir={path}", "unpack-objects", "-q"]
+            subprocess.run(words, stdin=file, check=True)
+        aside.unlink()
+    return path / "objects" / oid[:2] / oid[2:]
+
+
 def git(store: Store | Path, *args: str) -> str:
     """Run plain git in a repository and give what it prints."""
     path = store.path if isinstance(store, Store) else store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import git
+from tests.builders import git, object_file
 from tests.cli.calls import Uwf
 from uwfgit.cli.thread.reading import SEPARATOR
 from uwfgit.model.yaml.core import parse_value
@@ -715,7 +715,7 @@ def damaged(uwf: Uwf, thread: str) -> str:
     place = f"thread/{thread}:threads/{thread}/thread.json"
     blob = git(store, "rev-parse", place).strip()
     assert listed(uwf) == [thread]
-    (store / "objects" / blob[:2] / blob[2:]).unlink()
+    object_file(store, blob).unlink()
     return thread
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import git
+from tests.builders import git, object_file
 from tests.cli.calls import Result, Uwf
 from uwfgit.store.canonical import Json
 from uwfgit.store.safety.hooks import PRE_PUSH
@@ -292,7 +292,7 @@ def test_doctor_names_a_thread_that_leads_nowhere(
     uwf: Uwf, path: Path, thread: str
 ) -> None:
     tip = git(path, "rev-parse", f"thread/{thread}").strip()
-    (path / "objects" / tip[:2] / tip[2:]).unlink()
+    object_file(path, tip).unlink()
 
     done = uwf("doctor", "--json")
 
@@ -339,7 +339,7 @@ def test_doctor_names_no_loss_before_the_mend_of_a_thread(
 ) -> None:
     place = f"thread/{thread}:threads/{thread}/thread.json"
     blob = git(path, "rev-parse", place).strip()
-    (path / "objects" / blob[:2] / blob[2:]).unlink()
+    object_file(path, blob).unlink()
     uwf("reindex")
 
     done = uwf("doctor", "--json")
@@ -386,7 +386,7 @@ def test_doctor_names_each_object_that_is_damaged(
     uwf: Uwf, path: Path, ended: str, name: str, damage: Callable[[Path], None]
 ) -> None:
     oid = git(path, "rev-parse", f"thread/{ended}{name.format(ended)}").strip()
-    damage(path / "objects" / oid[:2] / oid[2:])
+    damage(object_file(path, oid))
 
     done = uwf("doctor", "--json")
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.builders import git, reply
+from tests.builders import git, object_file, reply
 from tests.program import Ended, Program, make_program, wait
 from uwfgit.ids import Oid
 
@@ -383,7 +383,7 @@ def test_threads_of_two_hosts_whose_clocks_differ_live_in_one_store(
 
 def _object_file(program: Program, name: str) -> Path:
     oid = Oid(git(program.store, "rev-parse", name).strip())
-    return program.store / "objects" / oid[:2] / oid[2:]
+    return object_file(program.store, oid)
 
 
 def _flip(path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tests.acting import BAD, DONE, GOOD, NO_BLOCK, go, poke, steps_of
-from tests.builders import begin, git
+from tests.builders import begin, git, object_file
 from tests.history import tip_oid
 from uwfgit.engine.run.thread import fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, CorruptError, NotFoundError, UsageError
@@ -269,7 +269,7 @@ def test_a_blob_damaged_on_disk_is_corrupt(ledger: Ledger) -> None:
     put_nodes(ledger, [NOTE])
     oid = git(ledger.store, "rev-parse", f"refs/uwf/keep:nodes/{NOTE.hash[:2]}")
     blob = git(ledger.store, "ls-tree", oid.strip()).split()[2]
-    file = ledger.store.path / "objects" / blob[:2] / blob[2:]
+    file = object_file(ledger.store, blob)
     file.chmod(0o600)
     file.write_bytes(b"damage")
 

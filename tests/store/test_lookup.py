@@ -12,6 +12,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
+from tests.builders import object_file
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 from uwfgit.store.genesis import GENESIS_OID
@@ -905,7 +906,7 @@ def test_a_hit_whose_object_is_gone_is_looked_for_again(
 def test_a_node_whose_object_is_lost_is_not_found(store: Store, lookup: Lookup) -> None:
     run(store, ONE, 1)
     (row,) = lookup.find_nodes(h("C101"))
-    (store.path / "objects" / row.oid[:2] / row.oid[2:]).unlink()
+    object_file(store, row.oid).unlink()
 
     assert lookup.find_nodes(h("C101")) == ()
     assert lookup.find_steps(h("C151"))
@@ -913,7 +914,7 @@ def test_a_node_whose_object_is_lost_is_not_found(store: Store, lookup: Lookup) 
 
 def _lose(store: Store, revision: str) -> None:
     oid = git(store, "rev-parse", revision)
-    (store.path / "objects" / oid[:2] / oid[2:]).unlink()
+    object_file(store, oid).unlink()
 
 
 @pytest.mark.parametrize(

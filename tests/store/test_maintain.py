@@ -85,11 +85,11 @@ def test_gc_packs_every_object_and_every_ref(ledger: Ledger, thread_tip: Oid) ->
     report = collect(store)
 
     after = count_objects(store.path)
-    assert (before.packs, after.loose, after.packs) == (0, 0, 1)
+    assert (before.packs, after.loose, after.packs) == (3, 0, 1)
     assert report == GcReport(
         threads=1,
         refs=2,
-        objects_before=before.loose,
+        objects_before=before.packed,
         objects_after=after.packed,
         bytes_before=before.size,
         bytes_after=after.size,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acting import acting, put
-from tests.builders import git, make_workflow, reply, workflow_data
+from tests.builders import git, make_workflow, object_file, reply, workflow_data
 from tests.collision import COLLIDING
 from tests.history import check_store
 from tests.proof import assert_verified
@@ -258,10 +258,7 @@ def test_a_thread_that_cannot_even_be_fetched_keeps_no_other_back(
     threads = [ada.begin(DONE) for _ in range(3)]
     ada.push(send_all=True)
     tree = git(bare, "rev-parse", f"{ada.tip(threads[1])}^{{tree}}").strip()
-    for pack in (bare / "objects" / "pack").glob("*"):
-        pack.unlink()
-    _copy_loose(ada, bare)
-    (bare / "objects" / tree[:2] / tree[2:]).unlink()
+    object_file(bare, tree).unlink()
 
     report = bob.pull()
 
@@ -270,14 +267,6 @@ def test_a_thread_that_cannot_even_be_fetched_keeps_no_other_back(
         threads[1]: "refused",
         threads[2]: "new",
     }
-
-
-def _copy_loose(ada: Person, bare: Path) -> None:
-    for file in (ada.store.path / "objects").glob("??/*"):
-        target = bare / "objects" / file.parent.name / file.name
-        target.parent.mkdir(exist_ok=True)
-        if not target.exists():
-            target.write_bytes(file.read_bytes())
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.builders import (
     make_engine,
     make_role,
     make_workflow,
+    object_file,
     reply,
     run,
     variant,
@@ -418,7 +419,7 @@ def test_a_damaged_store_is_a_problem(ledger: Ledger, tmp_path: Path) -> None:
     blob = git(
         ledger.store, "rev-parse", f"{tip.commit}:threads/{tip.thread}/TASK.md"
     ).strip()
-    file = ledger.store.path / "objects" / blob[:2] / blob[2:]
+    file = object_file(ledger.store, blob)
     file.chmod(0o600)
     file.write_bytes(b"not zlib")
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -72,14 +72,33 @@ def _use_wal(db: sqlite3.Connection) -> None:
             if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE)
-    db.execute("PRAGMA synchronous = NORMAL")
     # What is deleted may be a secret; not every build of SQLite blanks it by itself.
     db.execute("PRAGMA secure_delete = ON")
 
 
+def close_unsynced(db: sqlite3.Connection, path: Path) -> None:
+    """Close a file and leave its log as it is, for the next to read.
+
+    SQLite copies the log into the file when the last connection closes, and waits
+    for the disk twice, or four times for the next log; one that may only read
+    cannot, so it goes last. The log is copied when it has grown.
+    """
+    try:
+        with closing(connect(f"{path.absolute().as_uri()}?mode=ro")) as last:
+            last.execute("PRAGMA user_version").fetchone()
+            db.close()
+    except sqlite3.Error:
+        db.close()
+
+
 @contextmanager
-def write(db: sqlite3.Connection) -> Iterator[None]:
-    """Hold the one write transaction: all of the block's changes, or none."""
+def write(db: sqlite3.Connection, *, is_synced: bool = False) -> Iterator[None]:
+    """Hold the one write transaction: all of the block's changes, or none.
+
+    With ``is_synced`` they, and all before them, are on disk after the block.
+    """
+    # In WAL mode NORMAL waits only where the log is copied, FULL at each commit.
+    db.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -16,7 +16,13 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.store.database import connect, is_refusal, open_private, write
+from uwfgit.store.database import (
+    close_unsynced,
+    connect,
+    is_refusal,
+    open_private,
+    write,
+)
 from uwfgit.store.handle import Store
 
 _FILE: Final = "local.sqlite3"
@@ -60,8 +66,9 @@ class Local:
     Every method that writes returns whether it could.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, fsync: bool = True) -> None:
         self._path = path
+        self._syncs = fsync
         self._db: sqlite3.Connection | None = None
         self._is_whole = True
 
@@ -79,12 +86,17 @@ class Local:
     def close(self) -> None:
         """Let the file go; the next question opens it again."""
         if self._db is not None:
-            self._db.close()
+            close_unsynced(self._db, self._path)
         self._db = None
 
     def record_commit(self, commit: Oid) -> bool:
-        """Keep that this machine made a commit."""
-        return self._write("INSERT OR IGNORE INTO made VALUES (?)", _raw(commit))
+        """Keep that this machine made a commit, through a loss of power as well.
+
+        A ref that came through and is not known to be made here would pass for
+        somebody else's.
+        """
+        statement = "INSERT OR IGNORE INTO made VALUES (?)"
+        return self._write(statement, _raw(commit), is_synced=True)
 
     def is_made_here(self, commit: Oid) -> bool:
         """Tell whether this machine made a commit."""
@@ -241,12 +253,15 @@ class Local:
             return []
 
     def _write(
-        self, statement: str, *rows: tuple[str | bytes | int | None, ...]
+        self,
+        statement: str,
+        *rows: tuple[str | bytes | int | None, ...],
+        is_synced: bool = False,
     ) -> bool:
         for _ in range(2):
             try:
                 db = self._open()
-                with write(db):
+                with write(db, is_synced=is_synced and self._syncs):
                     db.executemany(statement, rows)
             except (sqlite3.Error, OSError) as exc:
                 self.close()
@@ -274,7 +289,7 @@ class Local:
 
 def open_local(store: Store) -> Local:
     """Give the local state of a store; costs nothing until it is asked."""
-    return Local(store.state_dir / _FILE)
+    return Local(store.state_dir / _FILE, fsync=store.fsync)
 
 
 def _raw(oid: Oid) -> tuple[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pygit2
@@ -44,10 +44,15 @@ _PERSON: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a tree."""
+    """One entry of a tree.
+
+    ``data`` is the content of a file that the store may not have yet; whoever
+    writes the tree writes it along.
+    """
 
     oid: Oid
     mode: int = FILE_MODE
+    data: bytes | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_tree(self) -> bool:
@@ -288,7 +293,7 @@ def write_commit(
         committer=committer,
         message=message,
     )
-    return write_formatted(store, data)
+    return write_object(store, raw.COMMIT, data)
 
 
 def format_commit(
@@ -299,15 +304,18 @@ def format_commit(
     committer: Person,
     message: str,
 ) -> bytes:
-    """Return the bytes that ``write_commit`` would write."""
+    """Return the bytes that ``write_commit`` would write.
+
+    Neither the tree nor the parents need to be there yet.
+    """
     _require_whole(message)
     lines = (
         f"tree {tree}",
         *(f"parent {parent}" for parent in parents),
-        f"author {_stamp(author)}",
-        f"committer {_stamp(committer)}",
+        f"author {format_person(author)}",
+        f"committer {format_person(committer)}",
     )
-    return "".join(f"{line}\n" for line in lines).encode() + f"\n{message}".encode()
+    return "\n".join([*lines, "", message]).encode()
 
 
 def _require_whole(message: str) -> None:
@@ -316,7 +324,12 @@ def _require_whole(message: str) -> None:
         raise ValueError("NUL in a commit message")
 
 
-def _stamp(person: Person) -> str:
+def format_person(person: Person) -> str:
+    """Return a person as a commit or a reflog names one.
+
+    Raises:
+        StoreError: git would refuse the name.
+    """
     with git_errors("write a commit"):
         # libgit2 leaves out what git would from both ends, and refuses brackets.
         signed = pygit2.Signature(
@@ -326,11 +339,6 @@ def _stamp(person: Person) -> str:
     sign = "-" if person.offset < 0 else "+"
     who = f"{signed.name} <{signed.email}>"
     return f"{who} {signed.time} {sign}{hours:02}{minutes:02}"
-
-
-def write_formatted(store: Store, data: bytes) -> Oid:
-    """Write the bytes of a commit."""
-    return write_object(store, raw.COMMIT, data)
 
 
 def read_commit(store: Store, oid: Oid) -> Commit:

@@ -183,7 +183,15 @@ class CommandContext:
                 )
             if init_store(path, home=self.home):
                 self.output.say(f"created store {shown(str(path))}")
-        return open_store(path, home=self.home, write=write)
+        store = open_store(path, home=self.home, write=write)
+        if write:
+            self.closing.callback(self._merge_packs, store)
+        return store
+
+    def _merge_packs(self, store: Store) -> None:
+        from uwfgit.store.care.maintain import merge_packs
+
+        merge_packs(store, self.environment)
 
     def _may_create(self) -> bool:
         from uwfgit.store.git.worktree import find_settings

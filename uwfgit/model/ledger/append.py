@@ -82,11 +82,11 @@ def append_step(
     draft = replace(draft, warnings=(*draft.warnings, *links.warnings))
     output, detail, node = step_nodes(record, draft, place)
     added, places = place_nodes(
-        ledger, record, place.nodes, (output, detail, node, *links.nodes)
+        record, place.nodes, (output, detail, node, *links.nodes)
     )
     changes = replace_changes(ledger, record, place) if event == "poke" else {}
     changes |= added
-    changes |= output_changes(ledger, place.folder, draft)
+    changes |= output_changes(place.folder, draft)
     changes |= link_changes(record, place.folder, draft.output, places)
     state = replace(
         state,
@@ -135,10 +135,10 @@ def append_attempt(
     """
     place = Place.of(record, draft, replaces=of_poke)
     output, detail, node = step_nodes(record, draft, place)
-    changes, places = place_nodes(ledger, record, place.nodes, (output, detail, node))
+    changes, places = place_nodes(record, place.nodes, (output, detail, node))
     tries = count_entries(ledger, record, f"{place.folder}/{ATTEMPTS}")
     folder = f"{place.folder}/{ATTEMPTS}/{tries + 1}"
-    changes |= output_changes(ledger, folder, draft)
+    changes |= output_changes(folder, draft)
     state = record.tip.state
     if not of_poke:
         state = replace(

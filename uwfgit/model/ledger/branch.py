@@ -70,13 +70,10 @@ def _write_start(
     folder = thread_folder(thread)
     nodes = [*format_nodes(), *schemas, pinned, node]
     changes: Changes = {
-        f"{folder}/{START_NODES}/{each.name}": file_entry(ledger, each.data)
-        for each in nodes
+        f"{folder}/{START_NODES}/{each.name}": file_entry(each.data) for each in nodes
     }
-    changes[f"{folder}/{WORKFLOW_FILE}"] = file_entry(ledger, data)
-    changes[f"{folder}/{TASK_FILE}"] = file_entry(
-        ledger, task_file(node.payload["prompt"])
-    )
+    changes[f"{folder}/{WORKFLOW_FILE}"] = file_entry(data)
+    changes[f"{folder}/{TASK_FILE}"] = file_entry(task_file(node.payload["prompt"]))
     oid = _entry(changes, f"{folder}/{START_NODES}/{pinned.name}").oid
     person = committer(ledger)
     now = person.time * 1000

@@ -20,13 +20,8 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.locks.writing import write_whole
-from uwfgit.store.objects import (
-    Person,
-    edit_tree,
-    format_commit,
-    read_commit,
-    write_formatted,
-)
+from uwfgit.store.objects import Person, format_commit, read_commit
+from uwfgit.store.pack.batch import Batch
 from uwfgit.store.refs import move_ref
 
 P = ParamSpec("P")
@@ -114,12 +109,14 @@ def write_event(  # noqa: PLR0913 - one argument a fact
     """
     store = ledger.store
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
-    changes = {**changes, path: file_entry(ledger, encode_state(state))}
+    changes = {**changes, path: file_entry(encode_state(state))}
     before = parent.commit if parent else GENESIS_OID
     base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
-    tree = edit_tree(store, base, changes)
-    commit = commit_tree(
+    batch = Batch(store=store)
+    tree = batch.edit_tree(base, changes)
+    commit = add_commit(
         ledger,
+        batch,
         tree=tree,
         parent=before,
         author=author,
@@ -128,11 +125,11 @@ def write_event(  # noqa: PLR0913 - one argument a fact
         is_last=is_last,
         holds_reply=holds_reply,
     )
-    if not ledger.is_draft:
+    if ledger.is_draft:
+        batch.write_loose()
+    else:
         subject = message.partition("\n")[0]
-        # Before the ref: killed in between, it would pass for somebody else's.
-        ledger.local.record_commit(commit)
-        move_ref(store, thread_ref(state.thread), old=old, new=commit, reason=subject)
+        publish(ledger, batch, thread_ref(state.thread), old, commit, reason=subject)
     return Tip(
         thread=state.thread,
         commit=commit,
@@ -140,6 +137,53 @@ def write_event(  # noqa: PLR0913 - one argument a fact
         committed_at=person.time,
         state=state,
     )
+
+
+def publish(
+    ledger: Ledger, batch: Batch, ref: str, old: Oid | None, new: Oid, *, reason: str
+) -> None:
+    """Write a batch, and then point a ref at the commit in it.
+
+    Raises:
+        RefConflictError: The ref does not point at ``old``.
+        StoreError: The store cannot be written.
+    """
+    with batch.write():
+        # Before the ref: killed in between, it would pass for somebody else's.
+        ledger.local.record_commit(new)
+        move_ref(ledger.store, ref, old=old, new=new, reason=reason)
+
+
+def add_commit(
+    ledger: Ledger,
+    batch: Batch,
+    *,
+    tree: Oid,
+    parent: Oid,
+    author: Person,
+    person: Person,
+    message: str,
+    is_last: bool = True,
+    holds_reply: bool = False,
+) -> Oid:
+    """Add a commit, signed when the user wants it so, to a batch that has its tree.
+
+    One that holds a reply is added unsigned, with a warning, when it cannot be
+    signed.
+
+    Raises:
+        StoreError: It cannot be signed.
+    """
+    data = format_commit(
+        tree=tree,
+        parents=(parent,),
+        author=author,
+        committer=person,
+        message=message,
+    )
+    if ledger.signer.wants(is_last=is_last):
+        data = _sign(ledger, data, batch.find(tree), holds_reply=holds_reply)
+    return batch.add("commit", data)
 
 
 def commit_tree(
@@ -151,31 +195,32 @@ def commit_tree(
     person: Person,
     message: str,
     is_last: bool = True,
-    holds_reply: bool = False,
 ) -> Oid:
-    """Write a commit that no ref names yet, signed when the user wants it so.
-
-    One that holds a reply is written unsigned, with a warning, when it cannot be
-    signed.
+    """Write a commit, of a tree that is there, that no ref names yet.
 
     Raises:
         StoreError: It cannot be signed, or not be written.
     """
-    data = format_commit(
+    batch = Batch(store=ledger.store)
+    commit = add_commit(
+        ledger,
+        batch,
         tree=tree,
-        parents=(parent,),
+        parent=parent,
         author=author,
-        committer=person,
+        person=person,
         message=message,
+        is_last=is_last,
     )
-    if ledger.signer.wants(is_last=is_last):
-        data = _sign(ledger, data, holds_reply=holds_reply)
-    return write_formatted(ledger.store, data)
+    batch.write_loose()
+    return commit
 
 
-def _sign(ledger: Ledger, data: bytes, *, holds_reply: bool) -> bytes:
+def _sign(
+    ledger: Ledger, data: bytes, tree: bytes | None, *, holds_reply: bool
+) -> bytes:
     try:
-        return ledger.signer.sign(ledger.store, data)
+        return ledger.signer.sign(ledger.store, data, tree=tree)
     except StoreError as exc:
         if not holds_reply:
             raise

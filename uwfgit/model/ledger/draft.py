@@ -25,7 +25,7 @@ from uwfgit.store.layout import (
     step_folder,
     thread_folder,
 )
-from uwfgit.store.objects import Entry, find_entry, list_tree, walk_files, write_blob
+from uwfgit.store.objects import Entry, blob_oid, find_entry, list_tree, walk_files
 
 Changes: TypeAlias = dict[str, Entry | None]
 """Paths of the repository's root tree to set, or to remove."""
@@ -124,9 +124,9 @@ def step_nodes(
 
 
 def place_nodes(
-    ledger: Ledger, record: Record, folder: str, nodes: Iterable[Node]
+    record: Record, folder: str, nodes: Iterable[Node]
 ) -> tuple[Changes, NodePlaces]:
-    """Write the blobs of those nodes that the thread does not hold yet.
+    """Place those nodes that the thread does not hold yet.
 
     Returns:
         The paths to set, and where the new nodes will stand.
@@ -137,7 +137,7 @@ def place_nodes(
     changes: Changes = {}
     places: NodePlaces = {}
     for node in nodes:
-        entry = file_entry(ledger, node.data)
+        entry = file_entry(node.data)
         if node.hash in record.places:
             add_place(record.places, node.hash, node.type, entry.oid)
             continue
@@ -146,14 +146,12 @@ def place_nodes(
     return changes, places
 
 
-def output_changes(ledger: Ledger, folder: str, draft: StepDraft) -> Changes:
-    """Write ``output.md`` and ``prompt.md`` into a folder."""
+def output_changes(folder: str, draft: StepDraft) -> Changes:
+    """Set ``output.md`` and ``prompt.md`` into a folder."""
     return {
-        f"{folder}/{OUTPUT_FILE}": file_entry(
-            ledger, output_file(draft.output, draft.body)
-        ),
+        f"{folder}/{OUTPUT_FILE}": file_entry(output_file(draft.output, draft.body)),
         f"{folder}/{PROMPT_FILE}": file_entry(
-            ledger, prompt_file(draft.edge_prompt, draft.note)
+            prompt_file(draft.edge_prompt, draft.note)
         ),
     }
 
@@ -193,8 +191,8 @@ def count_entries(ledger: Ledger, record: Record, path: str) -> int:
     return len(list_tree(ledger.store, entry.oid)) if entry is not None else 0
 
 
-def file_entry(ledger: Ledger, data: bytes) -> Entry:
-    """Write a file's blob.
+def file_entry(data: bytes) -> Entry:
+    """Return the entry of a file that is still to be written.
 
     Raises:
         InvalidError: It is larger than any reader would accept.
@@ -203,4 +201,4 @@ def file_entry(ledger: Ledger, data: bytes) -> Entry:
         raise InvalidError(
             f"{len(data)} bytes in one piece, the limit is {MAX_BLOB_BYTES}"
         )
-    return Entry(oid=write_blob(ledger.store, data))
+    return Entry(oid=blob_oid(data), data=data)

@@ -19,9 +19,17 @@ from uwfgit.store.canonical import Json, format_path
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.locks.writing import write_whole
-from uwfgit.store.objects import Entry, read_commit, walk_files, write_commit
+from uwfgit.store.objects import (
+    Entry,
+    Person,
+    blob_oid,
+    format_commit,
+    read_blob,
+    read_commit,
+    walk_files,
+)
 from uwfgit.store.pack.batch import Batch
-from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.store.refs import find_ref, replace_ref
 
 _WAIT: Final = 10.0
 """Many agents put nodes at once, each for milliseconds."""
@@ -86,7 +94,7 @@ def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
     places: NodePlaces = {}
     ledger.kept.refresh()
     for node in _with_types(ledger, nodes):
-        entry = Entry(oid=batch.add("blob", node.data))
+        entry = Entry(oid=blob_oid(node.data), data=node.data)
         kept = ledger.kept.find(node.hash)
         known = places.setdefault(node.hash, kept or (node.type, entry.oid))
         if known != (node.type, entry.oid):
@@ -96,7 +104,16 @@ def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
             )
         if kept is None:
             changes[_path(node)] = entry
+        elif not _is_whole(ledger, entry.oid):
+            batch.add("blob", node.data)
     return changes
+
+
+def _is_whole(ledger: Ledger, blob: Oid) -> bool:
+    try:
+        return blob_oid(read_blob(ledger.store, blob)) == blob
+    except CorruptError:
+        return False
 
 
 def _with_types(ledger: Ledger, nodes: Iterable[Node]) -> Iterable[Node]:
@@ -168,22 +185,25 @@ def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -
             changes = find(batch)
             old = find_ref(store, KEEP_REF)
             base = read_commit(store, old).tree if old else None
+            if not changes:
+                batch.write().release()
+                return
+            reason = f"{verb} {len(changes)} nodes"
             tree = batch.edit_tree(base, changes)
+            who = committer(ledger)
+            new = batch.add("commit", _keep_commit(tree, who, reason))
             with batch.write():
-                if changes:
-                    reason = f"{verb} {len(changes)} nodes"
-                    new = _write_keep(ledger, tree, reason)
-                    move_ref(store, KEEP_REF, old=old, new=new, reason=reason)
+                replace_ref(
+                    store, KEEP_REF, old=old, new=new, person=who, reason=reason
+                )
 
     store = ledger.store
     write_whole(store, change, decides_anew=True)
 
 
-def _write_keep(ledger: Ledger, tree: Oid, reason: str) -> Oid:
-    person = committer(ledger)
+def _keep_commit(tree: Oid, person: Person, reason: str) -> bytes:
     trailers = [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Event", "keep")]
-    return write_commit(
-        ledger.store,
+    return format_commit(
         tree=tree,
         parents=(),
         author=person,

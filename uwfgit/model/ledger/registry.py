@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError, StateError
 from uwfgit.ids import Hash, Oid, is_hash
-from uwfgit.model.ledger.commit import commit_tree, committer
+from uwfgit.model.ledger.commit import add_commit, committer, publish
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import WORKFLOW_TYPE
@@ -33,14 +33,14 @@ from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     Commit,
     Entry,
-    edit_tree,
+    blob_oid,
     find_entry,
     list_tree,
     read_blob,
     read_commit,
-    write_blob,
 )
-from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs
+from uwfgit.store.pack.batch import Batch
+from uwfgit.store.refs import find_ref, list_refs, move_refs
 
 T = TypeVar("T")
 
@@ -99,20 +99,18 @@ def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
     folder = workflow_folder(name)
     changes: dict[str, Entry | None] = {
         f"{folder}/{NODES}": None,
-        f"{folder}/{WORKFLOW_FILE}": _blob(ledger, data),
+        f"{folder}/{WORKFLOW_FILE}": _file(data),
     }
+    for node in (*format_nodes(), *schemas, pinned):
+        changes[f"{folder}/{NODES}/{node.name}"] = _file(node.data)
     base = read_commit(ledger.store, old or GENESIS_OID).tree
-    base = edit_tree(ledger.store, base, changes)
-    nodes = [*format_nodes(), *schemas, pinned]
-    tree = edit_tree(
-        ledger.store,
-        base,
-        {f"{folder}/{NODES}/{node.name}": _blob(ledger, node.data) for node in nodes},
-    )
-    oid = _blob(ledger, pinned.data).oid
-    changed = old is None or read_commit(ledger.store, old).tree != tree
+    batch = Batch(store=ledger.store)
+    tree = batch.edit_tree(base, changes)
+    oid = blob_oid(pinned.data)
+    changed = old is None or base != tree
     if changed:
-        _write(ledger, name, "add", tree=tree, old=old, pinned=(pinned.hash, oid))
+        found = (pinned.hash, oid)
+        _write(ledger, batch, name, "add", tree=tree, old=old, pinned=found)
     return Registered(name=name, hash=pinned.hash, oid=oid, changed=changed)
 
 
@@ -187,7 +185,8 @@ def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
         tree = read_commit(ledger.store, wanted.commit).tree
         pinned = (wanted.hash, wanted.oid)
         old = versions[0].commit
-        _write(ledger, name, "rollback", tree=tree, old=old, pinned=pinned)
+        batch = Batch(store=ledger.store)
+        _write(ledger, batch, name, "rollback", tree=tree, old=old, pinned=pinned)
     return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=changed)
 
 
@@ -264,12 +263,13 @@ def _change(ledger: Ledger, name: str, verb: str, change: Callable[[], T]) -> T:
     return write_whole(ledger.store, run, decides_anew=True)
 
 
-def _blob(ledger: Ledger, data: bytes) -> Entry:
-    return Entry(oid=write_blob(ledger.store, data))
+def _file(data: bytes) -> Entry:
+    return Entry(oid=blob_oid(data), data=data)
 
 
 def _write(
     ledger: Ledger,
+    batch: Batch,
     name: str,
     event: str,
     *,
@@ -283,16 +283,16 @@ def _write(
         ("Uwf-Event", event),
         ("Uwf-Workflow", f"{pinned[0]} {pinned[1]}"),
     ]
-    commit = commit_tree(
+    commit = add_commit(
         ledger,
+        batch,
         tree=tree,
         parent=old or GENESIS_OID,
         author=person,
         person=person,
         message=format_message(f"{event} {name}", "", trailers),
     )
-    ledger.local.record_commit(commit)
-    move_ref(ledger.store, workflow_ref(name), old=old, new=commit, reason=event)
+    publish(ledger, batch, workflow_ref(name), old, commit, reason=event)
 
 
 def _version(name: str, commit: Commit, *, current: bool) -> Version:

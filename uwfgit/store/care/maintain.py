@@ -16,11 +16,11 @@ import pygit2
 
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.store.git.gitcmd import GitResult, run_git
+from uwfgit.store.git.gitcmd import GitResult, leave_to_git, run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
-from uwfgit.store.locks.flock import Lock
-from uwfgit.store.locks.holding import list_git_locks
+from uwfgit.store.locks.flock import Lock, lock
+from uwfgit.store.locks.holding import list_git_locks, lock_path
 from uwfgit.store.locks.writing import alone
 from uwfgit.store.pack.pack import is_abandoned
 from uwfgit.store.refs import find_ref, list_refs, move_refs
@@ -113,6 +113,11 @@ _GRACE_SECONDS: Final = 14 * 24 * 3600
 GEOMETRIC: Final = (2, 32)
 """The version of git that first repacks geometrically."""
 _ALONE_SECONDS: Final = 10.0
+REPACK: Final = "repack"
+"""The lock of whoever has git throw packs away; a second would miss them."""
+_REPACK_SECONDS: Final = 60.0
+MANY_PACKS: Final = 50
+"""Each is one more place for git to look into; about so many steps."""
 _VERSION: Final = re.compile(r"git version ([0-9]+)\.([0-9]+)")
 
 
@@ -152,23 +157,9 @@ def collect_garbage(
     """
     version = read_git_version(environment)
     before = count_objects(store.path)
-    _release_packs(store)
-    run = _Runner(store=store, environment=environment, on_phase=on_phase)
-    run.git("packing refs", "pack-refs", "--all")
-    if prune == "never":
-        # First by history: git finds good deltas only where it knows the paths.
-        run.git("packing objects", "repack", "-d", "-q")
-        if version >= GEOMETRIC:
-            run.git("merging packs", "repack", "-d", "-q", "--geometric=2")
-    else:
-        with _prune_guard(store, prune) as held:
-            run = replace(run, held=held)
-            _empty_trash(store, prune)
-            if prune == "now":
-                words = ("reflog", "expire", "--expire-unreachable=now", "--all")
-                run.git("expiring reflogs", *words)
-            grace = "now" if prune == "now" else GRACE
-            run.git("packing objects", "gc", "--quiet", f"--prune={grace}")
+    release_packs(store)
+    with lock(lock_path(store, REPACK), command="uwf gc", wait=_REPACK_SECONDS):
+        _collect(store, prune, version, environment, on_phase)
     after = count_objects(store.path)
     refs = list_refs(store, "refs/")
     return GcReport(
@@ -179,6 +170,30 @@ def collect_garbage(
         bytes_before=before.size,
         bytes_after=after.size,
     )
+
+
+def _collect(
+    store: Store,
+    prune: Prune,
+    version: tuple[int, int],
+    environment: Mapping[str, str],
+    on_phase: Callable[[str], None],
+) -> None:
+    run = _Runner(store=store, environment=environment, on_phase=on_phase)
+    run.git("packing refs", "pack-refs", "--all")
+    if prune == "never":
+        # First by history: git finds good deltas only where it knows the paths.
+        run.git("packing objects", "repack", "-d", "-q")
+        run.git("merging packs", *merge_words(version))
+    else:
+        with _prune_guard(store, prune) as held:
+            run = replace(run, held=held)
+            _empty_trash(store, prune)
+            if prune == "now":
+                words = ("reflog", "expire", "--expire-unreachable=now", "--all")
+                run.git("expiring reflogs", *words)
+            grace = "now" if prune == "now" else GRACE
+            run.git("packing objects", "gc", "--quiet", f"--prune={grace}")
 
 
 def read_git_version(environment: Mapping[str, str]) -> tuple[int, int]:
@@ -219,9 +234,9 @@ def _require_unlocked(path: Path) -> None:
     Raises:
         LockedError: Names the file.
     """
-    for lock in list_git_locks(path):
-        error = LockedError(f"'{lock}'")
-        error.hint = f"try again; when no git is at work here: rm {lock}"
+    for held in list_git_locks(path):
+        error = LockedError(f"'{held}'")
+        error.hint = f"try again; when no git is at work here: rm {held}"
         raise error
 
 
@@ -275,7 +290,34 @@ def _trashed_at(store: Store, name: str) -> float:
     return float(log[0].committer.time) if log else time.time()
 
 
-def _release_packs(store: Store) -> None:
+def merge_words(version: tuple[int, int]) -> tuple[str, ...]:
+    """Return what git is told so that it merges packs and loses no object."""
+    # What is unreachable may be half an event: older gits make it loose again.
+    how = "--geometric=2" if version >= GEOMETRIC else "-A"
+    return ("repack", "-d", "-q", how)
+
+
+def merge_packs(store: Store, environment: Mapping[str, str]) -> bool:
+    """Let git merge a store's packs, when there are many; return whether it does.
+
+    It works on by itself, one at a time in a store; nobody waits for it. Without
+    git, or while someone else is at it, nothing happens.
+    """
+    folder = store.path / "objects" / "pack"
+    with suppress(OSError, LockedError, StoreError):
+        if sum(name.endswith(".pack") for name in os.listdir(folder)) <= MANY_PACKS:  # noqa: PTH208 - at the end of each command that writes
+            return False
+        with lock(lock_path(store, REPACK), command="git repack", wait=0) as held:
+            return leave_to_git(
+                merge_words(read_git_version(environment)),
+                git_dir=store.path,
+                environment=environment,
+                held=held,
+            )
+    return False
+
+
+def release_packs(store: Store) -> None:
     """Let git repack what processes that were killed had kept for themselves."""
     for path in (store.path / "objects" / "pack").glob("pack-*.keep"):
         with suppress(OSError):

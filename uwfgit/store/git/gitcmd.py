@@ -227,6 +227,39 @@ def _kill(child: subprocess.Popen[bytes], *, is_group: bool) -> None:
                 pipe.close()
 
 
+def leave_to_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path,
+    environment: Mapping[str, str],
+    held: Lock,
+) -> bool:
+    """Start git and do not wait for it; return whether it could be started.
+
+    It outlives this process and its terminal, and says nothing.
+
+    Args:
+        args, environment: As in ``run_git``.
+        held: A lock that git holds on to until it ends.
+    """
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the one door
+            _command(args, git_dir=git_dir, environment=environment),
+            env=clean_environment(environment),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(held.descriptor,),
+            start_new_session=True,
+        )
+    except (OSError, StoreError):
+        return False
+    # It is not waited for; Python would say so when it lets go of it.
+    child.returncode = 0
+    return True
+
+
 def stream_git(
     args: Sequence[str],
     *,

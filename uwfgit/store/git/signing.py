@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from uwfgit.errors import ConfigError, StoreError
+from uwfgit.store import raw
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.git.worktree import Enclosing, find_settings
 from uwfgit.store.handle import Store
+from uwfgit.store.objects import write_object
 from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES
 from uwfgit.store.safety.configfile import find_value, is_true, read_config
 
@@ -124,11 +126,16 @@ class Signer:
             self.sign(store, commit)
         self._is_proven = True
 
-    def sign(self, store: Store, commit: bytes) -> bytes:
+    def sign(self, store: Store, commit: bytes, *, tree: bytes | None = None) -> bytes:
         """Give a commit's bytes with a signature, which is all that is added.
 
         Nothing is written to the store. After an interrupt nobody is asked for
         a passphrase again.
+
+        Args:
+            store: What has the commit's parents.
+            commit: The commit.
+            tree: The bytes of its tree, when the store does not have it yet.
 
         Raises:
             StoreError: git could not sign; says why.
@@ -136,7 +143,7 @@ class Signer:
         if self._has_given_up:
             raise _refusal("it was interrupted")
         try:
-            return _sign(store, commit, self.options, self.environment)
+            return _sign(store, commit, tree, self.options, self.environment)
         except KeyboardInterrupt:
             self._has_given_up = True
             raise
@@ -149,6 +156,7 @@ NO_SIGNER: Final = Signer()
 def _sign(
     store: Store,
     commit: bytes,
+    new_tree: bytes | None,
     options: tuple[str, ...],
     environment: Mapping[str, str],
 ) -> bytes:
@@ -165,6 +173,8 @@ def _sign(
         else:
             named |= _name_person(line)
     with open_scratch(store) as scratch:
+        if new_tree is not None:
+            write_object(scratch, raw.TREE, new_tree)
         done = _run(
             [*options, "commit-tree", "-S", *words, tree],
             message,

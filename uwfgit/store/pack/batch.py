@@ -1,21 +1,18 @@
-"""Blobs and trees gathered in memory and written at once: as a pack when many.
+"""The objects of one event, gathered in memory and written at once, as a pack.
 
-A loose object costs a file and, with fsync, a wait for the disk; below some
-dozens that is less than one more pack for git to look into.
+A loose object costs a file and, with fsync, two waits for the disk; a pack of any
+number of them costs two files and three waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import TREE_MODE, Entry, encode_tree, list_tree, write_object
 from uwfgit.store.pack.pack import CODES, Kind, WrittenPack, name_object, write_pack
-
-_FEW: Final = 64
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,11 +28,16 @@ class Batch:
         self.objects[oid] = (kind, data)
         return Oid(oid.hex())
 
+    def find(self, oid: Oid) -> bytes | None:
+        """Return the bytes of an object that waits here."""
+        found = self.objects.get(bytes.fromhex(oid))
+        return found[1] if found else None
+
     def edit_tree(self, base: Oid | None, changes: Mapping[str, Entry | None]) -> Oid:
         """Add ``base`` with some paths set, or removed where the value is ``None``.
 
-        Only the trees on the way to a changed path are added; a tree left
-        without entries disappears.
+        Only the trees on the way to a changed path are added, and the files whose
+        content comes along; a tree left without entries disappears.
 
         Raises:
             CorruptError: A tree on the way cannot be read.
@@ -48,6 +50,8 @@ class Batch:
         entries = list_tree(self.store, base) if base is not None else {}
         below: dict[str, dict[str, Entry | None]] = {}
         for path, change in changes.items():
+            if change is not None and change.data is not None:
+                self.add("blob", change.data)
             name, slash, rest = path.partition("/")
             if slash:
                 below.setdefault(name, {})[rest] = change
@@ -63,15 +67,22 @@ class Batch:
     def write(self) -> WrittenPack:
         """Write all objects, which are safe from a repack until it is released.
 
+        All of them, known or not: what a thread has lost, or git is about to
+        prune, is there again afterwards.
+
         Raises:
             StoreError: The store cannot be written.
         """
-        store = self.store
-        if len(self.objects) >= _FEW:
-            return write_pack(store, self.objects, fsync=store.fsync)
+        return write_pack(self.store, self.objects, fsync=self.store.fsync)
+
+    def write_loose(self) -> None:
+        """Write all objects of which no ref is to name one, for a prune to take.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
         for kind, data in self.objects.values():
-            write_object(store, CODES[kind], data)
-        return WrittenPack(path=None)
+            write_object(self.store, CODES[kind], data)
 
 
 def _set(entries: dict[str, Entry], name: str, entry: Entry | None) -> None:

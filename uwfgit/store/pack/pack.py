@@ -7,15 +7,13 @@ deltified; that is the work of git's own repack.
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 import re
 import socket
 import struct
 import time
 import zlib
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -61,73 +59,6 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
-_NAMES: Final = 8 + 256 * 4
-_SIZE: Final = 20
-
-
-def find_known(objects: Path, oids: Collection[bytes]) -> set[bytes]:
-    """Give those of ``oids`` that stand below the ``objects`` folder.
-
-    An object of an alternate does not count, nor one of a cruft pack: git
-    prunes that however often libgit2 "writes" it. A pack that cannot be read
-    has nothing.
-    """
-    known = set(_find_loose(objects, oids))
-    for index in _list_indexes(objects / "pack"):
-        known.update(_find_packed(index, [oid for oid in oids if oid not in known]))
-    return known
-
-
-def _find_loose(objects: Path, oids: Collection[bytes]) -> Iterator[bytes]:
-    folders = defaultdict(list)
-    for oid in oids:
-        name = oid.hex()
-        folders[name[:2]].append((name[2:], oid))
-    for folder, wanted in folders.items():
-        try:
-            there = set(os.listdir(objects / folder))  # noqa: PTH208 - names alone; Path objects for each are slow
-        except OSError:
-            continue
-        yield from (oid for name, oid in wanted if name in there)
-
-
-def _list_indexes(folder: Path) -> Iterator[Path]:
-    try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - as above
-    except OSError:
-        return
-    for name in names:
-        path = folder / name
-        if path.suffix == ".pack" and not path.with_suffix(".mtimes").exists():
-            yield path.with_suffix(".idx")
-
-
-def _find_packed(index: Path, oids: Collection[bytes]) -> Iterator[bytes]:
-    try:
-        with index.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):
-        return
-    with data:
-        if len(data) < _NAMES or data[:8] != _HEAD:
-            return
-        starts = (0, *struct.unpack(">256I", data[8:_NAMES]))
-        for oid in oids:
-            first, last = starts[oid[0]], starts[oid[0] + 1]
-            if _stands_between(data, oid, first, last):
-                yield oid
-
-
-def _stands_between(data: mmap.mmap, oid: bytes, first: int, last: int) -> bool:
-    start, end = _NAMES + first * _SIZE, _NAMES + last * _SIZE
-    while (found := data.find(oid, start, end)) >= 0:
-        if (found - _NAMES) % _SIZE == 0:
-            return True
-        start = found + 1
-    return False
-
-
 Kind = Literal["commit", "tree", "blob"]
 
 CODES: Final[dict[Kind, int]] = {"commit": COMMIT, "tree": TREE, "blob": BLOB}
@@ -147,7 +78,7 @@ class WrittenPack:
     """
 
     path: Path | None
-    """The pack; ``None`` when the store had every object."""
+    """The pack; ``None`` when there was nothing to write."""
 
     def release(self) -> None:
         """Let git repack the objects: a ref names them, or they are garbage."""
@@ -175,7 +106,7 @@ class _Packed(NamedTuple):
 def write_pack(
     store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
 ) -> WrittenPack:
-    """Write objects as one pack; those the store has only have their age refreshed.
+    """Write objects as one pack.
 
     A ``.keep`` stands beside the pack until :meth:`WrittenPack.release`, else a
     concurrent ``repack -ad`` would lose what no ref names yet. The whole batch is
@@ -189,15 +120,13 @@ def write_pack(
     Raises:
         StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
     """
-    wanted = dict(objects)
+    if not objects:
+        return WrittenPack(path=None)
     with git_errors("write a pack"):
-        for oid in find_known(Path(store.repo.path) / "objects", wanted):
-            kind, data = wanted.pop(oid)
-            # git takes half a loose file for the object.
+        for oid, (kind, data) in objects.items():
+            # A loose file that is not whole is no harm beside the pack, but to fsck.
             store.raw.repair(oid.hex(), CODES[kind], data)
-            store.repo.odb.write(CODES[kind], data)
-        path = _write_files(store, wanted, fsync=fsync) if wanted else None
-    return WrittenPack(path=path)
+        return WrittenPack(path=_write_files(store, objects, fsync=fsync))
 
 
 def name_object(kind: Kind, data: bytes) -> bytes:
@@ -206,7 +135,7 @@ def name_object(kind: Kind, data: bytes) -> bytes:
 
 
 def _write_files(
-    store: Store, objects: dict[bytes, tuple[Kind, bytes]], *, fsync: bool
+    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
 ) -> Path:
     data, packed = _make_pack(objects)
     index = _make_index(packed, trailer=data[-20:])
@@ -231,7 +160,7 @@ def _write_files(
 
 
 def _make_pack(
-    objects: dict[bytes, tuple[Kind, bytes]],
+    objects: Mapping[bytes, tuple[Kind, bytes]],
 ) -> tuple[bytes, list[_Packed]]:
     parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
     offset = len(parts[0])
