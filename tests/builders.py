@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -221,6 +223,12 @@ def object_file(store: Store | Path, oid: str) -> Path:
             subprocess.run(words, stdin=file, check=True)
         aside.unlink()
     return path / "objects" / oid[:2] / oid[2:]
+
+
+def settle(database: Path) -> None:
+    """Copy the log, which would stand in for a damaged file, into it."""
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def git(store: Store | Path, *args: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import git, object_file
+from tests.builders import git, object_file, settle
 from tests.cli.calls import Result, Uwf
 from uwfgit.store.canonical import Json
 from uwfgit.store.safety.hooks import PRE_PUSH
@@ -400,7 +400,7 @@ def test_doctor_names_each_object_that_is_damaged(
 def test_doctor_names_a_pack_whose_index_is_damaged(
     uwf: Uwf, path: Path, thread: str, damage: Callable[[Path], None]
 ) -> None:
-    assert uwf("gc").code == 0
+    git(path, "repack", "-adq")
     (index,) = (path / "objects/pack").glob("*.idx")
     index.chmod(0o600)
     damage(index)
@@ -438,7 +438,9 @@ def test_doctor_names_a_damaged_file_of_refs_and_nobody_reads_on(
 def test_doctor_names_damaged_local_state_and_what_was_put_aside(
     uwf: Uwf, path: Path, thread: str
 ) -> None:
-    (path / "uwf" / "local.sqlite3").write_bytes(b"no database at all" * 100)
+    file = path / "uwf" / "local.sqlite3"
+    settle(file)
+    file.write_bytes(b"no database at all" * 100)
 
     seen = uwf("doctor", "--json")
     assert uwf("thread", "fork", thread).code == 0

@@ -6,11 +6,11 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.builders import settle
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.handle import Store
 from uwfgit.store.local import AgentSession, Local, open_local
@@ -140,12 +140,6 @@ def test_a_thread_is_known_to_be_made_here_or_foreign(local: Local) -> None:
     assert (own, local.find_own(THREAD)) == (OID, "foreign")
 
 
-def _settle(file: Path) -> None:
-    """Copy the log, which would stand in for a damaged file, into it."""
-    with closing(sqlite3.connect(file)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
 def _garbage(file: Path) -> None:
     file.write_bytes(os.urandom(10_000))
 
@@ -160,7 +154,7 @@ def test_a_damaged_file_is_empty_and_put_aside_by_the_next_write(
 ) -> None:
     local.record_commit(OID)
     local.close()
-    _settle(file)
+    settle(file)
     damage(file)
 
     assert not local.is_made_here(OID)

@@ -89,7 +89,7 @@ def test_gc_packs_every_object_and_every_ref(ledger: Ledger, thread_tip: Oid) ->
     assert report == GcReport(
         threads=1,
         refs=2,
-        objects_before=before.packed,
+        objects_before=before.objects,
         objects_after=after.packed,
         bytes_before=before.size,
         bytes_after=after.size,

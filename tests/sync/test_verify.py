@@ -55,6 +55,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import make_node, make_schema
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.git.reading import open_reading
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.verify.verify import _open, _report, verify_thread, verify_threads
 
@@ -423,6 +424,7 @@ def test_a_damaged_store_is_a_problem(ledger: Ledger, tmp_path: Path) -> None:
     file.chmod(0o600)
     file.write_bytes(b"not zlib")
 
-    (report,) = verify_threads(ledger.store)
+    # The handle that wrote it still has its pack open.
+    (report,) = verify_threads(open_reading(ledger.store.path))
 
     assert codes(report.problems) == {"missing"}
