@@ -778,6 +778,15 @@ def test_removed_threads_are_in_the_trash(uwf: Uwf, several: dict[str, str]) -> 
     }
     assert listed(uwf) == [several["asked"]]
     assert listed(uwf, "--trash") == [several["idle"]]
+    shown = uwf("thread", "show", several["idle"])
+    assert shown.err.endswith(f"uwf thread restore {several['idle']}\n")
+    restored = uwf("thread", "restore", several["idle"][:14], "--json")
+    assert restored.json == {
+        "threadId": several["idle"],
+        "status": "idle",
+        "restored": True,
+    }
+    assert several["idle"] in listed(uwf)
 
 
 def test_cancel_keeps_the_thread_and_refuses_to_run_it(uwf: Uwf, thread: str) -> None:

@@ -54,7 +54,7 @@ def repo(work: Path) -> Path:
 
 def test_the_table_knows_every_command() -> None:
     assert json.loads(FILE.read_bytes()) == words_table(), (
-        "run: python -m uwfgit.cli.words"
+        "run: python -m uwfgit.cli.words.words"
     )
 
 
@@ -99,7 +99,7 @@ def test_words_complete(repo: Path, words: list[str], expected: list[str]) -> No
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        pytest.param("", THREADS[::-1], id="all-newest-first"),
+        pytest.param("", ["@last", *THREADS[::-1]], id="all-newest-first"),
         pytest.param("01M8", THREADS[1::-1], id="by-its-start"),
         pytest.param("01m9", THREADS[2:], id="in-lower-case"),
         pytest.param("0qsb", THREADS[1:2], id="by-its-end"),
@@ -142,6 +142,64 @@ def test_workflows_complete(
 ) -> None:
     assert repo.is_dir()
     assert offered(*command, "") == expected
+
+
+CONFIG = "agents:\n  ada: {kind: stdio}\n  9: {}\nlimits: {maxSteps: 5}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(
+            ["thread", "exec", "x", "--agent", "a"],
+            ["ada", "adapter", "acp"],
+            id="agent",
+        ),
+        pytest.param(
+            ["thread", "exec", "x", "--agent=st"], ["--agent=stdio"], id="kind"
+        ),
+        pytest.param(
+            ["thread", "fork", "x", "--from-role", ""], ["coder", "tester"], id="role"
+        ),
+        pytest.param(["step", "turns", "x", "--role", "t"], ["tester"], id="role-too"),
+        pytest.param(["push", "o"], ["origin"], id="remote"),
+        pytest.param(["remote", "rm", ""], ["backup", "origin"], id="remote-name"),
+        pytest.param(
+            ["thread", "resolve", "x", "--remote", "b"], ["backup"], id="remote-option"
+        ),
+        pytest.param(["thread", "restore", ""], THREADS[1::-1], id="removed"),
+        pytest.param(["config", "get", "defaultA"], ["defaultAgent"], id="key"),
+        pytest.param(["config", "set", "agents."], ["agents.ada."], id="key-of-names"),
+        pytest.param(
+            ["config", "set", "agents.ada.k"],
+            ["agents.ada.kind"],
+            id="key-below-a-name",
+        ),
+        pytest.param(["prompt", "us"], ["usage"], id="guide"),
+        pytest.param(["cas", "put", "st"], ["start", "step", "string"], id="type"),
+        pytest.param(["cas", "list", "--type", "te"], ["text"], id="type-option"),
+    ],
+)
+def test_other_names_complete(
+    repo: Path, home: Path, words: list[str], expected: list[str]
+) -> None:
+    home.mkdir()
+    (home / "config.yaml").write_text(CONFIG)
+    store = repo / ".git" / "uwf"
+    (store / "config").write_text(
+        '[remote "origin"]\n\turl = x\n[remote "backup"]\n\turl = y\n[core]\n'
+    )
+    (store / "refs" / "uwf" / "trash").mkdir(parents=True)
+    (store / "refs" / "uwf" / "trash" / THREADS[0]).write_text(f"{OID}\n")
+    with (store / "packed-refs").open("a") as packed:
+        packed.write(f"{OID} refs/uwf/trash/{THREADS[1]}\n")
+        packed.write(f"{OID} refs/uwf/trash/workflow-x\n")
+    (repo / ".workflows" / "solve-issue.yaml").write_text(
+        "name: solve-issue\nroles:\n  coder:  # first\n    goal: x\n\n"
+        "  tester:\n    goal: y\ngraph:\n  coder: {}\n"
+    )
+
+    assert offered(*words) == expected
 
 
 def test_a_path_for_a_workflow_is_left_to_the_shell(repo: Path) -> None:

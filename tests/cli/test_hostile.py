@@ -74,6 +74,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "thread fork": (call(T, threads=EVERY), call(T, "--from-role", TRICKS)),
     "thread cancel": (call(T, "--reason", TRICKS, threads=EVERY),),
     "thread rm": (call(T, threads=EVERY),),
+    "thread restore": (call(T, threads=EVERY), call(TRICKS)),
     "thread resolve": (
         call(T, threads=EVERY),
         call(T, "--keep-mine", threads=("idle",)),

@@ -592,7 +592,12 @@ def test_an_agent_that_changes_the_stores_own_files_stops_the_run(
     assert len(report.steps) == 1
     assert report.problem is not None
     assert name in report.problem
-    assert state_of(ledger.store, thread).steps == 1
+    # What is reported is what is on record: a failure, with all that was said.
+    state = state_of(ledger.store, thread)
+    assert (state.status, state.steps) == ("suspended", 0)
+    assert state.suspend_message == report.problem
+    assert [step.status for step in report.steps] == ["error"]
+    check_thread(ledger.store, thread)
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from uwfgit.engine.run.thread import (
     cancel_thread,
     fork_thread,
     remove_thread,
+    restore_thread,
     start_thread,
 )
 from uwfgit.errors import (
@@ -43,7 +44,7 @@ from uwfgit.errors import (
     UsageError,
 )
 from uwfgit.ids import Hash, ThreadId, thread_time_ms
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger, resolve_removed
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE
 from uwfgit.model.thread.record import load_tip
@@ -608,6 +609,37 @@ def test_a_removed_thread_stands_in_the_trash(ledger: Ledger, thread: ThreadId) 
     assert find_ref(ledger.store, f"refs/uwf/trash/{thread}") == tip
     with pytest.raises(NotFoundError):
         load_tip(ledger.store, thread)
+
+
+def test_a_removed_thread_comes_back_as_it_was(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    tip = remove_thread(ledger, thread, command="rm")
+    with pytest.raises(NotFoundError) as told:
+        load_tip(ledger.store, thread)
+    assert told.value.hint == (
+        f"it was removed; bring it back: uwf thread restore {thread}"
+    )
+
+    assert resolve_removed(ledger, thread[:12].lower()) == thread
+    assert resolve_removed(ledger, thread[-6:]) == thread
+    assert restore_thread(ledger, thread, command="restore") == tip
+
+    assert tip_oid(ledger.store, thread) == tip
+    assert find_ref(ledger.store, f"refs/uwf/trash/{thread}") is None
+    with pytest.raises(NotFoundError):
+        restore_thread(ledger, thread, command="restore")
+    check_thread(ledger.store, thread)
+
+
+def test_a_thread_that_is_here_is_not_replaced_from_the_trash(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    tip = remove_thread(ledger, thread, command="rm")
+    move_ref(ledger.store, thread_ref(thread), old=None, new=tip, reason="pull")
+
+    with pytest.raises(StateError):
+        restore_thread(ledger, thread, command="restore")
 
 
 def test_forks_of_a_removed_thread_stay_whole(ledger: Ledger, thread: ThreadId) -> None:

@@ -182,6 +182,31 @@ def test_rollback_needs_a_version_before(ledger: Ledger) -> None:
         rollback_workflow(ledger, "work")
 
 
+@pytest.mark.parametrize("wanted", [None, FIRST, SECOND], ids=["last", "1", "2"])
+def test_rollback_brings_a_removed_workflow_back(
+    ledger: Ledger, wanted: Workflow | None
+) -> None:
+    for workflow in (FIRST, SECOND):
+        _add(ledger, workflow)
+    remove_workflow(ledger, "work")
+    with pytest.raises(NotFoundError) as told:
+        workflow_history(ledger, "work")
+    assert told.value.hint == (
+        "it was removed; bring it back: uwf workflow rollback work"
+    )
+
+    back = rollback_workflow(ledger, "work", None if wanted is None else _hash(wanted))
+
+    current = wanted or SECOND
+    assert (back.hash, back.changed) == (_hash(current), True)
+    assert load_registered(ledger, "work").version.hash == _hash(current)
+    assert {v.hash for v in workflow_history(ledger, "work")} >= {
+        _hash(FIRST),
+        _hash(SECOND),
+    }
+    check_store(ledger.store)
+
+
 def test_rollback_to_an_unknown_version_is_not_found(ledger: Ledger) -> None:
     _add(ledger, FIRST)
 

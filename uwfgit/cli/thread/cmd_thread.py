@@ -33,6 +33,14 @@ from uwfgit.ids import find_hash
 
 app = make_group("Start, run, read and fork threads.")
 
+RemovedArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="REMOVED",
+        help="An id in the trash, or a unique start of one, or a unique end of at "
+        "least 4 characters.",
+    ),
+]
 
 add_command(app, "start")(start_command)
 add_command(app, "run")(run_command)
@@ -297,7 +305,7 @@ def cancel(
 def remove(ctx: typer.Context, thread: ThreadArgument) -> None:
     """Move a thread to the trash; a running agent is stopped first.
 
-    'uwf thread list --trash' shows it there.
+    'uwf thread list --trash' shows it there, 'uwf thread restore' brings it back.
     """
     from uwfgit.cli.thread.listing import find_status
     from uwfgit.engine.run.control import stop_thread
@@ -313,6 +321,27 @@ def remove(ctx: typer.Context, thread: ThreadArgument) -> None:
     context.output.emit(
         {"threadId": found, "status": status, "removed": True},
         lambda: f"removed {found}",
+    )
+    context.output.say(f"bring it back: uwf thread restore {found}")
+
+
+@add_command(app, "restore")
+def restore(ctx: typer.Context, thread: RemovedArgument) -> None:
+    """Bring a removed thread back from the trash.
+
+    Threads stay there until 'uwf gc --prune' empties it, for two weeks at least.
+    """
+    from uwfgit.cli.thread.listing import find_status
+    from uwfgit.engine.run.thread import restore_thread
+    from uwfgit.model.ledger.ledger import resolve_removed
+
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_removed(ledger, thread)
+    restore_thread(ledger, found, command="uwf thread restore")
+    context.output.emit(
+        {"threadId": found, "status": find_status(ledger, found), "restored": True},
+        lambda: f"restored {found}",
     )
 
 

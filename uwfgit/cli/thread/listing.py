@@ -162,6 +162,8 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
             context.output, items, with_shared=not filters.trash and _has_remote(ledger)
         ),
     )
+    if filters.trash and items:
+        context.output.say("bring one back: uwf thread restore THREAD")
 
 
 def _has_remote(ledger: Ledger) -> bool:

@@ -42,6 +42,9 @@ _THREAD: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 _PACKED: Final = re.compile(
     rb"^[0-9a-f]{40} refs/heads/(thread|workflow)/([0-9A-Za-z-]+)$", re.MULTILINE
 )
+_TRASHED: Final = re.compile(
+    rb"^[0-9a-f]{40} refs/uwf/trash/([0-9A-Z]+)$", re.MULTILINE
+)
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
 _SETTING: Final = re.compile(
     r"^[ \t]*\[uwf\][^\n]*\n(?:[ \t]*[^\[\n][^\n]*\n|\n)*?"
@@ -129,6 +132,10 @@ class _Place:
             return kinds[self.count]
         return kinds[-1] if kinds and self.entry.get("more") else ""
 
+    def fixed(self, kind: str) -> list[str]:
+        values: list[str] = self.table[""].get("values", {}).get(kind, [])
+        return values
+
     def take(self, word: str) -> None:
         if self.wants is not None:
             if self.wants == "store":
@@ -166,8 +173,17 @@ def _values(kind: str, current: str, place: _Place) -> Iterator[Line]:
         for value in _CHOICES[kind]:
             if value.startswith(last):
                 yield f"{done}{comma}{value}", ""
-    elif kind == "thread":
-        yield from _threads(current, _find_store(place.store))
+    elif kind in {"thread", "removed"}:
+        store = _find_store(place.store)
+        names = _trash(store) if kind == "removed" else _refs(store, "thread")
+        yield from _threads(current, names, with_last=kind == "thread")
+    elif kind == "key":
+        aliases = _named("agent", place) if current == "agents." else []
+        yield from ((f"agents.{name}.", "") for name in aliases)
+        yield from _keys(current, place.fixed(kind))
+    elif kind in {"agent", "guide", "remote", "role", "type"}:
+        found = dict.fromkeys([*_named(kind, place), *place.fixed(kind)])
+        yield from _starting(current, ((name, "") for name in found))
     elif kind in {"workflow", "registered"}:
         yield from _workflows(current, kind, _find_store(place.store))
     elif kind == "file":
@@ -180,13 +196,38 @@ def _starting(current: str, lines: Iterable[Line]) -> Iterator[Line]:
     return (line for line in lines if line[0].startswith(current))
 
 
-def _threads(current: str, store: str) -> Iterator[Line]:
-    """Give thread ids, newest first, by their start or, like commands do, their end."""
-    if current.startswith("@"):
+def _named(kind: str, place: _Place) -> list[str]:
+    """Return the names of a kind that stand in files here."""
+    from uwfgit.cli.words.names import list_aliases, list_remotes, list_roles
+
+    if kind == "agent":
+        return list_aliases(_read(f"{_home()}/config.yaml"))
+    if kind == "remote":
+        return list_remotes(_read(f"{_find_store(place.store)}/config"))
+    return list(list_roles(_workflow_texts())) if kind == "role" else []
+
+
+def _keys(current: str, keys: Iterable[str]) -> Iterator[Line]:
+    """Yield configuration keys as far as their names are fixed."""
+    typed = current.split(".")
+    for key in keys:
+        parts = key.split(".")
+        given = [
+            word if part == "<name>" and word else part
+            for part, word in zip(parts, typed, strict=False)
+        ]
+        whole = ".".join([*given, *parts[len(given) :]])
+        fixed, gap, _ = whole.partition("<name>")
+        if fixed.startswith(current) and fixed != current:
+            yield fixed if gap else whole, ""
+
+
+def _threads(current: str, names: Iterable[str], *, with_last: bool) -> Iterator[Line]:
+    """Yield thread ids, newest first, by their start or else their end."""
+    if with_last and "@last".startswith(current):
         yield "@last", "the one used last here"
-        return
     wanted = current.upper()
-    names = sorted(filter(_THREAD.fullmatch, _refs(store, "thread")), reverse=True)
+    names = sorted(filter(_THREAD.fullmatch, names), reverse=True)
     found = [name for name in names if name.startswith(wanted)]
     if not found and len(wanted) >= _SUFFIX:
         found = [name for name in names if name.endswith(wanted)]
@@ -214,6 +255,17 @@ def _refs(store: str, folder: str) -> set[str]:
     packed = _read(f"{store}/packed-refs")
     wanted = folder.encode()
     names.update(n.decode() for kind, n in _PACKED.findall(packed) if kind == wanted)
+    return names
+
+
+def _trash(store: str) -> set[str]:
+    names: set[str] = set()
+    try:
+        with os.scandir(f"{store}/refs/uwf/trash") as entries:
+            names.update(entry.name for entry in entries)
+    except OSError:
+        pass
+    names.update(n.decode() for n in _TRASHED.findall(_read(f"{store}/packed-refs")))
     return names
 
 
@@ -289,6 +341,13 @@ def _configured_folders() -> Iterator[str]:
     for path in paths if isinstance(paths, list) else ():
         if isinstance(path, str):
             yield os.path.expanduser(path)  # noqa: PTH111 - see above
+
+
+def _workflow_texts() -> Iterator[bytes]:
+    for folder in _workflow_folders():
+        for name in _file_names(folder):
+            for path in (f"{name}.yaml", f"{name}.yml", f"{name}/index.yaml"):
+                yield _read(f"{folder}/{path}")
 
 
 def _file_names(folder: str) -> Iterator[str]:

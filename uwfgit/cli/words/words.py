@@ -11,18 +11,26 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 
+from uwfgit.agents.registry import KINDS
 from uwfgit.cli.frame.commands import Click, Passthrough
 from uwfgit.cli.frame.options import hidden_options
+from uwfgit.cli.store.cmd_prompt import list_guides
 from uwfgit.cli.words.reference import iter_commands, root_context
+from uwfgit.config.table import KEYS
+from uwfgit.model.node.node import BUILTIN_NAMES
 
 FILE: Final = Path(__file__).with_name("words.json")
 ANY: Final = "any"
 """Kind of a value that only its user knows."""
 
 _BY_OPTION: Final = {
+    "--agent": "agent",
     "--as": "form",
     "--color": "color",
     "--format": "format",
+    "--from-role": "role",
+    "--remote": "remote",
+    "--role": "role",
     "--script": "file",
     "--status": "status",
     "--store": "store",
@@ -34,11 +42,17 @@ _BY_METAVAR: Final = {
     "B": "thread",
     "DIR": "folder",
     "FILE": "file",
+    "KEY": "key",
     "PATH": "file",
+    "REMOTE": "remote",
+    "REMOVED": "removed",
     "SHELL": "shell",
     "STEP": "thread",
+    "T": "thread",
     "THREAD": "thread",
     "THREAD|STEP": "thread",
+    "TYPE": "type",
+    "list|NAME": "guide",
     "WORKFLOW": "workflow",
 }
 
@@ -49,11 +63,21 @@ def words_table() -> dict[str, Any]:
     # The global options stand once, with the root: all commands have them.
     shared = {name for option in hidden_options() for name in option.opts}
     shared |= {"--help", "-h"}
-    table = {"": _entry(root, without=frozenset())}
+    table = {"": {**_entry(root, without=frozenset()), "values": _fixed_values()}}
     for ctx in iter_commands(root, hidden=True):
         path = ctx.command_path.removeprefix("uwf ")
         table[path] = _entry(ctx, without=shared)
     return table
+
+
+def _fixed_values() -> dict[str, list[str]]:
+    """Return the words of each kind that stand in the program itself."""
+    return {
+        "agent": list(KINDS),
+        "guide": ["list", *list_guides()],
+        "key": [str(key) for key in KEYS],
+        "type": sorted(BUILTIN_NAMES),
+    }
 
 
 def _entry(ctx: Click, *, without: AbstractSet[str]) -> dict[str, Any]:
@@ -95,6 +119,8 @@ def _argument_kind(ctx: Click, param: Click) -> str:
     name = (param.metavar or "").strip("[]").removesuffix("...")
     if name == "NAME" and ctx.command_path.startswith("uwf workflow "):
         return "registered"
+    if name == "NAME" and ctx.command_path.startswith("uwf remote "):
+        return "remote"
     return _BY_METAVAR.get(name, ANY)
 
 

@@ -275,7 +275,7 @@ def rollback(
 ) -> None:
     """Make an earlier version of a workflow the current one again.
 
-    With HASH, one that was removed with the workflow is found too.
+    A workflow that was removed comes back, with HASH at that version.
     """
     from uwfgit.cli.frame.arguments import read_hash
     from uwfgit.model.ledger.registry import rollback_workflow
@@ -299,3 +299,4 @@ def remove(ctx: typer.Context, name: NameArgument) -> None:
     context.output.emit(
         {"name": name, "removed": True}, lambda: f"removed {shown(name)}"
     )
+    context.output.say(f"bring it back: uwf workflow rollback {shown(name)}")

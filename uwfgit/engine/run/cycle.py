@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from uwfgit.agents.base import Failure
 from uwfgit.constants import ERROR_STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Talk, talk_to
@@ -102,8 +103,7 @@ def _run(run: Run) -> CycleEnd:
             ),
         )
         tampered = changed_files(guard, fingerprint(store))
-        end = _keep_surely(run, talk)
-    return _tampered(end, tampered) if tampered else end
+        return _keep_surely(run, _tampered(talk, tampered) if tampered else talk)
 
 
 def _keep_surely(run: Run, talk: Talk) -> CycleEnd:
@@ -149,18 +149,12 @@ def _keep_session(run: Run, talk: Talk, end: CycleEnd) -> None:
         )
 
 
-def _tampered(end: CycleEnd, files: Iterable[str]) -> CycleEnd:
+def _tampered(talk: Talk, files: Iterable[str]) -> Talk:
+    """Make a failure of it: what such an agent reports is no step."""
     message = f"the agent changed the store's own files: {', '.join(files)}"
-    if end.error is not None:
-        message = f"{message}; {end.error}"
-    return CycleEnd(
-        number=end.number,
-        role=end.role,
-        step=end.step,
-        status=end.status,
-        error=message,
-        end=RunEnd.AGENT_FAILED,
-    )
+    if isinstance(talk.outcome, Failure):
+        message = f"{message}; {talk.outcome.message}"
+    return replace(talk, outcome=Failure(phase="agent", message=message))
 
 
 def _keep_aside(run: Run, talk: Talk, error: str, end: RunEnd) -> CycleEnd:

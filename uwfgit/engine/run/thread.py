@@ -199,6 +199,35 @@ def remove_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
         )
 
 
+def restore_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
+    """Move a removed thread's branch back from the trash and return its tip.
+
+    Raises:
+        NotFoundError: The trash does not have it.
+        StateError: There is a thread of that id.
+    """
+    with hold_thread(ledger, thread, command=command):
+        return write_whole(
+            ledger.store, lambda: _restore(ledger, thread), decides_anew=True
+        )
+
+
+def _restore(ledger: Ledger, thread: ThreadId) -> Oid:
+    trash = TRASH_PREFIX + thread
+    commit = find_ref(ledger.store, trash)
+    if commit is None:
+        hint = "see what is there: uwf thread list --trash"
+        raise NotFoundError("removed thread", thread, hint=hint)
+    if find_ref(ledger.store, thread_ref(thread)) is not None:
+        raise StateError(
+            f"thread {thread} is here already",
+            hint=f"the removed one is {trash}: uwf git log {trash}",
+        )
+    moves = {thread_ref(thread): (None, commit), trash: (commit, None)}
+    move_refs(ledger.store, moves, reason="restore")
+    return commit
+
+
 def _remove(ledger: Ledger, thread: ThreadId) -> Oid:
     commit = find_ref(ledger.store, thread_ref(thread))
     if commit is None:

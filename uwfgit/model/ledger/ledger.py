@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from uwfgit.errors import (
@@ -30,9 +30,10 @@ from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.kept import Kept
-from uwfgit.store.layout import KEEP_REF
+from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup, NodeRow
+from uwfgit.store.refs import list_refs
 
 _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
@@ -90,12 +91,40 @@ def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
     found = ledger.lookup.find_threads(prefix=wanted) if wanted else ()
     if not found and len(wanted) >= _SUFFIX_CHARS:
         found = ledger.lookup.find_threads(suffix=wanted)
+    hint = "list them with: uwf thread list --all"
+    return _only_one("thread", text, found, hint=hint)
+
+
+def resolve_removed(ledger: Ledger, text: str) -> ThreadId:
+    """Find a thread in the trash by its id, or a unique prefix or suffix of it.
+
+    Raises:
+        NotFoundError: None there has that name.
+        AmbiguousError: Several have.
+    """
+    whole = find_thread_id(text)
+    if whole is not None:
+        return whole
+    wanted = text.upper()
+    names = [
+        name.removeprefix(TRASH_PREFIX)
+        for name in list_refs(ledger.store, TRASH_PREFIX)
+        if find_thread_id(name.removeprefix(TRASH_PREFIX)) is not None
+    ]
+    found = [each for each in names if wanted and each.startswith(wanted)]
+    if not found and len(wanted) >= _SUFFIX_CHARS:
+        found = [each for each in names if each.endswith(wanted)]
+    hint = "see what is there: uwf thread list --trash"
+    return _only_one("removed thread", text, [ThreadId(f) for f in found], hint=hint)
+
+
+def _only_one(
+    kind: str, text: str, found: Sequence[ThreadId], *, hint: str
+) -> ThreadId:
     if not found:
-        raise NotFoundError(
-            "thread", text, hint="list them with: uwf thread list --all"
-        )
+        raise NotFoundError(kind, text, hint=hint)
     if len(found) > 1:
-        raise AmbiguousError("thread", text, found)
+        raise AmbiguousError(kind, text, found)
     return found[0]
 
 

@@ -123,13 +123,21 @@ def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
     """
     tip = _find_branch(ledger, name)
     if tip is None:
-        raise NotFoundError(
-            "workflow", name, hint="see what there is: uwf workflow list"
-        )
+        raise _not_registered(ledger, name)
     return tuple(
         _version(name, commit, current=commit.oid == tip)
         for commit in iter_commits(ledger.store, tip)
     )
+
+
+def _not_registered(ledger: Ledger, name: str) -> NotFoundError:
+    is_removed = is_workflow_name(name) and find_ref(ledger.store, _trash_ref(name))
+    hint = (
+        f"it was removed; bring it back: uwf workflow rollback {name}"
+        if is_removed
+        else "see what there is: uwf workflow list"
+    )
+    return NotFoundError("workflow", name, hint=hint)
 
 
 def list_workflows(ledger: Ledger) -> tuple[str, ...]:
@@ -163,11 +171,13 @@ def rollback_workflow(
 ) -> Registered:
     """Make an older version current again, as a new commit.
 
+    A workflow that was removed comes back from the trash first.
+
     Args:
         ledger: Where to.
         name: The workflow.
-        version: By default the one before the current; one of a branch of that
-            name in the trash, too.
+        version: By default the one before the current, or the one a workflow had
+            when it was removed; one of a branch of that name in the trash, too.
 
     Raises:
         NotFoundError: It, or that version, is not registered.
@@ -177,9 +187,11 @@ def rollback_workflow(
 
 
 def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
+    removed = tuple(_removed_versions(ledger, name))
+    if removed and _find_branch(ledger, name) is None:
+        return _restore(ledger, name, removed, version)
     versions = workflow_history(ledger, name)
-    removed = _removed_versions(ledger, name) if version else ()
-    wanted = _choose((*versions, *removed), version)
+    wanted = _choose((*versions, *(removed if version else ())), version)
     changed = wanted.hash != versions[0].hash
     if changed:
         tree = read_commit(ledger.store, wanted.commit).tree
@@ -188,6 +200,18 @@ def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
         batch = Batch(store=ledger.store)
         _write(ledger, batch, name, "rollback", tree=tree, old=old, pinned=pinned)
     return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=changed)
+
+
+def _restore(
+    ledger: Ledger, name: str, removed: tuple[Version, ...], version: Hash | None
+) -> Registered:
+    wanted = _choose(removed, version or removed[0].hash)
+    tip = removed[0].commit
+    moves = {_trash_ref(name): (tip, None), workflow_ref(name): (None, tip)}
+    move_refs(ledger.store, moves, reason="rollback")
+    if wanted.hash == removed[0].hash:
+        return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=True)
+    return _roll_back(ledger, name, wanted.hash)
 
 
 def _removed_versions(ledger: Ledger, name: str) -> Iterator[Version]:
@@ -224,7 +248,7 @@ def remove_workflow(ledger: Ledger, name: str) -> Oid:
 def _remove(ledger: Ledger, name: str) -> Oid:
     tip = _find_branch(ledger, name)
     if tip is None:
-        raise NotFoundError("workflow", name)
+        raise _not_registered(ledger, name)
     trash = _trash_ref(name)
     moves = {
         trash: (find_ref(ledger.store, trash), tip),

@@ -208,11 +208,10 @@ def trash_ref(ref: str) -> str | None:
 
 def removed_message(ref: str) -> str:
     """Say why a removed branch stays away, and how to have it again."""
-    name = ref.removeprefix("refs/heads/")
-    return (
-        "removed here, and nothing new since; to have it again: "
-        f"uwf git branch {name} {trash_ref(ref)}"
-    )
+    thread = find_ref_thread(ref)
+    name = ref.removeprefix(WORKFLOW_PREFIX)
+    way = f"thread restore {thread}" if thread else f"workflow rollback {name}"
+    return f"removed here, and nothing new since; to have it again: uwf {way}"
 
 
 def approval_hint(ref: str) -> str:
