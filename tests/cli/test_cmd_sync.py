@@ -32,7 +32,7 @@ from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.secrets.text import scan_text
 
 OUTPUT = Output(options=GlobalOptions(), environment={})
-REMOTE = Remote(name="origin", url="/x", push_url="/x", kind="dedicated")
+REMOTE = Remote(name="origin", url="/x", push_urls=("/x",), kind="dedicated")
 (SECRET,) = scan_text(GITHUB)
 NOBODY = "01M8FV0G61K8RNY396JMTGNRK5"
 

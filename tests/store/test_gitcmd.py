@@ -64,7 +64,8 @@ def test_repository_variables_cannot_lead_git_elsewhere(
         text=True,
         check=True,
     ).stdout.split()
-    hostile = dict.fromkeys(names, elsewhere) | environment
+    settings = {"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"}
+    hostile = dict.fromkeys({*names} - settings, elsewhere) | environment
 
     assert set(names) & set(clean_environment(hostile)) == {"GIT_NO_REPLACE_OBJECTS"}
     assert clean_environment(hostile)["GIT_NO_REPLACE_OBJECTS"] == "1"
@@ -84,8 +85,9 @@ def test_repository_variables_cannot_lead_git_elsewhere(
         pytest.param("SSH_AUTH_SOCK", True, id="ssh agent"),
         pytest.param("https_proxy", True, id="proxy"),
         pytest.param("GIT_DIR", False, id="repository"),
-        pytest.param("GIT_CONFIG_PARAMETERS", False, id="config"),
-        pytest.param("GIT_CONFIG_COUNT", False, id="config count"),
+        pytest.param("GIT_CONFIG_PARAMETERS", True, id="config"),
+        pytest.param("GIT_CONFIG_COUNT", True, id="config count"),
+        pytest.param("GIT_CONFIG", False, id="a repository's config"),
         pytest.param("GIT_REPLACE_REF_BASE", False, id="replace base"),
         pytest.param("GIT_NAMESPACE", False, id="namespace"),
         pytest.param("GIT_OBJECT_DIRECTORY", False, id="object folder"),

@@ -26,6 +26,7 @@ class _Backend(BaseHTTPRequestHandler):
 
     root: Path
     is_open: bool = True
+    login: str | None = None
 
     def do_GET(self) -> None:
         self._run(b"")
@@ -49,7 +50,8 @@ class _Backend(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def _run(self, body: bytes) -> None:
-        if not self.is_open:
+        given = self.headers.get("Authorization")
+        if not self.is_open or (self.login and given != f"Basic {self.login}"):
             self._answer(b"Status: 401 Unauthorized\r\nWWW-Authenticate: Basic\r\n\r\n")
             return
         url = urlsplit(self.path)
@@ -89,9 +91,12 @@ class _Backend(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve_http(root: Path, *, is_open: bool = True) -> Iterator[str]:
-    """Serve the repositories in a folder to everybody, or to nobody."""
-    handler = type("Backend", (_Backend,), {"root": root, "is_open": is_open})
+def serve_http(
+    root: Path, *, is_open: bool = True, login: str | None = None
+) -> Iterator[str]:
+    """Serve the repositories in a folder to everyone, one login, or nobody."""
+    facts = {"root": root, "is_open": is_open, "login": login}
+    handler = type("Backend", (_Backend,), facts)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()

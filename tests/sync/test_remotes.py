@@ -17,7 +17,6 @@ from uwfgit.sync.exchange.remotes import (
     choose_remote,
     get_remote,
     list_remotes,
-    list_repository_urls,
     remove_remote,
     same_place,
     shown_url,
@@ -241,17 +240,3 @@ def test_addresses_hold_from_any_folder(tmp_path: Path) -> None:
     for url in ("", "-x", "ext::sh -c id"):
         with pytest.raises(UsageError):
             absolute_url(url, tmp_path)
-
-
-def test_the_remotes_of_a_repository_are_read_from_its_own_config(
-    tmp_path: Path,
-) -> None:
-    git(tmp_path / "code", "init", "--quiet", "--bare", str(tmp_path / "code"))
-    config = tmp_path / "code" / "config"
-    with config.open("a") as file:
-        file.write('[remote "origin"]\n\turl = ../up.git\n[include]\n\tpath = x\n')
-        file.write('[remote "up"]\n\turl = git@host:x.git\n')
-
-    found = list_repository_urls(config, base=tmp_path / "code", environment=os.environ)
-
-    assert found == {"origin": str(tmp_path / "up.git"), "up": "git@host:x.git"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
     from uwfgit.store.handle import Store
-    from uwfgit.sync.exchange.remotes import Kind, Remote
+    from uwfgit.sync.exchange.remotes import Remote
 
 app = make_group("Name the repositories that threads are shared with.")
 
@@ -62,57 +63,84 @@ def add(
     # What is wrong with the words is said before a store is made for them.
     is_there = context.store_choice.path.exists()
     store = context.open_store(write=True) if is_there else None
-    address, kind = _find_address(context, store, name, url, shared=shared)
+    found = _find_address(context, store, name, url)
     store = store or context.open_store(write=True)
+    if shared is None:
+        shared = found.is_theirs
     remote = add_remote(
-        store, name, address, kind=kind, environment=context.environment
+        store,
+        name,
+        found.url,
+        kind="shared" if shared else "dedicated",
+        environment=context.environment,
+        push_urls=found.push_urls,
+        follows=found.follows,
     )
     where = shown_url(remote.url)
     payload = {"name": name, "url": where, "kind": remote.kind}
     context.output.emit(payload, lambda: f"{name}  {shown(where)}  ({remote.kind})")
+    if remote.push_urls != (remote.url,):
+        places = ", ".join(shown(shown_url(each)) for each in remote.push_urls)
+        context.output.say(f"pushes go to {places}, as those of this repository do")
     if where != remote.url:
         context.output.warn("the URL holds a password; a credential helper is safer")
     _tell_what_it_means(context, remote)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Where a remote is; ``is_theirs`` when the repository around has it too."""
+
+    url: str
+    push_urls: tuple[str, ...] = ()
+    follows: str | None = None
+    is_theirs: bool = False
+
+
 def _find_address(
-    context: CommandContext,
-    store: Store | None,
-    name: str,
-    url: str | None,
-    *,
-    shared: bool | None,
-) -> tuple[str, Kind]:
+    context: CommandContext, store: Store | None, name: str, url: str | None
+) -> _Found:
     from uwfgit.sync.exchange.remotes import absolute_url, find_remote, same_place
 
-    theirs = _repository_urls(context)
-    if url is not None:
-        address = absolute_url(url, context.cwd)
-    else:
+    theirs = _repository_remotes(context)
+    if url is None:
         known = find_remote(store, name) if store is not None else None
-        found = known.url if known is not None and known.url else theirs.get(name)
-        if not found:
+        found = theirs.get(name)
+        address = found.url if found is not None else known.url if known else ""
+        if not address:
             raise UsageError(
                 f"no URL, and this repository has no remote '{name}'",
                 hint=f"give one: uwf remote add {name} URL",
             )
-        address = found
-    if shared is None:
-        shared = any(same_place(address, each) for each in theirs.values())
-    return address, "shared" if shared else "dedicated"
+    else:
+        address = absolute_url(url, context.cwd)
+    # One of the same name first: several may be written for one place.
+    for each in sorted(theirs, key=lambda each: each != name):
+        if same_place(address, theirs[each].url):
+            return theirs[each] if url is None else replace(theirs[each], url=address)
+    return _Found(url=address)
 
 
-def _repository_urls(context: CommandContext) -> dict[str, str]:
-    from uwfgit.sync.exchange.remotes import list_repository_urls
+def _repository_remotes(context: CommandContext) -> dict[str, _Found]:
+    """Return the remotes of the repository around, by name, as git reads them."""
+    from uwfgit.cli.share.remote_session import belongs_here
+    from uwfgit.store.git.asking import ask_addresses, ask_remotes
+    from uwfgit.sync.exchange.remotes import absolute_url
 
-    enclosing = context.enclosing
-    if enclosing is None:
+    if context.enclosing is None:
         return {}
-    return list_repository_urls(
-        enclosing.common_dir / "config",
-        base=enclosing.root,
-        environment=context.environment,
-    )
+    root, environment = context.enclosing.root, context.environment
+    remotes: dict[str, _Found] = {}
+    for name in ask_remotes(root, environment):
+        found = ask_addresses(root, name, environment)
+        if found is not None and not found.fetch.startswith("-"):
+            remotes[name] = _Found(
+                url=absolute_url(found.fetch, root),
+                push_urls=tuple(absolute_url(each, root) for each in found.push),
+                follows=name if belongs_here(context) else None,
+                is_theirs=True,
+            )
+    return remotes
 
 
 def _tell_what_it_means(context: CommandContext, remote: Remote) -> None:

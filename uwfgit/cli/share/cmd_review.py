@@ -13,7 +13,11 @@ from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.share.remote_session import open_wire, take_remote
+from uwfgit.cli.share.remote_session import (
+    open_wire,
+    require_same_address,
+    take_remote,
+)
 from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.errors import UsageError
 
@@ -89,7 +93,7 @@ def _send(
     kind = _forge(forge)
     ledger = context.open_ledger(write=True, create=False)
     there = _remote(context, ledger, remote)
-    with open_wire(context) as wire:
+    with open_wire(context, there) as wire:
         review = send(
             ledger,
             there,
@@ -113,7 +117,7 @@ def close(
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
     there = _remote(context, ledger, remote)
-    with open_wire(context) as wire:
+    with open_wire(context, there) as wire:
         gone = close_review(ledger, there, found, wire=wire)
     context.output.emit(
         {"threadId": found, "remote": there.name, "removed": list(gone)},
@@ -193,7 +197,7 @@ def setup(
     ledger = context.open_ledger(write=True, create=False)
     there = _remote(context, ledger, remote)
     is_shared = there.kind == "shared"
-    with open_wire(context) as wire:
+    with open_wire(context, there) as wire:
         scan = make_scan(context, ledger.store)
         base, oid = set_up(ledger, there, kind, wire=wire, scan=scan)
     path = make_job(kind, beside_code=is_shared).path
@@ -226,8 +230,11 @@ def _remote(context: CommandContext, ledger: Ledger, name: str | None) -> Remote
     from uwfgit.sync.exchange.remotes import get_remote
 
     if name is not None:
-        return get_remote(ledger.store, name)
-    return take_remote(context, ledger.store, [])[0]
+        found = get_remote(ledger.store, name)
+    else:
+        found = take_remote(context, ledger.store, [])[0]
+    require_same_address(context, ledger.store, found)
+    return found
 
 
 def _forge(name: str | None) -> Forge | None:

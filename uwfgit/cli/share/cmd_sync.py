@@ -24,6 +24,7 @@ from uwfgit.cli.share.remote_session import (
     push_payload,
     push_text,
     require_known,
+    require_same_address,
     take_remote,
     take_source,
     warn_collisions,
@@ -141,7 +142,8 @@ def push(
     there, names = take_remote(context, store, words)
     if names and send_all:
         raise UsageError("--all and threads exclude each other")
-    with open_wire(context) as wire:
+    require_same_address(context, store, there)
+    with open_wire(context, there) as wire:
         report = push_threads(
             ledger,
             there,
@@ -185,7 +187,7 @@ def pull(
             f"'{names[0]}' is no remote, and pull brings one thread, or all",
             hint="name one thread",
         )
-    with open_wire(context) as wire:
+    with open_wire(context, there) as wire:
         report = _pull(
             context,
             ledger,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Output, can_ask, talk_over, talk_width
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.errors import NotFoundError, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.store.handle import Store
@@ -147,22 +148,88 @@ def warn_collisions(context: CommandContext, report: PullReport) -> None:
 
 
 @contextmanager
-def open_wire(context: CommandContext) -> Iterator[Wire]:
-    """Give the way to talk to remotes; on a terminal it shows progress."""
+def open_wire(context: CommandContext, remote: Remote | None = None) -> Iterator[Wire]:
+    """Give the way to talk to remotes; on a terminal it shows progress.
+
+    Args:
+        context: Of the command.
+        remote: One that is talked to as the repository around the store would.
+    """
     from uwfgit.sync.exchange.transport import Wire
 
+    environment, folder = context.environment, None
+    root = _followed_root(context, remote)
+    if remote is not None and remote.follows is not None and root is not None:
+        from uwfgit.store.git.asking import pass_settings
+
+        folder = root
+        environment = pass_settings(
+            root, remote.follows, environment, called=remote.name
+        )
     width = talk_width(quiet=context.options.quiet)
     if width is None:
-        yield Wire(environment=context.environment)
+        yield Wire(environment=environment, folder=folder)
         return
     try:
         yield Wire(
-            environment=context.environment,
+            environment=environment,
+            folder=folder,
             on_progress=lambda line: talk_over(line, width),
             can_ask=can_ask(),
         )
     finally:
         talk_over("", width)
+
+
+def _followed_root(context: CommandContext, remote: Remote | None) -> Path | None:
+    """Return the work tree whose remote this one is, when we are in it."""
+    if remote is None or remote.follows is None or not belongs_here(context):
+        return None
+    return context.enclosing.root if context.enclosing is not None else None
+
+
+def belongs_here(context: CommandContext) -> bool:
+    """Whether the store is that of the repository around the working directory."""
+    return context.store_choice.source in ("repository", "git config")
+
+
+def require_same_address(context: CommandContext, store: Store, remote: Remote) -> None:
+    """Make sure that a push goes where ``git push`` in the repository would.
+
+    Raises:
+        RemoteError: The repository's remote leads elsewhere, or is gone.
+    """
+    from uwfgit.store.git.asking import (
+        ask_addresses,
+        ask_push_addresses,
+        pass_settings,
+    )
+    from uwfgit.sync.exchange.remotes import absolute_url, shown_url
+
+    root = _followed_root(context, remote)
+    if root is None or remote.follows is None:
+        return
+    theirs = ask_addresses(root, remote.follows, context.environment)
+    again = f"uwf remote rm {remote.name}, then uwf remote add {remote.name}"
+    if theirs is None:
+        raise RemoteError(
+            f"this repository has no remote '{remote.follows}' any more",
+            remote=remote.name,
+            hint=again,
+        )
+    passed = pass_settings(
+        root, remote.follows, context.environment, called=remote.name
+    )
+    ours = ask_push_addresses(store.path, remote.name, passed, folder=root)
+    expected = [absolute_url(each, root) for each in theirs.push]
+    if [absolute_url(each, root) for each in ours] != expected:
+        raise RemoteError(
+            f"'git push {remote.follows}' here goes to "
+            f"{', '.join(map(shown_url, expected))}; this remote, to "
+            f"{', '.join(map(shown_url, ours))}",
+            remote=remote.name,
+            hint=again,
+        )
 
 
 def take_remote(

@@ -19,9 +19,6 @@ _KEPT: Final = frozenset(
         "GIT_COMMITTER_DATE",
         "GIT_COMMITTER_EMAIL",
         "GIT_COMMITTER_NAME",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_NOSYSTEM",
-        "GIT_CONFIG_SYSTEM",
         "GIT_CURL_VERBOSE",
         "GIT_EDITOR",
         "GIT_EXEC_PATH",
@@ -36,7 +33,15 @@ _KEPT: Final = frozenset(
         "GIT_TERMINAL_PROMPT",
     }
 )
-_KEPT_PREFIXES: Final = ("GIT_TRACE", "GIT_HTTP_", "GIT_SSL_", "GIT_PROXY_SSL_")
+# Settings in variables are the user's own, as those on git's command line are;
+# plain GIT_CONFIG is not: it names a repository's file.
+_KEPT_PREFIXES: Final = (
+    "GIT_CONFIG_",
+    "GIT_HTTP_",
+    "GIT_PROXY_SSL_",
+    "GIT_SSL_",
+    "GIT_TRACE",
+)
 _QUARANTINE: Final = frozenset(
     {
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",

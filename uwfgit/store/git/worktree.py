@@ -21,6 +21,7 @@ import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
+from uwfgit.store.git.asking import ask_identity, ask_settings
 from uwfgit.store.git.gitcmd import find_git, run_git
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import find_value, read_config
@@ -159,6 +160,11 @@ def find_identity(
     Args:
         home: The user's home folder, if not the environment's ``HOME``.
     """
+    told = ask_identity(environment, root=enclosing.root if enclosing else None)
+    if told is not None:
+        name, email = map(_clean, told)
+        if name and email:
+            return Identity(name=name, email=email)
     configs = tuple(_iter_configs(environment, enclosing, home))
     name = _find_part("name", environment, configs)
     email = _find_part("email", environment, configs)
@@ -189,6 +195,10 @@ def find_settings(
     """
     found: dict[str, str] = {}
     wanted = tuple(keys)
+    told = ask_settings(environment, root=enclosing.root if enclosing else None)
+    if told is not None:
+        folded = {key: told.get(_fold(key)) for key in wanted}
+        return {key: value for key, value in folded.items() if value is not None}
     for config in _iter_configs(environment, enclosing, home):
         for key in wanted:
             if key not in found and key in config:

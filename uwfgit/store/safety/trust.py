@@ -110,7 +110,7 @@ _ALLOWED: Final = frozenset(
     }
 )
 _TUNING: Final = frozenset({"pack", "repack"})
-_REMOTE: Final = frozenset({"url", "pushurl", "fetch", "push", "tagopt"})
+_REMOTE: Final = frozenset({"fetch", "push", "pushurl", "tagopt", "url", "uwffollows"})
 _BRANCH: Final = frozenset({"remote", "merge"})
 _NUMBER: Final = re.compile(r"[0-9]+[kmg]?|true|false|yes|no|on|off|", re.IGNORECASE)
 _COMMAND_URL: Final = re.compile(r"(?:ext|fd)::", re.IGNORECASE)

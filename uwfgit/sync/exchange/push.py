@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from uwfgit.errors import NotFoundError, RejectedError, RemoteError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.ancestry import has_object
+from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
@@ -81,6 +81,8 @@ class _Push:
     """Whether something is sent for the second time."""
     there: Mapping[str, Oid] | None = None
     """What the remote has, asked again because it refused something."""
+    apart: set[str] = field(default_factory=set)
+    """Refs of which the places that a push goes to do not have the same."""
 
     def tell(
         self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
@@ -171,15 +173,32 @@ def _named_refs(ledger: Ledger, refs: Iterable[str]) -> dict[str, Oid]:
 
 
 def _list_theirs(work: _Push) -> dict[str, Oid]:
-    """Give what the remote has, by our names.
+    """List what the remote has, by our names.
 
     Always asked for: what its address led to when it was last asked may be
-    another repository now, and the scan leaves out what is there.
+    another repository now, and the scan leaves out what is there. Of several
+    places, what one of them lacks counts as what the other has of it at least.
     """
+    found = [_list_place(work, url) for url in work.remote.push_urls]
+    theirs = dict(found[0])
+    for other in found[1:]:
+        work.apart |= {
+            ref
+            for ref in theirs.keys() | other.keys()
+            if theirs.get(ref) != other.get(ref)
+        }
+        for ref, oid in other.items():
+            known = theirs.setdefault(ref, oid)
+            if known != oid and is_ancestor(work.ledger.store, oid, known):
+                theirs[ref] = oid
+    return theirs
+
+
+def _list_place(work: _Push, url: str) -> dict[str, Oid]:
     remote = work.remote
     there = list_refs_there(
         work.wire,
-        remote.push_url,
+        url,
         name=remote.name,
         git_dir=work.ledger.store.path,
         only_branches=remote.kind == "dedicated",
@@ -216,7 +235,8 @@ def _choose(
     wanted = {}
     for ref, oid in mine.items():
         found = compare(work.ledger.store, oid, theirs.get(ref))
-        if found == "ahead" or (found == "new" and (named or send_all)):
+        is_apart = found == "up-to-date" and ref in work.apart
+        if found == "ahead" or is_apart or (found == "new" and (named or send_all)):
             wanted[ref] = oid
         elif found == "new":
             work.tell(ref, "not-shared", new=oid)
@@ -254,7 +274,13 @@ def _check(
         for thread, problem in verify_unknown(work.ledger, threads, verify).items()
     }
     leaving = [
-        (ref, oid, _find_there(work.ledger.store, ref, oid, theirs))
+        (
+            ref,
+            oid,
+            None
+            if ref in work.apart
+            else _find_there(work.ledger.store, ref, oid, theirs),
+        )
         for ref, oid in wanted.items()
         if ref not in problems
     ]

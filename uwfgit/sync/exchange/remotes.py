@@ -47,6 +47,7 @@ _PREFIXES: Final[Mapping[Kind, Mapping[str, str]]] = {
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*", re.ASCII)
 _NAME_CHARS: Final = 64
+_FOLLOWS: Final = "uwfFollows"
 _APPROVAL: Final = re.compile(r"([^/]+)/([^/]+)")
 _STEP_NUMBER: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 _USER: Final = re.compile(r"^([a-z][a-z0-9+.-]*://)([^/]*)@", re.IGNORECASE)
@@ -60,12 +61,20 @@ class Remote:
     """A remote as the store's config has it.
 
     One of kind ``other`` was not set up by uwf: its refspecs are not ours.
+    ``push_urls`` are all the places a push goes to. ``follows`` names the remote
+    of the repository around the store that it was taken from.
     """
 
     name: str
     url: str
-    push_url: str
+    push_urls: tuple[str, ...]
     kind: Kind
+    follows: str | None = None
+
+    @property
+    def push_url(self) -> str:
+        """The first of the places a push goes to."""
+        return self.push_urls[0]
 
     def theirs(self, ref: str) -> str:
         """Name one of our refs as it is called there.
@@ -158,9 +167,13 @@ def _make_remote(name: str, entries: Iterable[ConfigEntry]) -> Remote:
         fetch, push = _refspecs(each, name)
         if found == (sorted(fetch), sorted(push)):
             kind = each
-    url = values.get("url", [""])[0]
+    urls = values.get("url", [""])
     return Remote(
-        name=name, url=url, push_url=values.get("pushurl", [url])[0], kind=kind
+        name=name,
+        url=urls[0],
+        push_urls=tuple(values.get("pushurl", urls)),
+        kind=kind,
+        follows=values.get(_FOLLOWS.lower(), [None])[0],
     )
 
 
@@ -267,11 +280,27 @@ def _hide_secret(match: re.Match[str]) -> str:
 
 
 def add_remote(
-    store: Store, name: str, url: str, *, kind: Kind, environment: Mapping[str, str]
+    store: Store,
+    name: str,
+    url: str,
+    *,
+    kind: Kind,
+    environment: Mapping[str, str],
+    push_urls: Sequence[str] = (),
+    follows: str | None = None,
 ) -> Remote:
     """Write a remote into the store's config, with the refspecs of its kind.
 
     One of that name that uwf did not set up is set up by it.
+
+    Args:
+        store: Whose.
+        name: What it is called here.
+        url: Where to fetch from.
+        kind: What else it holds.
+        environment: What git's starts from.
+        push_urls: Where to push to; without any, ``url``.
+        follows: The remote of the repository around the store that it is.
 
     Raises:
         UsageError: The name cannot be one.
@@ -280,31 +309,46 @@ def add_remote(
             in it.
         LockedError, StoreError: The config cannot be written.
     """
-    check_name(name)
+    wanted = Remote(
+        name=check_name(name),
+        url=url,
+        push_urls=tuple(push_urls) or (url,),
+        kind=kind,
+        follows=follows,
+    )
     known = find_remote(store, name)
+    if known == wanted:
+        return known
     if known is not None:
-        if known.kind == kind and known.url == url:
-            return known
-        if known.kind != "other" and known.url:
+        is_other = (known.kind, known.url) != (kind, url)
+        if known.kind != "other" and known.url and is_other:
             raise RemoteError(
                 f"is there already: {shown_url(known.url)} ({known.kind})",
                 remote=name,
                 hint=f"remove it first: uwf remote rm {name}",
             )
         _run_config(store, ["--remove-section", f"remote.{name}"], environment)
-    fetch, push = _refspecs(kind, name)
-    values = [
-        ("url", url),
+    append_section(store.path / "config", "remote", name, _list_values(wanted))
+    added = find_remote(store, name)
+    if added != wanted:
+        raise InvalidError(f"remote '{name}' could not be written to the config")
+    return wanted
+
+
+def _list_values(remote: Remote) -> list[tuple[str, str]]:
+    fetch, push = _refspecs(remote.kind, remote.name)
+    # Written out, no setting for pushes alone changes it once more.
+    is_plain = remote.follows is None and remote.push_urls == (remote.url,)
+    pushed = () if is_plain else remote.push_urls
+    return [
+        ("url", remote.url),
+        *(("pushurl", each) for each in pushed),
+        *([(_FOLLOWS, remote.follows)] if remote.follows else []),
         # Tags of a code repository are no business of a store's.
         ("tagOpt", "--no-tags"),
         *(("fetch", refspec) for refspec in fetch),
         *(("push", refspec) for refspec in push),
     ]
-    append_section(store.path / "config", "remote", name, values)
-    added = find_remote(store, name)
-    if added is None or added.kind != kind:
-        raise InvalidError(f"remote '{name}' could not be written to the config")
-    return added
 
 
 def remove_remote(store: Store, name: str, *, environment: Mapping[str, str]) -> None:
@@ -355,31 +399,3 @@ def find_kind(wire: Wire, url: str, *, name: str, shared: bool | None) -> Kind:
         )
     }
     return "shared" if found["shared"] and not found["dedicated"] else "dedicated"
-
-
-def list_repository_urls(
-    config: Path, *, base: Path, environment: Mapping[str, str]
-) -> dict[str, str]:
-    """Give the remotes of a code repository, by name, from its own config file.
-
-    Args:
-        config: The file.
-        base: What a relative path in it is taken from.
-        environment: What git's starts from.
-    """
-    done = run_git(
-        [
-            *("config", "--file", str(config), "--no-includes", "-z"),
-            *("--get-regexp", r"^remote\..*\.url$"),
-        ],
-        git_dir=None,
-        environment=environment,
-        cwd=config.parent,
-    )
-    found: dict[str, str] = {}
-    for item in done.stdout.decode("utf-8", "replace").split("\0"):
-        key, _, url = item.partition("\n")
-        name = key.removeprefix("remote.").removesuffix(".url")
-        if url and not url.startswith("-"):
-            found.setdefault(name, absolute_url(url, base))
-    return found

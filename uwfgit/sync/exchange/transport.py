@@ -40,10 +40,12 @@ _VAGUE: Final = "could not read from remote repository"
 class Wire:
     """How to talk: the environment git starts from, and who hears of progress.
 
-    ``can_ask`` says whether somebody is there to type a password.
+    ``can_ask`` says whether someone is there to type a password; ``folder`` is
+    what relative paths in settings are taken from.
     """
 
     environment: Mapping[str, str]
+    folder: Path | None = None
     on_progress: Callable[[str], None] | None = None
     can_ask: bool = False
 
@@ -83,7 +85,7 @@ def list_refs_there(
         environment=_environment(wire),
         on_line=_ignore,
         # Not the working folder, whose repository may set what it likes.
-        cwd=None if git_dir else Path("/"),
+        cwd=wire.folder if git_dir else Path("/"),
         most_bytes=_REFS_BYTES,
     )
     if done.code:
@@ -197,7 +199,8 @@ def _parse_push(done: GitResult) -> tuple[dict[str, str], dict[str, str]]:
         ref = names.rpartition(":")[2]
         if letter == "!":
             reasons[ref] = _told_why(done, summary)
-        else:
+        elif letters.get(ref, "=") == "=":
+            # A remote with several addresses is told of several times.
             letters[ref] = letter
     return letters, reasons
 
@@ -221,6 +224,7 @@ def _run(wire: Wire, args: Sequence[str], git_dir: Path) -> GitResult:
         git_dir=git_dir,
         environment=_environment(wire),
         on_line=wire.on_progress or _ignore,
+        cwd=wire.folder,
         most_bytes=_REFS_BYTES,
     )
 
