@@ -287,3 +287,50 @@ def test_ctrl_c_keeps_what_was_said_before() -> None:
 
     assert isinstance(talk.outcome, Interrupted)
     assert talk.said == BAD
+
+
+USAGE: Final = Usage(turns=1, input_tokens=5, output_tokens=2, duration_ms=1)
+
+
+def _read(text: str, failure: Failure | None = None) -> Asking:
+    reply = AgentReply(text=text, model="small", usage=USAGE, failure=failure)
+    return Asking(
+        role=ROLE,
+        listed=False,
+        corrections=0,
+        is_link=lambda _: False,
+        read=lambda said, _: reply if said == BAD else AgentReply(text=""),
+    )
+
+
+def test_a_model_reads_the_fields_when_no_correction_brought_them() -> None:
+    block = '---\n$status: done\nplan: "x"\n---\n\n'
+
+    talk = talk_to(Listener(_says(BAD)), _request(), _read(block))
+
+    assert isinstance(talk.outcome, Reply)
+    assert talk.outcome.is_read
+    assert isinstance(talk.outcome.found, Extraction)
+    assert talk.outcome.found.output == {"$status": "done", "plan": "x"}
+    assert BAD.strip() in talk.outcome.found.body
+    assert talk.said == BAD
+    assert talk.usage == USAGE
+    assert "the fields were read out of the reply by model small" in talk.warnings
+
+
+@pytest.mark.parametrize(
+    ("asking", "told"),
+    [
+        (_read("---\n$status: done\n---\n"), "model small read out of the reply does"),
+        (
+            _read("", Failure(phase="extract", message="no key")),
+            "no model could read the reply: no key",
+        ),
+    ],
+)
+def test_what_a_model_cannot_read_stays_a_failure(asking: Asking, told: str) -> None:
+    talk = talk_to(Listener(_says(BAD)), _request(), asking)
+
+    assert isinstance(talk.outcome, Failure)
+    assert "lost" in talk.outcome.message
+    assert any(told in each for each in talk.warnings)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn
 
-from uwfgit.agents.base import Agent
+from uwfgit.agents.base import Agent, AgentReply, Failure
 from uwfgit.config import AgentChoice, AgentSettings, Settings
 from uwfgit.errors import ConfigError
+from uwfgit.store.canonical import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class Surroundings:
     variables: Mapping[str, str] = field(repr=False)
 
 
+_EXTRACT: Final = "extract"
 Factory = Callable[[AgentSettings, Surroundings], Agent]
 
 
@@ -212,6 +214,35 @@ def make_agent(spec: str, around: Surroundings) -> Agent:
             hint=f"kinds: {', '.join(KINDS)}",
         )
     return make(replace(agent, kind=kind), around)
+
+
+def make_reader(
+    settings: Settings, *, variables: Mapping[str, str], now_ms: Callable[[], int]
+) -> Callable[[str, Json], AgentReply] | None:
+    """Give what reads the fields out of a reply; ``None`` when no model is set for it.
+
+    Its model: ``modelOverrides.extract``, else the model ``extract``, else the
+    default one. That something of it is missing is told when it is asked.
+    """
+    word = settings.model_overrides.get(_EXTRACT)
+    word = word or (_EXTRACT if _EXTRACT in settings.models else settings.default_model)
+    if word is None:
+        return None
+
+    def read(text: str, schema: Json) -> AgentReply:
+        from uwfgit.agents.builtin.make import chat_model  # noqa: PLC0415 - only when used
+        from uwfgit.agents.builtin.reader import ModelReader  # noqa: PLC0415 - only when used
+        from uwfgit.config.providers import find_model  # noqa: PLC0415 - only when used
+
+        key = f"modelOverrides.{_EXTRACT}"
+        try:
+            place = find_model(settings, word, variables=variables, key=key)
+        except ConfigError as exc:
+            failure = Failure(phase="extract", message=exc.message)
+            return AgentReply(text="", failure=failure)
+        return ModelReader(model=chat_model(place), now_ms=now_ms).read(text, schema)
+
+    return read
 
 
 def _guess_kind(agent: AgentSettings) -> str:

@@ -44,6 +44,13 @@ class AnswerTool:
         }
         return {"type": "function", "function": function}
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The schema of its arguments without the report."""
+        properties = dict(self.parameters["properties"])
+        del properties[self.report]
+        return {**self.parameters, "properties": properties}
+
     def write(self, arguments: Mapping[str, Json]) -> str:
         """Write arguments as the reply they stand for."""
         report = arguments.get(self.report, "")

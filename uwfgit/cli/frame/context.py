@@ -305,7 +305,7 @@ class CommandContext:
 
     def make_engine(self, ledger: Ledger) -> Engine:
         """Put an engine over a ledger, with the agents of the configuration."""
-        from uwfgit.agents.registry import choose_agent
+        from uwfgit.agents.registry import choose_agent, make_reader
         from uwfgit.engine.run.executor import Engine
 
         environment = self.child_environment()
@@ -334,6 +334,9 @@ class CommandContext:
             command=self.command,
             on_ready=self.ready.tell_begun,
             on_wait=lambda why: self.output.say(shown(why)),
+            read_reply=make_reader(
+                self.settings, variables=self.variables, now_ms=now_ms
+            ),
         )
 
     @cached_property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from uwfgit.agents.base import Failure
 from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
-from uwfgit.engine.ask.ask import Interrupted, Talk
+from uwfgit.engine.ask.ask import Interrupted, Reply, Talk
 from uwfgit.engine.ask.extract import Extraction
 from uwfgit.engine.ask.masking import Recorder, mask_output
 from uwfgit.errors import CorruptError, UwfError
@@ -78,7 +78,7 @@ def find_answer(
             output=found.output,
             output_type=SUSPEND_TYPE if found.suspended else output_type,
             body=found.body,
-            extracted_by="correction" if len(talk.replies) > 1 else "frontmatter",
+            extracted_by=_extracted_by(talk, talk.outcome),
         )
     try:
         answer = _from_node(ledger, record, found, asked)
@@ -87,6 +87,12 @@ def find_answer(
     if isinstance(answer, Failure):
         return answer
     return _checked(_masked(answer, talk.recorder), output_type, role, is_link)
+
+
+def _extracted_by(talk: Talk, reply: Reply) -> str:
+    if reply.is_read:
+        return "model"
+    return "correction" if len(talk.replies) > 1 else "frontmatter"
 
 
 def _masked(answer: Answer, recorder: Recorder) -> Answer:

@@ -26,13 +26,18 @@ from uwfgit.engine.ask.masking import Recorder
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
 from uwfgit.model.workflow.workflow import Role
+from uwfgit.store.canonical import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A good end: what extract understood, or the node an adapter printed."""
+    """A good end: what extract understood, or the node an adapter printed.
+
+    ``is_read`` means that a model read the fields out of what the agent said.
+    """
 
     found: Extraction | Hash
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,8 @@ class Asking:
     """What an agent's answers are held against, and how often.
 
     ``retell`` makes the prompt for an agent that does not know its session any
-    more; it is asked only then.
+    more; it is asked only then. ``read`` asks a model for the block of a reply that
+    has none, after all corrections, given the reply and the role's schema.
     """
 
     role: Role
@@ -96,6 +102,7 @@ class Asking:
     corrections: int
     is_link: Callable[[str], bool]
     retell: Callable[[], str] | None = None
+    read: Callable[[str, Json], AgentReply] | None = None
     recorder: Recorder = field(default_factory=Recorder)
 
 
@@ -141,7 +148,7 @@ def _listen(
             yield replace(talk, outcome=Reply(found=found))
             return
         if request.correction >= asking.corrections:
-            yield replace(talk, outcome=_unusable(found))
+            yield _have_read(replace(talk, outcome=_unusable(found)), asking, request)
             return
         yield talk
         problems = found
@@ -155,6 +162,37 @@ def _end(reply: AgentReply) -> Outcome:
     if reply.failure.phase == "interrupted":
         return Interrupted(message=reply.failure.message)
     return reply.failure
+
+
+def _have_read(talk: Talk, asking: Asking, request: AgentRequest) -> Talk:
+    """Have a model read the fields out of the last reply; the talk as it was if not."""
+    said = talk.last.text
+    if asking.read is None or not said.strip():
+        return talk
+    read = asking.recorder.reply(asking.read(said, asking.role.schema))
+    if read.failure is not None:
+        remark = f"no model could read the reply: {read.failure.message}"
+        return replace(talk, remarks=(*talk.remarks, remark))
+    found = extract_reply(
+        f"{read.text}{said}",
+        schema=asking.role.schema,
+        listed=asking.listed,
+        is_link=asking.is_link,
+    )
+    heard = _hear(talk, read, replace(request, correction=0))
+    if isinstance(found, Extraction):
+        remark = f"the fields were read out of the reply by model {read.model}"
+        end: Outcome = Reply(found=found, is_read=True)
+    else:
+        problems = "; ".join(map(describe_problem, found))
+        remark = (
+            f"what model {read.model} read out of the reply does not fit: {problems}"
+        )
+        end = talk.outcome
+    # Its words are no reply of the agent's.
+    return replace(
+        heard, replies=talk.replies, outcome=end, remarks=(*talk.remarks, remark)
+    )
 
 
 def _unusable(problems: tuple[Problem, ...]) -> Failure:

@@ -100,6 +100,7 @@ def _run(run: Run) -> CycleEnd:
                 is_link=run.is_link,
                 recorder=run.recorder,
                 retell=lambda: run.tell(None),
+                read=run.engine.read_reply,
             ),
         )
         tampered = changed_files(guard, fingerprint(store))

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
-from uwfgit.agents.base import Agent, AgentRequest, ReplyCount
+from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ReplyCount
 from uwfgit.config import Settings
 from uwfgit.engine.ask.masking import Recorder
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
@@ -27,6 +27,7 @@ from uwfgit.model.thread.events import STEP_EVENTS, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Step
 from uwfgit.model.workflow.workflow import Role
+from uwfgit.store.canonical import Json
 from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession
 from uwfgit.store.private import write_private
@@ -61,6 +62,7 @@ class Engine:
         on_ready: Told before each cycle that it can begin: the thread is held
             and nothing is missing.
         on_wait: Told why a cycle has to wait.
+        read_reply: Asks a model for the block of a reply that has none.
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
             where a thread that others made may work.
@@ -76,6 +78,7 @@ class Engine:
     command: str = "uwf"
     on_ready: Callable[[], None] = lambda: None
     on_wait: Callable[[str], None] = lambda _: None
+    read_reply: Callable[[str, Json], AgentReply] | None = None
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None
     )
