@@ -1,4 +1,4 @@
-"""What each way an API can behave comes to, with the builtin agent, on the command line."""
+"""What each way an API can behave comes to, for a thread of the builtin agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.fake_api import Call, FakeApi, Say, modes
+from tests.agents.fake_api import Call, FakeApi, Hang, Say, modes
 from tests.cli.calls import Uwf
 
 GOOD = "---\n$status: stuck\n---\n\nNothing to write.\n"
@@ -94,9 +94,7 @@ def test_each_mode_has_its_outcome(
 def test_after_silence_resume_goes_on_in_the_session(
     uwf: Uwf, api: FakeApi, thread: str
 ) -> None:
-    api.play(
-        modes.in_turn([Say(text="Begun.\n", calls=(WRITE,)), *[modes.hang()(None)]])
-    )  # type: ignore[arg-type,list-item]  # the request is not looked at
+    api.play(modes.in_turn([Say(text="Begun.\n", calls=(WRITE,)), Hang()]))
 
     assert uwf("thread", "exec", thread).code == 5
     api.play(modes.answer(GOOD))
@@ -148,7 +146,7 @@ def test_a_session_that_is_gone_is_told_all_again(
 
 
 def test_a_key_of_dotenv_is_sent_and_stands_nowhere_else(
-    uwf: Uwf, api: FakeApi, thread: str, work: Path, home: Path
+    uwf: Uwf, api: FakeApi, thread: str
 ) -> None:
     uwf("config", "set", "agents.local.tools", '["run_command"]')
     leak = Call(name="run_command", arguments={"command": "env; cat ~/.uwf/.env"})
