@@ -313,15 +313,20 @@ def _asks_for_json(words: Sequence[str], exc: BaseException) -> bool:
 
 
 def _report_bug(exc: BaseException, context: CommandContext) -> int:
+    message, path = keep_bug(exc, context)
+    hint = f"the traceback is in {path}" if path else "--debug shows the traceback"
+    _print_error("bug", message, hint, context)
+    return EXIT_BUG
+
+
+def keep_bug(exc: BaseException, context: CommandContext) -> tuple[str, Path | None]:
+    """Write a bug's traceback into a log; give a line about it, and the log."""
     text = context.mask_message("".join(traceback.format_exception(exc)))
     if context.options.debug:
         talk(shown_lines(text))
     path = _write_crash(text, context)
     last = str(exc).partition("\n")[0]
-    message = f"this is a bug in uwf: {type(exc).__name__}: {last}".rstrip(": ")
-    hint = f"the traceback is in {path}" if path else "--debug shows the traceback"
-    _print_error("bug", message, hint, context)
-    return EXIT_BUG
+    return f"this is a bug in uwf: {type(exc).__name__}: {last}".rstrip(": "), path
 
 
 def _write_crash(text: str, context: CommandContext) -> Path | None:

@@ -75,6 +75,12 @@ CATALOG: Final = (
         help="Prove threads from git alone",
     ),
     Entry(
+        name="web",
+        module="web.cmd_web",
+        section=_WORK,
+        help="Look at threads in a browser, and act on them",
+    ),
+    Entry(
         name="remote",
         module="share.cmd_remote",
         section=_SHARE,

@@ -74,7 +74,7 @@ class FolderLinks:
         """A step on its thread's page."""
         return f"step-{number}"
 
-    def workflow(self, workflow: Hash, thread: ThreadId | None) -> str | None:  # noqa: ARG002 - as the other links have it
+    def workflow(self, name: str, workflow: Hash) -> str | None:  # noqa: ARG002 - as the other links have it
         """A workflow that is in the export."""
         if workflow not in self.workflow_pages:
             return None
@@ -115,7 +115,7 @@ class SingleLinks:
         """A step of one of the threads on this page."""
         return f"{thread}-{number}"
 
-    def workflow(self, workflow: Hash, thread: ThreadId | None) -> None:
+    def workflow(self, name: str, workflow: Hash) -> None:
         """Nothing: there is no such page."""
 
     def node(self, thread: ThreadId, node: Hash) -> None:

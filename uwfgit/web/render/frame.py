@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
+from urllib.parse import quote
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.usage import Usage
@@ -22,6 +23,12 @@ STATUS_WORDS: Final = {
     "corrupt": "damaged",
 }
 DASH: Final = "\N{EN DASH}"
+_ICON: Final = "data:image/svg+xml," + quote(
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
+    "<path d='M4 3v6a3 3 0 0 0 3 3h5' fill='none' stroke='#777' stroke-width='2'/>"
+    "<circle cx='4' cy='3' r='2.4' fill='#2c7a51'/>"
+    "<circle cx='12.4' cy='12' r='2.6' fill='#2159b5'/></svg>"
+)
 _THOUSAND: Final = 1000
 _TAIL: Final = 6
 _MONTHS: Final = (
@@ -49,8 +56,8 @@ class Links(Protocol):
     def anchor(self, thread: ThreadId, number: int) -> str:
         """The id of a step on its thread's page."""
 
-    def workflow(self, workflow: Hash, thread: ThreadId | None) -> str | None:
-        """A workflow, as a thread pins it."""
+    def workflow(self, name: str, workflow: Hash) -> str | None:
+        """A version of a workflow."""
 
     def node(self, thread: ThreadId, node: Hash) -> str | None:
         """A raw node of a thread."""
@@ -75,7 +82,15 @@ class Site:
     year: int = 0
 
 
-def page(site: Site, title: str, *children: Child, kind: str, inline: str = "") -> Html:
+def page(
+    site: Site,
+    title: str,
+    *children: Child,
+    kind: str,
+    inline: str = "",
+    live: str | None = None,
+    tip: str | None = None,
+) -> Html:
     """Put a page's content into the frame.
 
     Args:
@@ -84,6 +99,8 @@ def page(site: Site, title: str, *children: Child, kind: str, inline: str = "") 
         children: The content.
         kind: Names the page for the style sheet.
         inline: The style sheet itself, for a page that must ask for nothing.
+        live: Where what happens to it is streamed.
+        tip: The commit it shows; the stream goes on from there.
     """
     head = tag(
         "head",
@@ -91,7 +108,8 @@ def page(site: Site, title: str, *children: Child, kind: str, inline: str = "") 
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        _policy(inline) if inline else None,
+        _policy() if inline else None,
+        tag("link", rel="icon", href=_ICON),
         tag("title", f"{title} · uwf"),
         tag("style", Html(inline)) if inline else None,
         tag("link", rel="stylesheet", href=site.links.style) if not inline else None,
@@ -101,19 +119,25 @@ def page(site: Site, title: str, *children: Child, kind: str, inline: str = "") 
         "body",
         tag("a", "Skip to the content", class_="skip", href="#main"),
         _top(site, kind),
-        tag("main", *children, id="main", class_=kind),
+        tag(
+            "main",
+            *children,
+            id="main",
+            class_=kind,
+            data_live=live if site.script else None,
+            data_tip=tip if site.script else None,
+        ),
         tag("footer", site.about, class_="foot") if site.about else None,
-        data_token=site.token,
     )
     return Html(f"<!doctype html>\n{tag('html', head, body, lang='en')}\n")
 
 
-def _policy(_inline: str) -> Html:
+def _policy() -> Html:
     return tag(
         "meta",
         http_equiv="Content-Security-Policy",
-        content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-        "form-action 'none'",
+        content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
     )
 
 

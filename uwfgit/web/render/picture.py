@@ -28,6 +28,8 @@ _MARGIN: Final = 10
 _ROUND: Final = 7
 _NAME: Final = 28
 _LABEL: Final = 24
+_WIDE: Final = 560
+"""A drawing that is wider is scrolled, for small it would not be read."""
 
 Side = Literal["left", "right"]
 
@@ -195,12 +197,19 @@ class _Drawing:
             tag("title", label),
             [self._wire(wire) for wire in ordered],
             [self._box(self.places[name]) for name in self.order],
-            class_="graph taken" if self.is_thread else "graph",
+            class_=" ".join(self._classes(width)),
             viewBox=f"0 0 {width:.0f} {self.height:.0f}",
             width=f"{width:.0f}",
             height=f"{self.height:.0f}",
             role="img",
         )
+
+    def _classes(self, width: float) -> Iterator[str]:
+        yield "graph"
+        if self.is_thread:
+            yield "taken"
+        if width > _WIDE:
+            yield "wide"
 
     def _wire(self, wire: _Wire) -> Html:
         kind = " ".join(

@@ -123,7 +123,7 @@ def _folds(site: Site, thread: ThreadId, run: Run) -> Iterator[Html]:
     if len(turns) > 1 or any(turn.get("toolCalls") for turn in turns):
         yield fold(
             join("Turns", span("hint", _turns_hint(turns))),
-            tag("ol", [_turn(turn) for turn in turns], class_="turns"),
+            turns_list(turns),
         )
     whole = detail.get("assembledPrompt")
     yield fold(
@@ -131,6 +131,11 @@ def _folds(site: Site, thread: ThreadId, run: Run) -> Iterator[Html]:
         _record(site, thread, run),
         fold("The whole prompt", tag("pre", str(whole), tabindex=0)) if whole else None,
     )
+
+
+def turns_list(turns: Sequence[Mapping[str, Any]]) -> Html:
+    """Lay out the turns of a run, one that is still going on too."""
+    return tag("ol", [_turn(turn) for turn in turns], class_="turns")
 
 
 def _turns_hint(turns: Sequence[Mapping[str, Any]]) -> str:

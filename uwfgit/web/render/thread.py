@@ -34,16 +34,15 @@ _LONG_TASK: Final = 600
 _OTHER_EVENTS: Final[tuple[EventName, ...]] = ("fork", "cancel", "resolve")
 
 
-def thread_page(
-    site: Site, view: ThreadView, *, acts: Child = None, inline: str = ""
-) -> Html:
+def thread_page(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
     """Lay out the page of a thread."""
     return page(
         site,
         view.title,
         thread_body(site, view, acts=acts),
         kind="thread",
-        inline=inline,
+        live=f"{site.links.thread(view.tip.thread)}/live",
+        tip=view.tip.commit,
     )
 
 
@@ -68,7 +67,7 @@ def thread_body(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
 
 def _head(site: Site, view: ThreadView) -> Html:
     state = view.tip.state
-    workflow = site.links.workflow(state.workflow_hash, view.tip.thread)
+    workflow = site.links.workflow(state.workflow_name, state.workflow_hash)
     took = sum(max(0, s.completed_at_ms - s.started_at_ms) for s in view.steps)
     return tag(
         "header",
@@ -139,11 +138,15 @@ def _time(site: Site, view: ThreadView) -> Html | None:
 
 def _steps(site: Site, view: ThreadView) -> Html:
     thread = view.tip.thread
+    if not view.block and view.status == "running":
+        told = tag("p", "The first one is running.", class_="none")
+        return section("Steps", told, id="steps")
     if not view.block:
         return section(
             "Steps",
             tag("p", "No step yet. Run the first one:", class_="none"),
             command(f"uwf thread exec {tail(thread)}"),
+            id="steps",
         )
     return section(
         "Steps",
@@ -197,6 +200,7 @@ def _family(site: Site, view: ThreadView) -> Html | None:
             ],
             class_="family",
         ),
+        class_="forks",
     )
 
 

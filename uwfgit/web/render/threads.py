@@ -60,7 +60,7 @@ def threads_page(
         threads_list(site, listing, titles),
         _pages(listing, base) if base is not None else None,
     )
-    return page(site, "Threads", body, kind="threads")
+    return page(site, "Threads", body, kind="threads", live=f"{base}/live")
 
 
 def _sum(listing: Listing) -> str:

@@ -25,7 +25,6 @@ def workflow_page(
     titles: Mapping[ThreadId, str],
     *,
     acts: Child = None,
-    inline: str = "",
 ) -> Html:
     """Lay out the page of a workflow."""
     return page(
@@ -33,7 +32,6 @@ def workflow_page(
         view.workflow.name,
         workflow_body(site, view, titles, acts=acts),
         kind="workflow",
-        inline=inline,
     )
 
 
@@ -190,7 +188,7 @@ def _versions(site: Site, view: WorkflowView) -> Html | None:
                 tag(
                     "li",
                     link(
-                        site.links.workflow(each.hash, None),
+                        site.links.workflow(each.name, each.hash),
                         tag("code", each.hash),
                         aria_current="true" if each.hash == view.hash else None,
                     ),
@@ -251,7 +249,7 @@ def workflows_page(
 
 
 def _line(site: Site, line: WorkflowLine) -> Html:
-    href = site.links.workflow(line.hash, None) if line.hash else None
+    href = site.links.workflow(line.name, line.hash) if line.hash else None
     return tag(
         "li",
         div(

@@ -1,0 +1,261 @@
+"""What a server lets in, asked over a raw socket: every rule, and tricks around it."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.cli.calls import Uwf
+from tests.web.serving import Server, serving
+from uwfgit.cli.frame.app import main
+
+pytestmark = pytest.mark.slow
+
+PAGES = ["/", "/threads", "/threads/live", "/workflows", "/static/style.css"]
+PAGES += ["/api/threads", "/api/workflows", "/static/web.js", "/nothing"]
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all of them: none of them changes anything."""
+    with pytest.MonkeyPatch.context() as patch:
+        root = tmp_path_factory.mktemp("gate")
+        (root / "home").mkdir()
+        patch.setenv("HOME", str(root / "home"))
+        patch.setenv("UWF_HOME", str(root / "home" / ".uwf"))
+        patch.setenv("UWF_STORE", str(root / "store"))
+        assert main(["init", "--store", str(root / "store")]) == 0
+        with serving(root) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def cookie(server: Server) -> str:
+    """The cookie that the printed address gives."""
+    path = server.url.removeprefix(server.origin)
+    answer = server.ask("GET", path)
+    assert answer.status == 303
+    assert answer.headers["location"] == "/welcome"
+    return answer.headers["set-cookie"]
+
+
+def browser(server: Server, cookie: str, **more: str) -> dict[str, str]:
+    pair = cookie.partition(";")[0]
+    return {"Cookie": pair, "Sec-Fetch-Site": "same-origin", **more}
+
+
+def test_the_cookie_is_strict_and_hidden_and_named_by_the_port(
+    server: Server, cookie: str
+) -> None:
+    assert cookie.startswith(f"uwf_{server.port}=")
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+def test_nothing_is_given_without_a_cookie_or_token(
+    server: Server, method: str, path: str
+) -> None:
+    answer = server.ask(method, path, headers=FORM if method == "POST" else {})
+
+    assert answer.status in {401, 405}
+    assert b"uwf" not in answer.body.replace(b"'uwf web'", b"").replace(
+        b"'uwf web token'", b""
+    )
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/enter", "/welcome"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost.evil.example:{port}",
+        "",
+        "[::1]:{port}",
+    ],
+)
+def test_another_host_is_refused_before_anything_else(
+    server: Server, path: str, host: str
+) -> None:
+    for method in ("GET", "POST", "BREW"):
+        answer = server.ask(
+            method, path, headers=server.bearer, host=host.format(port=server.port)
+        )
+        assert answer.status in {400, 403}, (method, path, host)
+
+
+def test_both_names_of_this_machine_are_answered(server: Server) -> None:
+    for name in ("127.0.0.1", "localhost", "LOCALHOST"):
+        answer = server.ask(
+            "GET", "/threads", headers=server.bearer, host=f"{name}:{server.port}"
+        )
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        pytest.param({}, 200, id="a browser's own"),
+        pytest.param({"Sec-Fetch-Site": "none"}, 200, id="typed in"),
+        pytest.param({"Sec-Fetch-Site": ""}, 401, id="a script with a stolen cookie"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, 403, id="another site"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, 403, id="another port"),
+        pytest.param({"Origin": "http://evil.example"}, 403, id="another origin"),
+        pytest.param({"Origin": "http://127.0.0.1:1"}, 403, id="another port's origin"),
+        pytest.param(
+            {"Origin": "null", "Sec-Fetch-Site": "cross-site"}, 403, id="null"
+        ),
+        pytest.param({"Origin": "null", "Sec-Fetch-Site": ""}, 403, id="null alone"),
+        pytest.param({"Cookie": "uwf_1=x"}, 401, id="another cookie"),
+        pytest.param({"Cookie": "\x01;;==,"}, 401, id="no cookie at all"),
+        pytest.param({"Authorization": "Bearer wrong"}, 401, id="a wrong token beside"),
+    ],
+)
+def test_the_cookie_counts_only_where_it_was_given(
+    server: Server, cookie: str, more: dict[str, str], status: int
+) -> None:
+    answer = server.ask("GET", "/threads", headers=browser(server, cookie, **more))
+
+    assert answer.status == status
+
+
+def test_the_token_is_refused_from_a_page_of_others(server: Server) -> None:
+    for more in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        answer = server.ask("GET", "/api/threads", headers={**server.bearer, **more})
+        assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"token=", b"token=wrong", b"token=%00", b"\xff\xfe", b"a&" * 500]
+)
+def test_a_form_without_the_pages_token_changes_nothing(
+    server: Server, cookie: str, body: bytes
+) -> None:
+    path = "/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV/exec"
+    answer = server.ask(
+        "POST", path, headers=browser(server, cookie, **FORM), body=body
+    )
+
+    assert answer.status in {400, 403}
+
+
+def test_json_needs_the_token_in_a_header(server: Server, cookie: str) -> None:
+    headers = browser(server, cookie, **{"Content-Type": "application/json"})
+    answer = server.ask("POST", "/api/threads", headers=headers, body=b"{}")
+
+    assert answer.status == 403
+
+
+def test_another_kind_of_body_is_refused(server: Server) -> None:
+    for kind in ("text/plain", "multipart/form-data; boundary=x", ""):
+        headers = {**server.bearer, "Content-Type": kind}
+        answer = server.ask("POST", "/api/threads", headers=headers, body=b"{}")
+        assert answer.status == 415
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/../etc/passwd", "/static/../../etc/passwd", "/%2e%2e/etc/passwd"),
+        *("/static/%2e%2e%2fstyle.css", "//evil.example/", "/threads//x", "/./threads"),
+        *("/threads/%00", "/threads\\x", "/static/style.css%00", "/api/../threads"),
+        *("/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV/nodes/..%2f..", "/" + "a" * 5000),
+    ],
+)
+def test_tricks_with_paths_lead_nowhere(server: Server, path: str) -> None:
+    assert server.get(path).status == 404
+
+
+def test_a_code_opens_once(server: Server, cookie: str) -> None:
+    assert cookie
+    again = server.ask("GET", server.url.removeprefix(server.origin))
+    forged = server.ask("GET", "/enter?code=9999999999.x.y")
+
+    assert (again.status, forged.status) == (403, 403)
+    assert "set-cookie" not in again.headers
+
+
+@pytest.mark.parametrize("length", [1_000_001, 10**12])
+def test_a_body_that_says_it_is_too_large_is_not_read(
+    server: Server, length: int
+) -> None:
+    headers = {
+        **server.bearer,
+        "Content-Type": "application/json",
+        "Content-Length": str(length),
+    }
+    assert server.ask("POST", "/api/threads", headers=headers, body=b"{").status == 413
+
+
+def test_a_body_that_turns_out_too_large_is_refused(server: Server) -> None:
+    head = (
+        f"POST /api/threads HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer {server.token}\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    ).encode()
+    chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    answer = server.raw(head + chunk * 20 + b"0\r\n\r\n")
+
+    assert answer == b"" or b" 413 " in answer.partition(b"\r\n")[0]
+
+
+def test_a_header_that_counts_stands_once(server: Server) -> None:
+    head = (
+        f"GET /threads HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer wrong\r\nAuthorization: Bearer {server.token}\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode()
+
+    assert b" 400 " in server.raw(head).partition(b"\r\n")[0]
+
+
+def test_each_answer_carries_the_headers_of_safety(server: Server, cookie: str) -> None:
+    for answer in (
+        server.get("/threads"),
+        server.get("/nothing"),
+        server.get("/api/threads"),
+        server.ask("GET", "/threads"),
+        server.ask("GET", "/welcome"),
+        server.ask("GET", "/", headers=browser(server, cookie)),
+    ):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "server" not in answer.headers
+
+
+def test_two_hundred_slow_callers_keep_nobody_waiting(server: Server) -> None:
+    address = ("127.0.0.1", server.port)
+    lines = [socket.create_connection(address, timeout=5) for _ in range(200)]
+    try:
+        for line in lines:
+            line.sendall(b"GET /threads HTTP/1.1\r\nHost: ")
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: server.get("/threads").status, range(16)))
+    finally:
+        for line in lines:
+            line.close()
+
+    assert found == [200] * 16
+
+
+def test_no_page_holds_a_style_or_a_script_of_its_own(server: Server) -> None:
+    text = server.get("/threads").text
+
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src)", text)
+
+
+def test_another_host_needs_a_token_file(uwf: Uwf) -> None:
+    refused = uwf("web", "--host", "0.0.0.0", "--json")  # noqa: S104 - it is refused
+
+    assert (refused.code, refused.error["code"]) == (2, "usage")

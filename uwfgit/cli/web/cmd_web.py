@@ -1,0 +1,166 @@
+"""``uwf web``: threads in a browser, served to this machine's user."""
+
+from __future__ import annotations
+
+import sys
+import time
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwfgit.cli.frame.commands import add_command, make_group
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.screen import shown
+from uwfgit.errors import NotFoundError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.web.serve.server import Listening
+
+app = make_group("Look at threads in a browser, and act on them.")
+
+_PARTS = ("starlette", "uvicorn")
+
+
+@app.callback(invoke_without_command=True)
+def web(
+    ctx: typer.Context,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", help="Else 8642, or any.")
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option("--host", metavar="H", help="Else only this machine can look."),
+    ] = "127.0.0.1",
+    all_stores: Annotated[
+        bool, typer.Option("--all", help="This user's other stores too.")
+    ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Nothing can be changed from it.")
+    ] = False,
+    allow_acts: Annotated[
+        bool,
+        typer.Option("--allow-acts", help="With another --host: let it change things."),
+    ] = False,
+    token_file: Annotated[
+        str | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="With another --host: who may look."
+        ),
+    ] = None,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Open it in the browser.")
+    ] = False,
+) -> None:
+    """Serve the store's threads to a browser on this machine.
+
+    The printed address opens once, within a minute; 'uwf web link' prints another.
+    Ctrl-C ends it.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    context = get_context(ctx)
+    require_web()
+    from uwfgit.cli.web.serving import Wishes, run_server
+
+    wishes = Wishes(
+        host=host,
+        port=port,
+        all_stores=all_stores,
+        read_only=read_only,
+        allow_acts=allow_acts,
+        token_file=context.resolve(token_file) if token_file else None,
+    )
+    run_server(
+        context, wishes, lambda listening: _tell(context, listening, open_=open_)
+    )
+
+
+def require_web() -> None:
+    """Refuse to serve without the parts that serving needs.
+
+    Raises:
+        NotFoundError: They are not installed; says how, as this uwf was installed.
+    """
+    missing = [name for name in _PARTS if find_spec(name) is None]
+    if missing:
+        raise NotFoundError("extra", "uwfgit[web]", hint=f"run: {_how_to_install()}")
+
+
+def _how_to_install() -> str:
+    prefix = Path(sys.prefix)
+    if "pipx" in prefix.parts:
+        return "pipx inject uwfgit 'uwfgit[web]'"
+    if "uv" in prefix.parts and "tools" in prefix.parts:
+        return "uv tool install 'uwfgit[web]'"
+    return f"{shown(sys.executable)} -m pip install 'uwfgit[web]'"
+
+
+def _tell(context: CommandContext, listening: Listening, *, open_: bool) -> None:
+    """Print the address with its code, or hand it to the browser unseen."""
+    from uwfgit.web.serve.keys import load_key, make_code
+
+    key = load_key(context.home, str(listening.port))
+    address = f"{listening.origin}/enter?code={make_code(key, time.time())}"
+    if open_ and _open(context, address):
+        context.output.say(f"serving {listening.origin}; Ctrl-C ends it")
+        return
+    context.output.emit({"url": address}, lambda: f"open {address}")
+    context.output.say("the address opens once, within a minute; Ctrl-C ends it")
+
+
+def _open(context: CommandContext, address: str) -> bool:
+    """Open the address through a file of this user's: no list of processes shows it."""
+    import html
+
+    from uwfgit.store.private import write_private
+    from uwfgit.web.serve.keys import keys_folder
+
+    path = keys_folder(context.home) / "open.html"
+    target = html.escape(address)
+    refresh = f'<meta http-equiv="refresh" content="0;url={target}">'
+    try:
+        write_private(path, f"<!doctype html><title>uwf</title>{refresh}\n")
+    except OSError as exc:
+        raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
+    return webbrowser.open(path.as_uri())
+
+
+@add_command(app, "link")
+def link(
+    ctx: typer.Context,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", help="Of the server; else 8642."),
+    ] = None,
+) -> None:
+    """Print a new address that opens the running server, once and within a minute."""
+    from uwfgit.web.serve.keys import load_key, make_code
+
+    context = get_context(ctx)
+    require_web()
+    from uwfgit.web.serve.server import PORT
+
+    number = PORT if port is None else port
+    if not 0 < number < 2**16:
+        raise UsageError(f"--port: {number} is not a port")
+    code = make_code(load_key(context.home, str(number)), time.time())
+    address = f"http://127.0.0.1:{number}/enter?code={code}"
+    context.output.emit({"url": address}, lambda: address)
+
+
+@add_command(app, "token")
+def token(
+    ctx: typer.Context,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Make a new one; the old one ends.")
+    ] = False,
+) -> None:
+    """Print the token that lets scripts use the API: Authorization: Bearer TOKEN."""
+    from uwfgit.web.serve.keys import BEARER, load_key
+
+    context = get_context(ctx)
+    found = load_key(context.home, BEARER, renew=renew)
+    context.output.emit({"token": found}, lambda: found)

@@ -1,0 +1,344 @@
+"""What can be done from a page: plain forms, which need no script (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uwfgit.ids import ThreadId
+from uwfgit.web.render.frame import Site, fold, page
+from uwfgit.web.render.markup import Child, Html, div, join, link, tag
+from uwfgit.web.view.thread import ThreadView
+
+
+def form(site: Site, action: str, *children: Child, class_: str | None = None) -> Html:
+    """Make a form that carries the page's token."""
+    return tag(
+        "form",
+        tag("input", type="hidden", name="token", value=site.token),
+        *children,
+        method="post",
+        action=action,
+        class_=class_,
+    )
+
+
+def button(words: str, *, quiet: bool = False, name: str = "", value: str = "") -> Html:
+    """Make a button that sends its form."""
+    return tag(
+        "button",
+        words,
+        type="submit",
+        class_="quiet" if quiet else None,
+        name=name or None,
+        value=value or None,
+    )
+
+
+def thread_acts(site: Site, view: ThreadView, agents: Sequence[str]) -> Html | None:
+    """Lay out what can be done with a thread as it stands."""
+    if site.token is None:
+        return None
+    place = site.links.thread(view.tip.thread)
+    status = view.status
+    if status == "running":
+        body: Child = div(
+            "row",
+            form(site, f"{place}/pause", button("Stop after this step", quiet=True)),
+            form(site, f"{place}/stop", button("Stop now", quiet=True)),
+        )
+    elif status == "idle":
+        body = [
+            form(
+                site,
+                f"{place}/exec",
+                button("Run the next step"),
+                button("Run to the end", quiet=True, name="all", value="1"),
+                _agents(agents),
+                class_="row",
+            ),
+            _more(site, place, view),
+        ]
+    elif status == "suspended":
+        body = [
+            _say(
+                site,
+                f"{place}/resume",
+                "Resume",
+                "What to tell the agent",
+                agents,
+                is_needed=False,
+            ),
+            _more(site, place, view),
+        ]
+    elif status == "end":
+        body = _more(site, place, view)
+    else:
+        return None
+    return tag("section", body, class_="acts", aria_label="Acts", id="acts")
+
+
+def _agents(agents: Sequence[str]) -> Html | None:
+    if not agents:
+        return None
+    return tag(
+        "select",
+        tag("option", "the usual agent", value=""),
+        [tag("option", name, value=name) for name in agents],
+        name="agent",
+        aria_label="Agent",
+    )
+
+
+def _say(
+    site: Site,
+    action: str,
+    verb: str,
+    label: str,
+    agents: Sequence[str],
+    *,
+    is_needed: bool,
+) -> Html:
+    return form(
+        site,
+        action,
+        tag(
+            "textarea",
+            name="prompt",
+            placeholder=label,
+            aria_label=label,
+            required=is_needed,
+            rows=3,
+        ),
+        div("row", button(verb), _agents(agents)),
+    )
+
+
+def _more(site: Site, place: str | None, view: ThreadView) -> Html:
+    thread, steps = view.tip.thread, view.tip.state.steps
+    parts = []
+    if view.status == "end":
+        parts.append(
+            fold(
+                "Take it up again",
+                _say(
+                    site,
+                    f"{place}/resume",
+                    "Resume",
+                    "What is still to be done",
+                    (),
+                    is_needed=False,
+                ),
+            )
+        )
+    if steps:
+        parts.append(
+            fold(
+                "Do the last step again",
+                _say(
+                    site,
+                    f"{place}/poke",
+                    "Do it again",
+                    "What to do otherwise",
+                    (),
+                    is_needed=True,
+                ),
+            )
+        )
+    parts.append(
+        fold(
+            "Fork",
+            form(
+                site,
+                f"{place}/fork",
+                tag("label", "after step ", _number("at", steps)),
+                button("Fork", quiet=True),
+                class_="row",
+            ),
+        )
+    )
+    if steps:
+        parts.append(fold("Approve", _approve(site, place, thread)))
+    if view.status != "end":
+        parts.append(
+            fold(
+                "Cancel",
+                form(
+                    site,
+                    f"{place}/cancel",
+                    tag("input", name="reason", placeholder="Why", aria_label="Why"),
+                    button("Cancel the thread", quiet=True),
+                    class_="row",
+                ),
+            )
+        )
+    return div("more", parts)
+
+
+def _number(name: str, most: int) -> Html:
+    return tag(
+        "input",
+        type="number",
+        name=name,
+        min=0,
+        max=most,
+        value=most,
+        aria_label="Step",
+    )
+
+
+def _approve(site: Site, place: str | None, thread: ThreadId) -> Html:
+    return form(
+        site,
+        f"{place}/approve",
+        tag(
+            "input",
+            name="message",
+            placeholder="Why",
+            aria_label="Why",
+            id=f"why-{thread}",
+        ),
+        button("Approve the newest step", quiet=True),
+        class_="row",
+    )
+
+
+def start_form(
+    site: Site, workflow: str, inputs: Mapping[str, Any] | None
+) -> Html | None:
+    """Lay out the form that starts a thread of a workflow."""
+    if site.token is None:
+        return None
+    fields = [_input(name, schema) for name, schema in (inputs or {}).items()]
+    return tag(
+        "section",
+        fold(
+            "Start a thread",
+            form(
+                site,
+                f"{site.links.workflows()}/{workflow}/start",
+                tag(
+                    "textarea",
+                    name="prompt",
+                    placeholder="The task",
+                    aria_label="The task",
+                    required=True,
+                    rows=4,
+                ),
+                fields,
+                div(
+                    "row",
+                    button("Start"),
+                    button("Start and run", quiet=True, name="run", value="1"),
+                ),
+            ),
+        ),
+        class_="acts",
+    )
+
+
+def _input(name: str, schema: Any) -> Html:  # noqa: ANN401 - a JSON Schema
+    known = schema if isinstance(schema, Mapping) else {}
+    field = f"input.{name}"
+    default = known.get("default")
+    choices = known.get("enum")
+    told = known.get("description")
+    if isinstance(choices, list):
+        control = tag(
+            "select",
+            [
+                tag("option", str(each), value=str(each), selected=each == default)
+                for each in choices
+            ],
+            name=field,
+        )
+    elif known.get("type") == "boolean":
+        control = tag("input", type="checkbox", name=field, checked=default is True)
+    else:
+        kind = "number" if known.get("type") in {"integer", "number"} else "text"
+        control = tag(
+            "input",
+            type=kind,
+            name=field,
+            step="any" if kind == "number" else None,
+            value=None if default is None else str(default),
+            required=default is None,
+        )
+    return tag(
+        "label",
+        tag("span", name, class_="name"),
+        control,
+        tag("small", str(told)) if told else None,
+        class_="input",
+    )
+
+
+def problem_page(
+    site: Site,
+    title: str,
+    message: str,
+    hint: str | None,
+    back: str | None,
+    *more: Child,
+) -> Html:
+    """Say why something was not done, and what to do instead."""
+    body = join(
+        tag("header", tag("h1", title), class_="head"),
+        div(
+            "callout bad",
+            tag("p", message),
+            tag("p", hint, class_="hint-line") if hint else None,
+            role="alert",
+        ),
+        *more,
+        tag("p", link(back, "Back")) if back else None,
+    )
+    return page(site, title, body, kind="problem")
+
+
+def trust_form(
+    site: Site,
+    view: ThreadView,
+    people: Sequence[str],
+    act: str,
+    fields: Mapping[str, str],
+) -> Html:
+    """Lay out what a user has to know before a thread of others runs.
+
+    What is answered holds for this tip and this workflow alone.
+    """
+    tip = view.tip
+    rows = (
+        ("by", ", ".join(people) + " (as the commits say)"),
+        ("workflow", f"{tip.state.workflow_name} ({tip.state.workflow_hash})"),
+        ("next role", tip.state.current_role or tip.state.suspended_role or "-"),
+        ("commit", tip.commit),
+    )
+    kept = {
+        key: value for key, value in fields.items() if key not in {"token", "trust"}
+    }
+    return tag(
+        "section",
+        tag(
+            "dl",
+            [join(tag("dt", name), tag("dd", value)) for name, value in rows],
+            class_="record",
+        ),
+        tag(
+            "p",
+            "It will drive your agent, and that can do what you can.",
+        ),
+        form(
+            site,
+            f"{site.links.thread(tip.thread)}/{act}",
+            tag("input", type="hidden", name="trust", value="1"),
+            tag("input", type="hidden", name="tip", value=tip.commit),
+            tag("input", type="hidden", name="workflow", value=tip.state.workflow_oid),
+            [
+                tag("input", type="hidden", name=key, value=value)
+                for key, value in kept.items()
+            ],
+            button("Trust it, and run"),
+        ),
+        class_="acts",
+    )

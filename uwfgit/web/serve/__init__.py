@@ -1,0 +1,1 @@
+"""The pages served: to this machine's user alone, unless told otherwise."""

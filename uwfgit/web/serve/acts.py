@@ -1,0 +1,215 @@
+"""What a page may set going: a command of ours, with words that nobody else chooses.
+
+The only place that makes them. Text of a form reaches a command on its stdin, or
+behind an ``=``; ids, names and numbers are checked before. So no text can be taken
+for an option, a file to be read, or another program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uwfgit.errors import InvalidError
+from uwfgit.ids import ThreadId
+
+_STATUS: Final = {
+    "not-found": 404,
+    "usage": 400,
+    "invalid": 400,
+    "ambiguous": 400,
+    "workflow": 400,
+}
+_CONFLICT: Final = 409
+_FAILED: Final = 500
+_ORDINARY: Final = (0, 3)
+_TEXT: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Words of the command line, and what it finds on stdin."""
+
+    words: tuple[str, ...]
+    stdin: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a command printed, as JSON, and how it ended."""
+
+    code: int
+    value: Mapping[str, Any] = field(default_factory=dict)
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it did what it was asked to."""
+        return self.error is None and self.code in _ORDINARY
+
+    @property
+    def http_status(self) -> int:
+        """The status that tells it over HTTP."""
+        if self.is_done:
+            return 200
+        code = str((self.error or {}).get("code", ""))
+        return _STATUS.get(code, _FAILED if code in {"", "bug"} else _CONFLICT)
+
+
+Run = Callable[[Command], Outcome]
+"""Runs a command as this user would, and waits for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The fields of a form or of a JSON body."""
+
+    fields: Mapping[str, Any]
+    agents: Sequence[str]
+
+    def text(self, name: str) -> str:
+        """Give a text; "" when there is none.
+
+        Raises:
+            InvalidError: It is none, or too long.
+        """
+        value = self.fields.get(name, "")
+        if value is None:
+            return ""
+        if not isinstance(value, str) or len(value) > _TEXT or "\0" in value:
+            raise InvalidError(f"{name}: is not a text of at most {_TEXT:,} characters")
+        return value.replace("\r\n", "\n")
+
+    def number(self, name: str) -> int | None:
+        """Give a number of a step; ``None`` when there is none.
+
+        Raises:
+            InvalidError: It is none.
+        """
+        value = self.fields.get(name)
+        if value is None or value == "":
+            return None
+        text = str(value)
+        if isinstance(value, bool) or not text.isascii() or not text.isdigit():
+            raise InvalidError(f"{name}: '{text}' is not a number")
+        return int(text[:9])
+
+    def is_on(self, name: str) -> bool:
+        """Whether a box was ticked."""
+        return self.fields.get(name) in {True, "1", "on", "true"}
+
+    def agent(self) -> tuple[str, ...]:
+        """Give the words that choose an agent: one of the user's own aliases.
+
+        Raises:
+            InvalidError: It is none; a page must not name a command to run.
+        """
+        value = self.text("agent")
+        if not value:
+            return ()
+        if value not in self.agents:
+            raise InvalidError(
+                f"agent: '{value}' is not one of this user's agents",
+                hint=f"agents: {', '.join(self.agents) or 'none is configured'}",
+            )
+        return (f"--agent={value}",)
+
+
+def thread_command(thread: ThreadId, act: str, request: Request) -> Command:
+    """Give the command for an act on a thread.
+
+    Raises:
+        InvalidError: The form does not fit.
+    """
+    make = THREAD_ACTS.get(act)
+    if make is None:
+        raise InvalidError(f"'{act}' is not an act")
+    return make(thread, request)
+
+
+def _exec(thread: ThreadId, request: Request) -> Command:
+    count = ("--all",) if request.is_on("all") else ()
+    trust = ("--trust",) if request.is_on("trust") else ()
+    return Command(
+        words=(
+            "thread",
+            "exec",
+            thread,
+            "--background",
+            *count,
+            *trust,
+            *request.agent(),
+        )
+    )
+
+
+def _resume(thread: ThreadId, request: Request) -> Command:
+    return _with_text("resume", thread, request, is_needed=False)
+
+
+def _poke(thread: ThreadId, request: Request) -> Command:
+    return _with_text("poke", thread, request, is_needed=True)
+
+
+def _with_text(
+    verb: str, thread: ThreadId, request: Request, *, is_needed: bool
+) -> Command:
+    text = request.text("prompt")
+    if is_needed and not text.strip():
+        raise InvalidError("the correction is empty", hint="say what to do otherwise")
+    told = ("-p", "-") if text.strip() else ()
+    trust = ("--trust",) if request.is_on("trust") else ()
+    return Command(
+        words=("thread", verb, thread, "--background", *told, *trust, *request.agent()),
+        stdin=text if told else None,
+    )
+
+
+def _fork(thread: ThreadId, request: Request) -> Command:
+    at = request.number("at")
+    return Command(
+        words=("thread", "fork", thread, *(() if at is None else (f"--at={at}",)))
+    )
+
+
+def _cancel(thread: ThreadId, request: Request) -> Command:
+    reason = request.text("reason").strip()
+    return Command(
+        words=("thread", "cancel", thread, *((f"--reason={reason}",) if reason else ()))
+    )
+
+
+def _approve(thread: ThreadId, request: Request) -> Command:
+    step, message = request.number("step"), request.text("message").strip()
+    return Command(
+        words=(
+            *("review", "approve", thread),
+            *((f"--step={step}",) if step is not None else ()),
+            *((f"--message={message}",) if message else ()),
+        )
+    )
+
+
+THREAD_ACTS: Final[Mapping[str, Callable[[ThreadId, Request], Command]]] = {
+    "exec": _exec,
+    "resume": _resume,
+    "poke": _poke,
+    "fork": _fork,
+    "stop": lambda thread, _: Command(words=("thread", "stop", thread)),
+    "pause": lambda thread, _: Command(words=("thread", "pause", thread)),
+    "cancel": _cancel,
+    "approve": _approve,
+}
+
+
+def start_command(workflow: str, request: Request) -> Command:
+    """Give the command that starts a thread of a workflow whose name is known.
+
+    Raises:
+        InvalidError: There is no task.
+    """
+    task = request.text("prompt")
+    if not task.strip():
+        raise InvalidError("the task is empty", hint="say what is to be done")
+    return Command(words=("thread", "start", workflow, "-p", "-"), stdin=task)

@@ -1,0 +1,208 @@
+"""The API: what the command line prints as JSON, over HTTP, for scripts and hubs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from uwfgit.errors import InvalidError, NotFoundError, UwfError
+from uwfgit.ids import Oid, ThreadId, find_hash, is_oid
+from uwfgit.model.ledger.ledger import Ledger, load_node
+from uwfgit.model.ledger.registry import (
+    list_workflows,
+    load_registered,
+    workflow_history,
+)
+from uwfgit.model.ledger.standing import is_running, list_sharing
+from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.sharing import NOT_SHARED, find_sharing
+from uwfgit.web.serve.acts import Command, Outcome, start_command, thread_command
+from uwfgit.web.serve.acts import Request as Wanted
+from uwfgit.web.serve.live import Turns, thread_stream
+from uwfgit.web.serve.pages import parse_question, thread_id
+from uwfgit.web.serve.site import Served, Serving
+from uwfgit.web.view.listing import answer, rows_of
+
+_MOST = 1_000
+_USUAL = 50
+API_ACTS = ("exec", "resume", "poke", "fork", "stop", "pause", "cancel")
+
+
+class Api:
+    """The handlers of one store's API."""
+
+    def __init__(self, serving: Serving, served: Served) -> None:
+        self.shapes = serving.shapes
+        self.served = served
+        self.shelf = served.shelf
+
+    def routes(self) -> list[Route]:
+        """Give the routes below ``/api``."""
+        return [
+            Route("/workflows", self.workflows, methods=["GET"]),
+            Route("/workflows/{name}", self.workflow, methods=["GET"]),
+            Route("/threads", self.threads, methods=["GET"]),
+            Route("/threads", self.start, methods=["POST"]),
+            Route("/threads/{thread}", self.thread, methods=["GET"]),
+            Route("/threads/{thread}/live", self.live, methods=["GET"]),
+            Route("/threads/{thread}/nodes/{node}", self.node, methods=["GET"]),
+            Route("/threads/{thread}/{act}", self.act, methods=["POST"]),
+        ]
+
+    async def workflows(self, request: Request) -> Response:
+        """The registered workflows, as ``workflow list`` has them."""
+        del request
+
+        def ask(ledger: Ledger) -> list[dict[str, Any]]:
+            items = []
+            for name in list_workflows(ledger):
+                newest = workflow_history(ledger, name)[0]
+                items.append(
+                    {
+                        "name": name,
+                        "hash": newest.hash,
+                        "oid": newest.oid,
+                        "timestampMs": newest.timestamp_ms,
+                    }
+                )
+            return items
+
+        return JSONResponse({"items": await self.shelf.ask(ask)})
+
+    async def workflow(self, request: Request) -> Response:
+        """A registered workflow, as ``workflow show`` has it."""
+        name = request.path_params["name"]
+        found = await self.shelf.ask(lambda ledger: load_registered(ledger, name))
+        workflow = found.workflow
+        return JSONResponse(
+            {
+                "name": workflow.name,
+                "hash": found.version.hash,
+                "source": "registry",
+                "description": workflow.description,
+                "version": workflow.version,
+                "inputs": dict(workflow.inputs) if workflow.inputs else None,
+                "roles": self.shapes.roles(workflow),
+                "graph": self.shapes.graph(workflow),
+            }
+        )
+
+    async def threads(self, request: Request) -> Response:
+        """Threads, as ``thread list`` has them; searched and in order as the page."""
+        limit = request.query_params.get("limit", "")
+        most = min(int(limit), _MOST) if limit.isascii() and limit.isdigit() else _USUAL
+        lines = await self.shelf.lines()
+        question = parse_question(request.query_params, limit=most)
+        listing = answer(lines, self.shelf.titles, question)
+        rows = rows_of(listing.lines)
+        sharing = await self.shelf.ask(lambda ledger: list_sharing(ledger.store, rows))
+        items = [
+            self.shapes.row(
+                row,
+                status=line.status,
+                shared=sharing.get(row.thread, NOT_SHARED).shared,
+            )
+            for row, line in zip(rows, listing.lines, strict=True)
+        ]
+        return JSONResponse(
+            {"items": items, "found": listing.found, "total": listing.total}
+        )
+
+    async def thread(self, request: Request) -> Response:
+        """A thread, as ``thread show`` has it, and its steps as ``step list``."""
+        thread = thread_id(request)
+
+        def ask(ledger: Ledger) -> dict[str, Any]:
+            tip = load_tip(ledger.store, thread)
+            record = open_record(ledger.store, tip, checked=False)
+            shown = self.shapes.thread(
+                tip,
+                running=is_running(ledger.store, thread),
+                sharing=find_sharing(ledger.store, thread, tip.commit),
+            )
+            return {
+                **shown,
+                "items": [self.shapes.step(step) for step in record.steps()],
+            }
+
+        return JSONResponse(await self.shelf.ask(ask))
+
+    async def live(self, request: Request) -> Response:
+        """A thread's events as they come, the turns of a running step among them."""
+        thread = thread_id(request)
+        seen = request.headers.get("last-event-id") or request.query_params.get("since")
+
+        def show(turns: Turns) -> dict[str, Any]:
+            return {"items": turns}
+
+        known = Oid(seen) if seen and is_oid(seen) else None
+        return thread_stream(self.shelf, thread, known, show)
+
+    async def node(self, request: Request) -> Response:
+        """A node, as ``cas get`` has it; a hash names one inside a thread."""
+        thread, name = thread_id(request), find_hash(request.path_params["node"])
+        if name is None:
+            raise NotFoundError("node", request.path_params["node"])
+        found = await self.shelf.ask(
+            lambda ledger: load_node(ledger, name, thread=thread)
+        )
+        return JSONResponse({"type": found.type, "payload": found.payload})
+
+    async def start(self, request: Request) -> Response:
+        """Start a thread of a registered workflow."""
+        fields = await self._fields(request)
+        wanted = Wanted(fields=fields, agents=self.served.agents)
+        name = wanted.text("workflow")
+        if name not in await self.shelf.ask(list_workflows):
+            raise NotFoundError("workflow", name)
+        return await self._do(start_command(name, wanted))
+
+    async def act(self, request: Request) -> Response:
+        """Do something with a thread; the answer is the command's own."""
+        thread, act = thread_id(request), request.path_params["act"]
+        if act not in API_ACTS:
+            raise NotFoundError("act", act)
+        fields = {
+            key: each
+            for key, each in (await self._fields(request)).items()
+            if key != "trust"
+        }
+        wanted = Wanted(fields=fields, agents=self.served.agents)
+        await self.shelf.ask(lambda ledger: load_tip(ledger.store, ThreadId(thread)))
+        return await self._do(thread_command(thread, act, wanted))
+
+    async def _fields(self, request: Request) -> Mapping[str, Any]:
+        if self.served.run is None:
+            raise _ReadOnlyError("nothing can be changed here")
+        try:
+            value = json.loads(await request.body() or b"{}")
+        except (ValueError, RecursionError) as exc:
+            raise InvalidError(f"the body is not JSON: {exc}") from exc
+        if not isinstance(value, dict):
+            raise InvalidError("the body is not a JSON object")
+        return value
+
+    async def _do(self, command: Command) -> Response:
+        run = self.served.run
+        assert run is not None  # noqa: S101 - read-only was refused before
+        outcome = await anyio.to_thread.run_sync(run, command)
+        return _answer(outcome)
+
+
+class _ReadOnlyError(UwfError):
+    """A change was asked of a server that changes nothing."""
+
+    code = "refused"
+
+
+def _answer(outcome: Outcome) -> Response:
+    if outcome.error is not None:
+        value = {**outcome.value, "error": dict(outcome.error)}
+        return JSONResponse(value, status_code=outcome.http_status)
+    return JSONResponse(dict(outcome.value))

@@ -1,0 +1,194 @@
+"""All routes of a server behind the one gate, and what errors look like."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
+from typing import Final, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Lifespan
+
+from uwfgit.errors import NotFoundError, UwfError
+from uwfgit.web.render.forms import problem_page
+from uwfgit.web.serve.acts import Outcome
+from uwfgit.web.serve.api import Api
+from uwfgit.web.serve.gate import Gate
+from uwfgit.web.serve.pages import Pages
+from uwfgit.web.serve.site import Served, Serving
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_WELCOME: Final = (
+    "<!doctype html><meta charset=utf-8><title>uwf</title>"
+    '<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0;url=/">'
+    '<p><a href="/">Go on</a></p>\n'
+)
+_SPENT: Final = (
+    "This address was used before, or is older than a minute. Print a new one with: "
+    "uwf web link\n"
+)
+
+
+def make_app(serving: Serving) -> ASGIApp:
+    """Build the server's application."""
+    first, *others = serving.stores
+    routes = [
+        Route("/", _Home(serving).home, methods=["GET"]),
+        Route("/enter", _Home(serving).enter, methods=["GET"]),
+        Route("/welcome", _Home(serving).welcome, methods=["GET"]),
+        Route(
+            "/static/style.css", _static("uwfgit.web.render", "style.css", "text/css")
+        ),
+        Route(
+            "/static/web.js", _static("uwfgit.web.serve", "web.js", "text/javascript")
+        ),
+        Mount("/api", routes=_api_routes(serving)),
+        *(
+            Mount(each.shelf.root, routes=Pages(serving, each).routes())
+            for each in others
+        ),
+        *Pages(serving, first).routes(),
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={
+            UwfError: _Errors(serving).known,
+            HTTPException: _Errors(serving).http,
+        },
+        lifespan=_life(serving),
+    )
+    app.router.redirect_slashes = False
+    return Gate(app, serving.rules, on_bug=serving.on_bug)
+
+
+def _api_routes(serving: Serving) -> list[Route | Mount]:
+    first, *others = serving.stores
+    mounts = [
+        Mount(each.shelf.root, routes=Api(serving, each).routes()) for each in others
+    ]
+    return [*mounts, *Api(serving, first).routes()]
+
+
+class _Home:
+    """The way in."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.keys = serving.rules.keys
+        self.start = f"{serving.stores[0].shelf.root}/threads"
+
+    async def home(self, request: Request) -> Response:
+        """Lead to the first store's threads."""
+        del request
+        return RedirectResponse(self.start, status_code=303)
+
+    async def enter(self, request: Request) -> Response:
+        """Take a code, give the cookie, and lead on to an address without the code."""
+        if not self.keys.take_code(request.query_params.get("code", "")):
+            return PlainTextResponse(_SPENT, status_code=403)
+        answer = RedirectResponse("/welcome", status_code=303)
+        answer.set_cookie(
+            self.keys.cookie_name,
+            self.keys.cookie,
+            httponly=True,
+            samesite="strict",
+            path="/",
+        )
+        return answer
+
+    async def welcome(self, request: Request) -> Response:
+        """Go on from an address of ours: only then does a strict cookie come along."""
+        del request
+        return HTMLResponse(_WELCOME)
+
+
+def _static(package: str, name: str, kind: str) -> Handler:
+    data = (files(package) / name).read_bytes()
+
+    async def give(request: Request) -> Response:
+        del request
+        return Response(data, media_type=kind)
+
+    return give
+
+
+class _Errors:
+    """Errors as pages, or as JSON for the API; never a traceback."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+
+    async def known(self, request: Request, exc: Exception) -> Response:
+        """Answer with an error of ours."""
+        assert isinstance(exc, UwfError)  # noqa: S101 - registered for it
+        error = {"code": exc.code, "message": exc.message, "hint": exc.hint}
+        status = (
+            403 if exc.code == "refused" else Outcome(code=1, error=error).http_status
+        )
+        return self._answer(request, error, status)
+
+    async def http(self, request: Request, exc: Exception) -> Response:
+        """Answer where there is no such page, or not by this method."""
+        assert isinstance(exc, HTTPException)  # noqa: S101 - registered for it
+        missing = NotFoundError("page", request.url.path)
+        message = missing.message if exc.status_code == 404 else exc.detail  # noqa: PLR2004 - not found
+        error = {"code": "not-found", "message": message, "hint": None}
+        return self._answer(request, error, exc.status_code)
+
+    def _answer(
+        self, request: Request, error: dict[str, str | None], status: int
+    ) -> Response:
+        if request.url.path.startswith("/api"):
+            return JSONResponse({"error": error}, status_code=status)
+        served = self._served(request.url.path)
+        site = self.serving.site(served)
+        title = "Not found" if status == 404 else "Not done"  # noqa: PLR2004 - not found
+        page = problem_page(
+            site, title, str(error["message"]), error["hint"], site.links.threads()
+        )
+        return HTMLResponse(page, status_code=status)
+
+    def _served(self, path: str) -> Served:
+        stores = self.serving.stores
+        mine = (
+            each
+            for each in stores
+            if each.shelf.root and path.startswith(f"{each.shelf.root}/")
+        )
+        return next(mine, stores[0])
+
+
+def _life(serving: Serving) -> Lifespan[Starlette]:
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        del app
+        reading = asyncio.create_task(_read_titles(serving))
+        try:
+            yield
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+            for each in serving.stores:
+                each.shelf.close()
+
+    return life
+
+
+async def _read_titles(serving: Serving) -> None:
+    """Read all tasks' first lines, between other questions, for the search."""
+    for each in serving.stores:
+        with suppress(UwfError):
+            await each.shelf.read_titles(await each.shelf.lines())

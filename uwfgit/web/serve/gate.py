@@ -1,0 +1,283 @@
+"""The gate in front of every route: what is let in, and the headers of what goes out.
+
+The only place that decides it. The order counts: the host comes first, so that a
+name that leads here by a trick is not so much as answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from uwfgit.web.serve.keys import Keys
+
+MAX_BODY: Final = 1_000_000
+_BODY_SECONDS: Final = 15.0
+_METHODS: Final = frozenset({"GET", "HEAD", "POST"})
+_OPEN: Final = frozenset({"/enter", "/welcome"})
+_FORMS: Final = ("application/json", "application/x-www-form-urlencoded")
+_PATH: Final = re.compile(rb"(?:/[A-Za-z0-9@._~:+$-]+)*/?")
+_LONGEST: Final = 1_000
+_ONCE: Final = frozenset({"host", "origin", "authorization", "content-length"})
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request goes no further."""
+
+    status: int
+    code: str
+    message: str
+
+
+BAD_TOKEN: Final = Refusal(
+    status=403, code="token", message="the page's token is missing or wrong"
+)
+TOO_LARGE: Final = Refusal(
+    status=413, code="size", message=f"a body has at most {MAX_BODY:,} bytes"
+)
+_LOCKED: Final = Refusal(
+    status=401,
+    code="locked",
+    message="open the address that 'uwf web' prints, or send the token of "
+    "'uwf web token'",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a server answers to.
+
+    ``hosts`` are the only values of ``Host``, ports included.
+    """
+
+    keys: Keys
+    hosts: frozenset[str]
+
+    def refusal(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+        """Say why a request is refused before its body is read."""
+        is_open = scope["path"] in _OPEN
+        refusal = self._address_refusal(scope, headers, is_open=is_open)
+        if refusal is not None or is_open:
+            return refusal
+        if not self._is_ours(headers):
+            return Refusal(status=403, code="origin", message="asked from elsewhere")
+        if not self._has_bearer(headers) and not self._has_cookie(headers):
+            return _LOCKED
+        return self._post_refusal(headers) if scope["method"] == "POST" else None
+
+    def _address_refusal(
+        self, scope: Scope, headers: Mapping[str, str], *, is_open: bool
+    ) -> Refusal | None:
+        if headers.get("host", "").lower() not in self.hosts:
+            return Refusal(status=403, code="host", message="unknown host")
+        if scope["method"] not in _METHODS or (is_open and scope["method"] == "POST"):
+            return Refusal(status=405, code="method", message="not allowed")
+        if not _is_plain(scope):
+            return Refusal(status=404, code="not-found", message="no such page")
+        return None
+
+    def _is_ours(self, headers: Mapping[str, str]) -> bool:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if origin == "null":
+            # So a browser writes that of a form of ours, for we tell no referrer.
+            return site == "same-origin"
+        if origin is not None and not self._is_origin(origin):
+            return False
+        return site in {None, "same-origin", "none"}
+
+    def _is_origin(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return scheme in {"http", "https"} and host.lower() in self.hosts
+
+    def _has_bearer(self, headers: Mapping[str, str]) -> bool:
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and self.keys.is_bearer(value.strip())
+
+    def _has_cookie(self, headers: Mapping[str, str]) -> bool:
+        # Whoever sends neither header is no browser, and a script has its token.
+        if "authorization" in headers or not headers.keys() & {
+            "origin",
+            "sec-fetch-site",
+        }:
+            return False
+        jar: SimpleCookie = SimpleCookie()
+        try:
+            jar.load(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        found = jar.get(self.keys.cookie_name)
+        return found is not None and self.keys.is_cookie(found.value)
+
+    def _post_refusal(self, headers: Mapping[str, str]) -> Refusal | None:
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _FORMS:
+            return Refusal(status=415, code="type", message="send JSON or a form")
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            return TOO_LARGE
+        # A form has the token in its body, which the route looks at.
+        if "authorization" not in headers and kind == _FORMS[0]:
+            token = headers.get("x-uwf-token", "")
+            return None if self.keys.is_page_token(token) else BAD_TOKEN
+        return None
+
+
+def _is_plain(scope: Scope) -> bool:
+    """Whether a path is written as we write ours: no escapes, dots or doubles."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    path = raw.partition(b"?")[0]
+    if len(path) > _LONGEST or not _PATH.fullmatch(path):
+        return False
+    return not any(part in {b".", b".."} for part in path.split(b"/"))
+
+
+class Gate:
+    """Lets requests through that the rules allow; the others reach no route."""
+
+    def __init__(
+        self, app: ASGIApp, rules: Rules, *, on_bug: Callable[[Exception], str]
+    ) -> None:
+        self.app = app
+        self.rules = rules
+        self.on_bug = on_bug
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, _sealed(send))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _headers(scope)
+        refusal = (
+            Refusal(status=400, code="header", message="a header stands twice")
+            if headers is None
+            else self.rules.refusal(scope, headers)
+        )
+        if refusal is None and scope["method"] == "POST":
+            body = await _read_body(receive)
+            refusal = TOO_LARGE if body is None else None
+            receive = _replay(body or b"", receive)
+        if refusal is not None:
+            await _refuse(scope, send, refusal)
+            return
+        scope["uwf.bearer"] = "authorization" in (headers or {})
+        watched = _Watched(send=send)
+        try:
+            await self.app(scope, receive, watched)
+        except Exception as exc:  # noqa: BLE001 - one request's bug ends no server
+            message = self.on_bug(exc)
+            if not watched.is_begun:
+                bug = Refusal(status=500, code="bug", message=message)
+                await _refuse(scope, send, bug)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watched:
+    """Sends on, and knows whether an answer has begun."""
+
+    send: Send
+    is_begun: bool = False
+
+    async def __call__(self, message: Message) -> None:
+        self.is_begun = True
+        await self.send(message)
+
+
+def _headers(scope: Scope) -> dict[str, str] | None:
+    """Read the headers; ``None`` when one of those that count stands twice."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").lower()
+        if key in found and key in _ONCE:
+            return None
+        found[key] = value.decode("latin-1")
+    return found
+
+
+def _sealed(send: Send) -> Send:
+    """Add the headers of safety to every answer."""
+
+    async def sealed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = list(message.get("headers", []))
+            own = {name.lower() for name, _ in given}
+            more = [(n.encode(), v.encode()) for n, v in HEADERS.items()]
+            given += [each for each in more if each[0] not in own]
+            message = {**message, "headers": given}
+        await send(message)
+
+    return sealed
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read a body within bounds of size and time; ``None`` beyond them."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY:
+                    return None
+                if not message.get("more_body"):
+                    return bytes(body)
+    except TimeoutError:
+        return None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Answer with the error: as JSON to a script, as a line to a person."""
+    is_api = scope["path"].startswith("/api")
+    if is_api:
+        error = {"code": refusal.code, "message": refusal.message, "hint": None}
+        body = json.dumps({"error": error}).encode()
+    else:
+        body = f"{refusal.message}\n".encode()
+    kind = b"application/json" if is_api else b"text/plain; charset=utf-8"
+    headers = [
+        (b"content-type", kind),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    start = {"type": "http.response.start", "status": refusal.status}
+    await send({**start, "headers": headers})
+    body = b"" if scope["method"] == "HEAD" else body
+    await send({"type": "http.response.body", "body": body})

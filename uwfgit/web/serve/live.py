@@ -1,0 +1,179 @@
+"""A thread as it goes on: its events as a stream whose ids are commits.
+
+A stream says what happened since the commit that the reader has seen, so nothing is
+missed by a connection that was cut, a machine that slept or a server that restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from starlette.responses import StreamingResponse
+
+from uwfgit.engine.ask.live import live_path, read_live
+from uwfgit.errors import NotFoundError, UwfError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.standing import is_running
+from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.record import read_tip
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
+from uwfgit.web.serve.shelf import Shelf
+
+_POLL: Final = 0.4
+_LISTING_POLL: Final = 1.0
+_QUIET: Final = 15.0
+"""Seconds after which a comment shows that the line is still there."""
+_ENDED: Final = ("end", "cancelled")
+
+Turns = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What one look at a thread saw."""
+
+    tip: Oid
+    events: tuple[Event, ...]
+    running: bool
+    status: str
+    turns: Turns | None
+    """``None`` when nothing was added since the last look."""
+    live_mark: tuple[int, int]
+    is_known: bool
+    """Whether the commit that was seen last is part of the thread."""
+
+
+def _look(
+    thread: ThreadId, seen: Oid | None, mark: tuple[int, int], ledger: Ledger
+) -> _Look:
+    tip = find_ref(ledger.store, thread_ref(thread))
+    if tip is None:
+        raise NotFoundError("thread", thread)
+    running = is_running(ledger.store, thread)
+    found: list[Event] = []
+    is_known = seen is None or tip == seen
+    if not is_known:
+        for event in iter_events(ledger.store, tip):
+            if event.commit.oid == seen:
+                is_known = True
+                break
+            found.append(event)
+    live_mark = _mark(ledger, thread) if running else (0, 0)
+    return _Look(
+        tip=tip,
+        events=tuple(reversed(found)),
+        running=running,
+        status=read_tip(ledger.store, thread, tip).state.status,
+        turns=read_live(ledger.store, thread)
+        if running and live_mark != mark
+        else None,
+        live_mark=live_mark,
+        is_known=is_known,
+    )
+
+
+def _mark(ledger: Ledger, thread: ThreadId) -> tuple[int, int]:
+    try:
+        found = live_path(ledger.store, thread).stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_size, found.st_mtime_ns)
+
+
+def thread_stream(
+    shelf: Shelf, thread: ThreadId, seen: Oid | None, show: Callable[[Turns], Any]
+) -> StreamingResponse:
+    """Stream a thread's events from a commit on, until it ends.
+
+    Args:
+        shelf: The store.
+        thread: Which thread.
+        seen: The newest commit that the reader knows; ``None``: only what comes.
+        show: Makes of the turns of a running step what is sent of them.
+    """
+    return _stream(_thread_messages(shelf, thread, seen, show))
+
+
+async def _thread_messages(
+    shelf: Shelf, thread: ThreadId, seen: Oid | None, show: Callable[[Turns], Any]
+) -> AsyncIterator[str]:
+    mark, was_running = (-1, -1), None
+    while True:
+        try:
+            look = await shelf.ask(partial(_look, thread, seen, mark))
+        except NotFoundError:
+            yield _message("gone", {})
+            return
+        except UwfError as exc:
+            yield _message("problem", {"message": exc.message})
+            return
+        if not look.is_known:
+            # Its branch was moved aside: what the page shows is not of this thread.
+            yield _message("reset", {}, look.tip)
+        else:
+            for event in look.events:
+                yield _message("event", _event(event), event.commit.oid)
+        if look.running is not was_running:
+            yield _message("running", {"running": look.running}, look.tip)
+        if look.turns is not None:
+            yield _message("turns", show(look.turns))
+        seen, mark, was_running = look.tip, look.live_mark, look.running
+        if look.status in _ENDED and not look.running:
+            yield _message("end", {"status": look.status}, look.tip)
+            return
+        yield ""
+        await asyncio.sleep(_POLL)
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "oid": event.commit.oid,
+        "event": event.name,
+        "node": event.node,
+        "role": event.role,
+        "status": event.status,
+        "next": event.next,
+    }
+
+
+def listing_stream(shelf: Shelf) -> StreamingResponse:
+    """Stream a word whenever any thread of the store has changed."""
+    return _stream(_listing_messages(shelf))
+
+
+async def _listing_messages(shelf: Shelf) -> AsyncIterator[str]:
+    known = await shelf.mark()
+    while True:
+        mark = await shelf.mark()
+        if mark != known:
+            known = mark
+            yield _message("changed", {})
+        yield ""
+        await asyncio.sleep(_LISTING_POLL)
+
+
+def _message(event: str, data: Any, oid: Oid | None = None) -> str:  # noqa: ANN401 - a JSON value
+    head = f"id: {oid}\n" if oid else ""
+    return f"{head}event: {event}\ndata: {json.dumps(data)}\n\n"
+
+
+def _stream(messages: AsyncIterator[str]) -> StreamingResponse:
+    return StreamingResponse(_with_comments(messages), media_type="text/event-stream")
+
+
+async def _with_comments(messages: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    """Leave out what is empty, but say now and then that the line is there."""
+    loop = asyncio.get_running_loop()
+    said = loop.time()
+    yield b"retry: 1000\n\n"
+    async for message in messages:
+        if message or loop.time() - said > _QUIET:
+            said = loop.time()
+            yield message.encode() or b": still here\n\n"

@@ -1,0 +1,95 @@
+"""Listening: the socket, the printed address, and the end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from uwfgit.errors import StoreError
+
+PORT: Final = 8642
+_BACKLOG: Final = 128
+_LINE: Final = 16 * 1024
+_GRACE: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """A socket that takes connections already."""
+
+    host: str
+    port: int
+    socket: socket.socket
+
+    @property
+    def origin(self) -> str:
+        """How a browser on this machine names it."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{name}:{self.port}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The values of ``Host`` by which this server is meant."""
+        names = {
+            self.host,
+            *(("127.0.0.1", "localhost") if is_loopback(self.host) else ()),
+        }
+        written = (f"[{name}]" if ":" in name else name for name in names)
+        return frozenset(f"{name}:{self.port}".lower() for name in written)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect there."""
+    return host in {"127.0.0.1", "localhost", "::1"}
+
+
+def listen(host: str, port: int | None) -> Listening:
+    """Take a port: the one that is named, else the usual one, else any.
+
+    Raises:
+        StoreError: It is in use, or the host is none of this machine's.
+    """
+    wanted = (PORT, 0) if port is None else (port,)
+    for number, each in enumerate(wanted):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, each))
+            found.listen(_BACKLOG)
+        except OSError as exc:
+            found.close()
+            if number + 1 < len(wanted):
+                continue
+            reason = exc.strerror or str(exc)
+            raise StoreError(
+                f"cannot listen on {host}:{each}: {reason}",
+                hint="choose another --port",
+            ) from exc
+        return Listening(host=host, port=found.getsockname()[1], socket=found)
+    raise AssertionError("one of the ports was tried last")
+
+
+def serve(app: ASGIApp, listening: Listening, *, on_ready: Callable[[], None]) -> None:
+    """Serve until interrupted."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        timeout_keep_alive=20,
+        timeout_graceful_shutdown=_GRACE,
+        h11_max_incomplete_event_size=_LINE,
+        http="h11",
+    )
+    on_ready()
+    uvicorn.Server(config).run(sockets=[listening.socket])

@@ -1,0 +1,123 @@
+"""A store that is served: read by one thread of its own, which nobody else's is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.standing import find_running
+from uwfgit.store.layout import THREAD_PREFIX
+from uwfgit.web.view.listing import Line, list_lines, read_title
+
+T = TypeVar("T")
+Mark = tuple[object, ...]
+
+_AT_ONCE: Final = 100
+"""Titles that are read before somebody else may ask something."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    mark: Mark
+    lines: tuple[Line, ...]
+
+
+class Shelf:
+    """One store's threads, and what is remembered of them between two questions.
+
+    A ledger belongs to one thread: all questions are asked there, one by one.
+    """
+
+    def __init__(
+        self,
+        open_ledger: Callable[[], AbstractContextManager[Ledger]],
+        *,
+        name: str,
+        root: str = "",
+    ) -> None:
+        self.name = name
+        self.root = root
+        self.titles: dict[ThreadId, str] = {}
+        self._open = open_ledger
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._ledger: Ledger | None = None
+        self._closing = ExitStack()
+        self._known: _Known | None = None
+
+    async def ask(self, question: Callable[[Ledger], T]) -> T:
+        """Ask something of the store, in its own thread.
+
+        Raises:
+            UwfError: What the question raises.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._worker, self._answer, question)
+
+    def _answer(self, question: Callable[[Ledger], T]) -> T:
+        ledger = self._opened()
+        ledger.lookup.refresh()
+        return question(ledger)
+
+    def _opened(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = self._closing.enter_context(self._open())
+        return self._ledger
+
+    async def lines(self) -> tuple[Line, ...]:
+        """Give all threads as they stand now."""
+        return await self.ask(self._read_lines)
+
+    def _read_lines(self, ledger: Ledger) -> tuple[Line, ...]:
+        mark = mark_of(ledger)
+        if self._known is None or self._known.mark != mark:
+            self._known = _Known(mark=mark, lines=list_lines(ledger))
+        return self._known.lines
+
+    async def mark(self) -> Mark:
+        """Give what changes whenever a thread does; costs next to nothing."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._worker, self._mark)
+
+    def _mark(self) -> Mark:
+        return mark_of(self._opened())
+
+    async def read_titles(self, lines: tuple[Line, ...]) -> None:
+        """Read the tasks' first lines that are not known yet."""
+        missing = [line for line in lines if line.thread not in self.titles]
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
+            self.titles |= await self.ask(partial(_titles, part))
+
+    def close(self) -> None:
+        """Close the store in its own thread, and let that end."""
+        self._worker.submit(self._closing.close)
+        self._worker.shutdown(wait=True)
+
+
+def _titles(lines: Sequence[Line], ledger: Ledger) -> dict[ThreadId, str]:
+    return {
+        line.thread: read_title(ledger.store, line.thread, line.commit)
+        for line in lines
+    }
+
+
+def mark_of(ledger: Ledger) -> Mark:
+    """Tell a store's state by the times of what changes with every event."""
+    store = ledger.store
+    places = (
+        store.path / THREAD_PREFIX.rstrip("/"),
+        store.path / "packed-refs",
+        store.path / "refs" / "remotes",
+    )
+    times: list[object] = []
+    for place in places:
+        with suppress(OSError):
+            times.append(place.stat().st_mtime_ns)
+    return (*times, find_running(store))

@@ -1,0 +1,178 @@
+// What a page can do beyond its forms: follow what happens, search while typing,
+// move by keys. Nothing of it is needed to read or to act.
+"use strict";
+
+(() => {
+  const main = document.getElementById("main");
+  const keep = (name) => main.querySelector(name);
+
+  // Parts of a page that are replaced when they changed; the rest stays as it is.
+  const parts = {
+    thread: [".head", ".callout", "#acts", ".path", ".time", ".forks", ".git"],
+    threads: [".sum", "#list", ".pages"],
+  };
+
+  function exchange(fresh, name) {
+    const old = keep(name);
+    const now = fresh.querySelector(name);
+    if (old && now && old.outerHTML !== now.outerHTML && !old.contains(typing())) {
+      old.replaceWith(now);
+    } else if (old && !now && !old.contains(typing())) {
+      old.remove();
+    } else if (!old && now) {
+      const before = fresh.querySelector(name).previousElementSibling;
+      const place = before && before.className && keep("." + before.className.split(" ")[0]);
+      if (place) place.after(now); else main.prepend(now);
+    }
+  }
+
+  function typing() {
+    const at = document.activeElement;
+    return at && at.matches("input, textarea, select") ? at : null;
+  }
+
+  function exchangeSteps(fresh) {
+    const old = keep("#steps");
+    const now = fresh.querySelector("#steps");
+    if (!now) return;
+    if (!old || !old.querySelector("article")) {
+      if (old) old.replaceWith(now); else if (keep(".main")) keep(".main").append(now);
+      return;
+    }
+    const known = new Map([...old.querySelectorAll(":scope > article")].map((a) => [a.id, a]));
+    for (const article of [...now.querySelectorAll(":scope > article")]) {
+      const mine = known.get(article.id);
+      if (!mine) { insert(old, article); continue; }
+      if (mine.dataset.was !== article.outerHTML && mine.outerHTML !== article.outerHTML) {
+        const open = [...mine.querySelectorAll("details")].map((d) => d.open);
+        const was = article.outerHTML;
+        article.querySelectorAll("details").forEach((d, n) => { if (open[n]) d.open = true; });
+        article.dataset.was = was;
+        mine.replaceWith(article);
+      }
+      known.delete(article.id);
+    }
+    for (const gone of known.values()) gone.remove();
+  }
+
+  function insert(list, article) {
+    const number = (a) => Number(a.id.replace(/\D/g, ""));
+    const after = [...list.querySelectorAll(":scope > article")].filter((a) => number(a) < number(article)).pop();
+    if (after) after.after(article); else list.append(article);
+  }
+
+  let asking = 0;
+  async function refresh(address) {
+    const mine = ++asking;
+    let answer;
+    try { answer = await fetch(address, { credentials: "same-origin" }); } catch { return false; }
+    if (!answer.ok || mine !== asking) return answer.ok;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+    if (!fresh || mine !== asking) return true;
+    for (const name of parts[main.className] || []) exchange(fresh, name);
+    if (main.className === "thread") exchangeSteps(fresh);
+    if (fresh.dataset.tip) main.dataset.tip = fresh.dataset.tip;
+    return true;
+  }
+
+  // A stream of what happens. Its ids are commits: after a break the browser tells the
+  // newest it has, and what came since is told first.
+  function follow(address) {
+    let stream = null;
+    const open = () => {
+      const since = main.dataset.tip ? `?since=${main.dataset.tip}` : "";
+      stream = new EventSource(address + since);
+      const again = () => refresh(location.pathname + location.search);
+      for (const name of ["event", "changed", "reset", "running"]) {
+        stream.addEventListener(name, () => {
+          if (name !== "changed" && name !== "running") clearTurns();
+          again();
+        });
+      }
+      stream.addEventListener("turns", (message) => showTurns(JSON.parse(message.data).html));
+      stream.addEventListener("end", async () => { stream.close(); clearTurns(); await again(); });
+      stream.addEventListener("gone", () => stream.close());
+      stream.addEventListener("error", () => {
+        // The browser comes back by itself, unless it was refused outright.
+        if (stream.readyState === EventSource.CLOSED) setTimeout(open, 3000);
+      });
+    };
+    open();
+  }
+
+  function showTurns(html) {
+    let place = document.getElementById("now");
+    if (!place) {
+      place = document.createElement("section");
+      place.id = "now";
+      const title = document.createElement("h2");
+      title.textContent = "Right now";
+      place.append(title, document.createElement("div"));
+      const steps = keep("#steps");
+      if (steps) steps.after(place); else (keep(".main") || main).append(place);
+    }
+    const atEnd = innerHeight + scrollY > document.body.scrollHeight - 120;
+    const turns = new DOMParser().parseFromString(html, "text/html").body;
+    place.lastElementChild.replaceChildren(...turns.childNodes);
+    if (atEnd) scrollTo({ top: document.body.scrollHeight });
+  }
+
+  function clearTurns() {
+    const place = document.getElementById("now");
+    if (place) place.remove();
+  }
+
+  function search() {
+    const form = keep(".filters");
+    if (!form) return;
+    const find = form.querySelector("button");
+    if (find) find.hidden = true;
+    let timer = 0;
+    const ask = () => {
+      const asked = new URLSearchParams();
+      for (const [key, value] of new FormData(form)) if (value && !(key === "sort" && value === "updated")) asked.set(key, value);
+      const query = asked.toString();
+      history.replaceState(null, "", location.pathname + (query ? `?${query}` : ""));
+      refresh(location.pathname + location.search);
+    };
+    form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 90); });
+    form.addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+  }
+
+  function keys() {
+    addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (typing()) { if (event.key === "Escape") document.activeElement.blur(); return; }
+      if (event.key === "/") {
+        const box = document.getElementById("search");
+        if (box) { event.preventDefault(); box.focus(); box.select(); }
+      } else if (event.key === "j" || event.key === "k") {
+        move(event.key === "j" ? 1 : -1);
+      } else if (event.key === "u") {
+        const up = keep(".crumb a");
+        if (up) up.click();
+      }
+    });
+  }
+
+  function move(by) {
+    const stops = [...main.querySelectorAll("#list .title, #steps > article .number a")];
+    if (!stops.length) return;
+    const at = stops.indexOf(document.activeElement);
+    const next = stops[Math.min(stops.length - 1, Math.max(0, at + by))] || stops[0];
+    next.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "center" });
+  }
+
+  // A form is sent once, however often its button is pressed.
+  addEventListener("submit", (event) => {
+    if (event.defaultPrevented || event.target.method !== "post") return;
+    if (event.target.dataset.sent) { event.preventDefault(); return; }
+    event.target.dataset.sent = "1";
+    addEventListener("pageshow", () => delete event.target.dataset.sent, { once: true });
+  });
+
+  search();
+  keys();
+  if (main.dataset.live) follow(main.dataset.live);
+})();
