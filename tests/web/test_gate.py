@@ -46,6 +46,7 @@ def cookie(server: Server) -> str:
 
 def browser(server: Server, cookie: str, **more: str) -> dict[str, str]:
     pair = cookie.partition(";")[0]
+    assert pair.startswith(f"uwf_{server.port}=")
     return {"Cookie": pair, "Sec-Fetch-Site": "same-origin", **more}
 
 

@@ -101,8 +101,8 @@ def run_apart(
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise StoreError(f"'uwf {words[0]}' did not run: {exc}") from exc
-    texts = (stream.decode("utf-8", "replace") for stream in (done.stdout, done.stderr))
-    return (done.returncode, *texts)
+    out, err = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
+    return done.returncode, out, err
 
 
 def _spawn(
