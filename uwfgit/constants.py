@@ -27,8 +27,13 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024
 MAX_TREE_ENTRIES: Final = 2_000
 MAX_STEPS: Final = 99_999
 """Five digits in a step folder's name, a hundred steps a bucket."""
+MAX_RUNS: Final = 1_000
+"""Steps, attempts, pokes and holds in the folder of one step."""
 MAX_LINKED_NODES: Final = 1_000
 MAX_LINKED_BYTES: Final = 64 * 1024 * 1024
+MAX_PERSON_BYTES: Final = 1_024
+"""Name, and mail address, of whoever records an event."""
+MAX_SUMMARY_BYTES: Final = 16 * 1024
 MAX_TIME: Final = 2**32
 """Seconds since 1970; what verify accepts as a commit time."""
 

@@ -7,6 +7,8 @@ UwfError
 │  ├─ WorkflowError
 │  ├─ CorruptError
 │  ├─ FormatVersionError
+│  ├─ EarlierFormatError
+│  ├─ SizeError
 │  └─ OverrunError
 ├─ StateError
 ├─ RoutingFailedError
@@ -149,6 +151,32 @@ class FormatVersionError(InvalidError):
             f"{what} has format {found}, this uwf knows up to {supported}",
             hint="upgrade uwfgit",
         )
+
+
+class EarlierFormatError(InvalidError):
+    """A thread that was written before format 1 was fixed; it is whole, not read."""
+
+    code = "earlier-format"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} was written by a uwf from before the first release, "
+            "whose format this one does not read",
+            hint="read it with that uwf, or start the thread again",
+        )
+
+
+class SizeError(InvalidError):
+    """Something is larger than the format allows; nothing of it was written."""
+
+    code = "size"
+
+    def __init__(
+        self, what: str, *, found: int, limit: int, unit: str = "bytes"
+    ) -> None:
+        self.found = found
+        self.limit = limit
+        super().__init__(f"{what} has {found:,} {unit}, the limit is {limit:,}")
 
 
 class OverrunError(InvalidError):

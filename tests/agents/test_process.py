@@ -306,7 +306,7 @@ def test_a_silent_child_is_stopped_and_what_it_said_kept(tmp_path: Path) -> None
     result = run_argv(["sh", "-c", "echo thinking; exec sleep 60"], tmp_path, idle=0.6)
 
     assert result.failure is not None
-    assert result.failure.phase == "timeout"
+    assert result.failure.phase == "agent"
     assert "said nothing for 0.6 s" in result.failure.message
     assert "(see limits.idleSeconds)" in result.failure.message
     assert result.stdout == "thinking\n"
@@ -317,7 +317,7 @@ def test_a_child_that_closed_its_outputs_is_silent(tmp_path: Path) -> None:
     result = run_argv(["sh", "-c", "exec sleep 60 <&- >&- 2>&-"], tmp_path, idle=0.3)
 
     assert result.failure is not None
-    assert result.failure.phase == "timeout"
+    assert result.failure.phase == "agent"
 
 
 def test_stderr_counts_as_a_sign_of_life(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_child_that_speaks_for_ever_meets_the_wall_limit(tmp_path: Path) -> No
     )
 
     assert result.failure is not None
-    assert result.failure.phase == "timeout"
+    assert result.failure.phase == "agent"
     assert "ran longer than 0.4 s" in result.failure.message
     assert "(see limits.wallSeconds)" in result.failure.message
 

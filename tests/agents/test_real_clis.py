@@ -131,7 +131,7 @@ def test_silence_ends_by_the_watchdog_and_the_session_is_known(
     reply = play(machine, modes.hang()).ask(idle=3)
 
     assert reply.failure is not None
-    assert reply.failure.phase == "timeout"
+    assert reply.failure.phase == "agent"
     assert "(see limits.idleSeconds)" in reply.failure.message
     assert reply.session_id is not None
     machine.api.play(modes.answer())

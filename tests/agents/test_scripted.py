@@ -133,7 +133,7 @@ def test_a_script_that_does_not_fit_is_a_failure_that_names_both(
 
     reply = agent.run(make_request(cwd=tmp_path, role=role, count=counted))
 
-    expected = Failure(phase="script", message=f"script 'replies.yaml' {message}")
+    expected = Failure(phase="agent", message=f"script 'replies.yaml' {message}")
     assert reply == AgentReply(text="", failure=expected)
 
 

@@ -97,7 +97,7 @@ def test_the_nearer_limit_ends_a_run(own: float, wall: float, tmp_path: Path) ->
     reply = agent.run(make_request(cwd=tmp_path, wall=wall))
 
     assert reply.failure is not None
-    assert reply.failure.phase == "timeout"
+    assert reply.failure.phase == "agent"
 
 
 # --- what is told while it runs ---

@@ -108,7 +108,7 @@ def test_an_answer_that_never_holds_is_a_failure_after_the_corrections(
 
     assert len(agent.asked) == corrections + 1
     assert isinstance(talk.outcome, Failure)
-    assert talk.outcome.phase == "extract"
+    assert talk.outcome.phase == "output"
     assert "lost" in talk.outcome.message
     assert talk.said == "\n\n".join([BAD] * (corrections + 1))
 
@@ -144,7 +144,7 @@ def test_a_kind_with_sessions_that_named_none_is_told_everything_again() -> None
 
 
 def test_an_agent_that_fails_is_not_corrected() -> None:
-    failed = AgentReply(text=BAD, failure=Failure(phase="timeout", message="too slow"))
+    failed = AgentReply(text=BAD, failure=Failure(phase="agent", message="too slow"))
     agent = Listener([failed])
 
     talk = _talk(agent)
@@ -323,7 +323,7 @@ def test_a_model_reads_the_fields_when_no_correction_brought_them() -> None:
     [
         (_read("---\n$status: done\n---\n"), "model small read out of the reply does"),
         (
-            _read("", Failure(phase="extract", message="no key")),
+            _read("", Failure(phase="output", message="no key")),
             "no model could read the reply: no key",
         ),
     ],

@@ -115,7 +115,7 @@ def test_a_step_adds_two_files_to_read_and_its_nodes(
         step.output_hash,
         step.detail_hash,
     }
-    assert all(path.startswith("nodes/000/00001/") for path in nodes)
+    assert all(path.startswith("nodes/000/00001/1/") for path in nodes)
     assert added.keys() - nodes == {
         "history/000/00001-worker/output.md",
         "history/000/00001-worker/prompt.md",
@@ -285,7 +285,7 @@ def test_an_attempt_keeps_all_that_was_said_and_moves_nothing(
     output = found["000/00001-worker/attempts/1/output.md"].decode()
     assert output.endswith("\n\nfirst try\n\nsecond try\n\nthird try\n")
     assert '$status: "error"\n' in output
-    assert 'phase: "extract"\n' in output
+    assert 'phase: "output"\n' in output
     assert len(paths(ledger.store, thread, "nodes/000/00001")) == 3
     assert state_of(ledger.store, thread).steps == 0
     assert steps_of(ledger, thread) == ()
@@ -302,7 +302,7 @@ def test_an_attempt_keeps_all_that_was_said_and_moves_nothing(
             id="crash-after-a-reply",
         ),
         pytest.param(
-            failure("slow", phase="timeout"), RunEnd.AGENT_FAILED, "", id="timeout"
+            failure("slow", phase="agent"), RunEnd.AGENT_FAILED, "", id="timeout"
         ),
         pytest.param(
             failure("stopped", phase="interrupted"),

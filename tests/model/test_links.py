@@ -67,7 +67,7 @@ def _step(ledger: Ledger, thread: ThreadId, act: Act) -> Step:
 
 
 def _nodes(ledger: Ledger, thread: ThreadId, number: int) -> set[str]:
-    names = paths(ledger.store, thread, f"nodes/000/{number:05d}")
+    names = paths(ledger.store, thread, f"nodes/000/{number:05d}/1")
     return {name.partition(".")[0] for name in names}
 
 
@@ -80,7 +80,7 @@ def test_a_text_put_in_a_step_and_named_in_a_plain_field_stands_in_the_thread(
 
     assert step.warnings == ()
     found = files(ledger.store, thread)
-    assert found[f"nodes/000/00001/{PLAN.name}"] == PLAN.data
+    assert found[f"nodes/000/00001/1/{PLAN.name}"] == PLAN.data
     assert found["history/000/00001-worker/links/plan.md"] == PLAN.data
     check_thread(ledger.store, thread)
 

@@ -32,12 +32,13 @@ from uwfgit.store.canonical import Json, node_hash, normalise
 FORMAT_HASHES: Final = {
     "schema": "CTS5P6RD8HMCS",
     "text": "7VQ43ZSJTEWA7",
-    "workflow": "BRE05MZJZQ3FG",
-    "start": "F3PQMVR38S5WZ",
-    "step": "EMJAFM1R0P47T",
-    "detail": "0XE930N4QZB8T",
-    "error": "ETQDDVT42CR20",
+    "workflow": "CWDYA439XBW6X",
+    "start": "33HE72QSZ6Q6V",
+    "step": "BADAZA8A4H6T9",
+    "detail": "05AZRF10SYC3T",
+    "error": "25N5TMFN2MN86",
     "suspend": "89CG2387DJBDT",
+    "hold": "BGWNVNYWW10M8",
 }
 JSON_HASHES: Final = {
     "string": "7VQ43ZSJTEWA7",
@@ -49,7 +50,7 @@ JSON_HASHES: Final = {
     "object": "944RT37WX1PQ5",
     "array": "D45CW047XS17Y",
 }
-RECORDS: Final = ["workflow", "start", "step", "detail", "error", "suspend"]
+RECORDS: Final = ["workflow", "start", "step", "detail", "error", "suspend", "hold"]
 
 
 def test_the_types_of_the_format_have_the_hashes_they_have_for_ever() -> None:

@@ -208,7 +208,7 @@ def test_a_node_with_other_bytes_than_its_name_says_is_corrupt(
     ledger: Ledger, thread: ThreadId, data: bytes
 ) -> None:
     head = load_tip(ledger.store, thread).state.head
-    tip = _edit(ledger, thread, f"nodes/000/00002/{head}.{STEP_TYPE}.json", data)
+    tip = _edit(ledger, thread, f"nodes/000/00002/1/{head}.{STEP_TYPE}.json", data)
 
     record = open_record(ledger.store, tip)
 
@@ -220,7 +220,7 @@ def test_a_node_missing_from_the_chain_is_corrupt_and_says_where_to_look(
     ledger: Ledger, thread: ThreadId
 ) -> None:
     first = record_of(ledger, thread).steps()[0].hash
-    tip = _edit(ledger, thread, f"nodes/000/00001/{first}.{STEP_TYPE}.json", None)
+    tip = _edit(ledger, thread, f"nodes/000/00001/1/{first}.{STEP_TYPE}.json", None)
 
     with pytest.raises(CorruptError) as caught:
         open_record(ledger.store, tip).steps()
@@ -245,7 +245,7 @@ def test_a_chain_of_another_length_than_the_state_says_is_corrupt(
 def test_a_file_that_is_no_node_among_the_nodes_is_corrupt(
     ledger: Ledger, thread: ThreadId
 ) -> None:
-    tip = _edit(ledger, thread, "nodes/000/00002/README.md", b"hello")
+    tip = _edit(ledger, thread, "nodes/000/00002/1/README.md", b"hello")
 
     with pytest.raises(CorruptError):
         open_record(ledger.store, tip)
@@ -262,7 +262,7 @@ def test_two_contents_under_one_hash_in_a_thread_are_corrupt(
         return reply(plan=one.hash)
 
     exec_thread(acting(ledger, act), thread, count=1)
-    tip = _edit(ledger, thread, f"nodes/000/00002/{other.name}", other.data)
+    tip = _edit(ledger, thread, f"nodes/000/00002/1/{other.name}", other.data)
 
     with pytest.raises(CorruptError) as caught:
         open_record(ledger.store, tip)

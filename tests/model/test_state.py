@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_STATE_BYTES, SUSPEND_CHARS
-from uwfgit.errors import CorruptError, FormatVersionError
+from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.state import (
     ForkedFrom,
@@ -56,6 +56,7 @@ EXPECTED: Final = b"""\
   "forkedFrom": null,
   "format": 1,
   "head": "EMJAFM1R0P47T",
+  "retryAtMs": null,
   "start": "F3PQMVR38S5WZ",
   "startedAtMs": 1800000000000,
   "startedBy": "Ada <ada@example.com>",
@@ -118,7 +119,11 @@ def _without(key: str) -> dict[str, Json]:
         pytest.param([], id="a-list"),
         pytest.param(None, id="null"),
         pytest.param({}, id="empty"),
-        *(pytest.param(_without(key), id=f"no-{key}") for key in state_payload(FULL)),
+        *(
+            pytest.param(_without(key), id=f"no-{key}")
+            for key in state_payload(FULL)
+            if key != "retryAtMs"
+        ),
         pytest.param(_with(extra=1), id="one-key-more"),
         pytest.param(_with(format=0), id="format-0"),
         pytest.param(_with(format="1"), id="format-as-text"),
@@ -162,6 +167,11 @@ def _without(key: str) -> dict[str, Json]:
 def test_a_state_that_is_malformed_is_corrupt(payload: Json) -> None:
     with pytest.raises(CorruptError):
         decode_state(_encode(payload))
+
+
+def test_a_state_of_an_earlier_format_is_told_from_a_corrupt_one() -> None:
+    with pytest.raises(EarlierFormatError):
+        decode_state(_encode(_without("retryAtMs")))
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from uwfgit.store.raw import RawObject, RawObjects
 from uwfgit.store.refs import find_ref, move_ref
 from uwfgit.store.repository import init_store, open_store
 
-STEP = Hash("EMJAFM1R0P47T")
+STEP = Hash("BADAZA8A4H6T9")
 OUTPUT = Hash("AAAAAAAAAAAAA")
 ONE = ThreadId("01J00000000000000000000001")
 TWO = ThreadId("01J00000000000000000000002")
@@ -102,7 +102,7 @@ def step(
 ) -> Oid:
     """Add a step ``C<thread>5<number>`` and its output ``C<thread>0<number>``."""
     node = h(f"C{thread[-1]}5{number}")
-    folder = f"threads/{thread}/nodes/{number // 100:03d}/{number:05d}"
+    folder = f"threads/{thread}/nodes/{number // 100:03d}/{number:05d}/1"
     message = f"developer: done\n\nUwf-Event: step\nUwf-Node: {node}\nUwf-Role: x\n"
     commit = commit_on(
         store,
@@ -250,8 +250,8 @@ def test_a_step_beyond_the_first_bucket_has_its_number(
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(f"threads/{ONE}/nodes/001/00001/", id="wrong bucket"),
-        pytest.param(f"threads/{ONE}/nodes/000/00001-x/", id="no number"),
+        pytest.param(f"threads/{ONE}/nodes/001/00001/1/", id="wrong bucket"),
+        pytest.param(f"threads/{ONE}/nodes/000/00001-x/1/", id="no number"),
         pytest.param(f"threads/{ONE}/nodes/start/", id="start"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_step_node_out_of_place_is_a_node_and_no_step(
     "path",
     [
         pytest.param(f"threads/{ONE}/history/000/{name(h('E'))}", id="not in nodes"),
-        pytest.param(f"threads/{ONE}/nodes/a/b/c/{name(h('E'))}", id="too deep"),
+        pytest.param(f"threads/{ONE}/nodes/a/b/c/d/{name(h('E'))}", id="too deep"),
         pytest.param(f"threads/{ONE.lower()}/nodes/start/{name(h('E'))}", id="case"),
         pytest.param(f"other/{ONE}/nodes/start/{name(h('E'))}", id="other root"),
         pytest.param(f"threads/{ONE}/nodes/start/{h('E')}.json", id="no type"),
@@ -337,7 +337,7 @@ def test_only_threads_workflows_and_keep_are_read(
 
 def test_two_contents_of_one_hash_are_both_seen(store: Store, lookup: Lookup) -> None:
     for thread, data in ((ONE, b"one"), (TWO, b"two")):
-        path = f"threads/{thread}/nodes/000/00001/{name(h('E'))}"
+        path = f"threads/{thread}/nodes/000/00001/1/{name(h('E'))}"
         point(
             store,
             thread_ref(thread),
@@ -403,7 +403,7 @@ def test_a_foreign_branch_cannot_claim_a_threads_step(
     store: Store, lookup: Lookup, *, warm: bool
 ) -> None:
     liar = ThreadId("00000000000000000000000001")
-    path = f"threads/{ONE}/nodes/000/00001/{name(h('C151'), STEP)}"
+    path = f"threads/{ONE}/nodes/000/00001/1/{name(h('C151'), STEP)}"
     point(store, thread_ref(liar), commit_on(store, start(store, liar), {path: b"lie"}))
     if warm:
         lookup.find_steps(h("C151"))

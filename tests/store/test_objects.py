@@ -22,6 +22,7 @@ from uwfgit.store.objects import (
     Entry,
     Person,
     edit_tree,
+    encode_tree,
     find_entry,
     list_tree,
     read_blob,
@@ -29,6 +30,7 @@ from uwfgit.store.objects import (
     walk_files,
     write_blob,
     write_commit,
+    write_object,
 )
 
 ABSENT: Final = Oid("12" * 20)
@@ -125,7 +127,8 @@ def test_a_tree_that_is_too_wide_is_corrupt(store: Store) -> None:
     wide = {f"{n:05d}": file for n in range(MAX_TREE_ENTRIES)}
 
     as_wide_as_may_be = edit_tree(store, None, dict(wide))
-    too_wide = edit_tree(store, as_wide_as_may_be, {"z": file})
+    data = encode_tree({**wide, "z": file})
+    too_wide = write_object(store, pygit2.enums.ObjectType.TREE, data)
 
     assert len(list_tree(store, as_wide_as_may_be)) == MAX_TREE_ENTRIES
     with pytest.raises(CorruptError):

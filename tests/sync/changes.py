@@ -27,8 +27,8 @@ from uwfgit.store.canonical import encode_json
 OTHER = ThreadId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 ZEROS = Oid("0" * 40)
 ONES = Oid("1" * 40)
-OUTPUT = rf"nodes/000/00002/\w+\.(?!{STEP_TYPE}|{DETAIL_TYPE})\w+\.json"
-DETAIL = rf"nodes/000/00002/\w+\.{DETAIL_TYPE}\.json"
+OUTPUT = rf"nodes/000/00002/1/\w+\.(?!{STEP_TYPE}|{DETAIL_TYPE})\w+\.json"
+DETAIL = rf"nodes/000/00002/1/\w+\.{DETAIL_TYPE}\.json"
 
 
 def put(name: str, text: str = "x\n") -> Change:
@@ -147,7 +147,7 @@ def many_links(count: int) -> Change:
         body = " ".join(node.hash for node in nodes)
         amend_step(step={"body": body})(draft)
         for node in nodes:
-            draft.put_node(draft.path("nodes/000/00002"), node)
+            draft.put_node(draft.path("nodes/000/00002/1"), node)
         first = draft.message.decode().partition("\n")[0]
         trailers = draft.trailers().items()
         draft.message = format_message(first, body, trailers).encode()
@@ -235,7 +235,7 @@ def retype(draft: Draft) -> None:
 
 def collide(draft: Draft) -> None:
     """Put both contents of one hash among a step's nodes, under two types."""
-    folder = draft.path("nodes/000/00002")
+    folder = draft.path("nodes/000/00002/1")
     draft.put(f"{folder}/{COLLIDING_HASH}.{TEXT_TYPE}.md", COLLIDING[0].encode())
     name = f"{COLLIDING_HASH}.{META_TYPE}.json"
     draft.put(f"{folder}/{name}", encode_json(COLLIDING[1]))
@@ -244,15 +244,15 @@ def collide(draft: Draft) -> None:
 def collide_later(draft: Draft) -> None:
     """Put another text under the hash of the plan that an earlier step linked."""
     plan = make_text(PLAN)
-    draft.put(draft.path(f"nodes/000/00002/{plan.name}"), b"Another plan\n")
+    draft.put(draft.path(f"nodes/000/00002/1/{plan.name}"), b"Another plan\n")
 
 
 def repeat(draft: Draft) -> None:
-    draft.put_node(draft.path("nodes/000/00002"), make_text(PLAN))
+    draft.put_node(draft.path("nodes/000/00002/1"), make_text(PLAN))
 
 
 def unreached(draft: Draft) -> None:
-    draft.put_node(draft.path("nodes/000/00002"), make_text("Nobody names this"))
+    draft.put_node(draft.path("nodes/000/00002/1"), make_text("Nobody names this"))
 
 
 def large_node(draft: Draft) -> None:

@@ -293,7 +293,7 @@ def _put_step(draft: Draft, old: Node, path: str, payload: Mapping[str, Any]) ->
     draft.trailer("Uwf-Node", new.hash)
     if json.loads(draft.read(draft.path("thread.json")))["head"] == old.hash:
         draft.state(head=new.hash)
-    number = int(folder.rpartition("/")[2])
+    number = int(folder.split("/")[-2])
     output = json.loads(draft.read(draft.find(rf"{payload['output']}\.\w+\.json")))
     before = draft.path(step_folder(number, old.payload["role"]))
     after = draft.path(step_folder(number, payload["role"]))

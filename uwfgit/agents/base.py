@@ -24,7 +24,8 @@ __all__ = [
     "add_usage",
 ]
 
-Phase = Literal["agent", "timeout", "interrupted", "extract", "script", "limit"]
+Phase = Literal["agent", "output", "limit", "budget", "size", "child", "interrupted"]
+"""What failed: the ``phase`` of an error output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,7 @@ class Failure:
     phase: Phase
     message: str
     retry_at_ms: int | None = None
+    """When a limit that the agent met is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

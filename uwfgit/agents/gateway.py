@@ -264,10 +264,10 @@ class _Call:
     def _explain(self, refusal: Refusal) -> Failure:
         if refusal.late == "total":
             message = f"{refusal.message} ({self.limits.wall_setting})"
-            return Failure(phase="timeout", message=message)
+            return Failure(phase="agent", message=message)
         if refusal.late == "idle":
             message = f"{refusal.message}, not even a heartbeat"
-            return Failure(phase="timeout", message=message)
+            return Failure(phase="agent", message=message)
         return Failure(phase="agent", message=refusal.message)
 
 

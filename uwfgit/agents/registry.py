@@ -238,7 +238,7 @@ def make_reader(
         try:
             place = find_model(settings, word, variables=variables, key=key)
         except ConfigError as exc:
-            failure = Failure(phase="extract", message=exc.message)
+            failure = Failure(phase="output", message=exc.message)
             return AgentReply(text="", failure=failure)
         return ModelReader(model=chat_model(place), now_ms=now_ms).read(text, schema)
 

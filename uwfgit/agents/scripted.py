@@ -74,7 +74,7 @@ def _find_step(
 
 
 def _failure(script: Script, message: str) -> Failure:
-    return Failure(phase="script", message=f"script '{script.file.name}' {message}")
+    return Failure(phase="agent", message=f"script '{script.file.name}' {message}")
 
 
 def read_script(path: Path) -> Script:

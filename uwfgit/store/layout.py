@@ -19,6 +19,7 @@ WORKFLOWS: Final = "workflows"
 STATE_FILE: Final = "thread.json"
 WORKFLOW_FILE: Final = "workflow.yaml"
 TASK_FILE: Final = "TASK.md"
+SUMMARY_FILE: Final = "SUMMARY.md"
 OUTPUT_FILE: Final = "output.md"
 PROMPT_FILE: Final = "prompt.md"
 HISTORY: Final = "history"
@@ -80,8 +81,13 @@ def step_folder(number: int, role: str) -> str:
 
 
 def nodes_folder(number: int) -> str:
-    """Name the folder of a step's nodes, within the thread's."""
+    """Name the folder of a step's runs, within the thread's."""
     return f"{NODES}/{bucket(number)}/{number:05d}"
+
+
+def run_folder(number: int, run: int) -> str:
+    """Name the folder of the nodes that one run of a step added."""
+    return f"{nodes_folder(number)}/{run}"
 
 
 def find_step_name(name: str) -> tuple[int, str] | None:

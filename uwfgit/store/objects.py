@@ -10,7 +10,7 @@ from typing import Final
 import pygit2
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
-from uwfgit.errors import CorruptError
+from uwfgit.errors import CorruptError, SizeError
 from uwfgit.ids import Oid
 from uwfgit.store import raw
 from uwfgit.store.handle import Store, git_errors
@@ -86,7 +86,12 @@ class Commit:
 
 
 def write_blob(store: Store, data: bytes) -> Oid:
-    """Write a blob; a known one only has its age refreshed."""
+    """Write a blob; a known one only has its age refreshed.
+
+    Raises:
+        SizeError: It is larger than any reader accepts.
+    """
+    require_blob(data)
     return write_object(store, raw.BLOB, data)
 
 
@@ -101,6 +106,16 @@ def write_object(store: Store, kind: int, data: bytes) -> Oid:
         store.raw.repair(oid, kind, data)
         store.repo.odb.write(kind, data)
     return oid
+
+
+def require_blob(data: bytes) -> None:
+    """Refuse a blob that is larger than any reader accepts.
+
+    Raises:
+        SizeError: It is.
+    """
+    if len(data) > MAX_BLOB_BYTES:
+        raise SizeError("one piece of it", found=len(data), limit=MAX_BLOB_BYTES)
 
 
 def blob_oid(data: bytes) -> Oid:
@@ -204,6 +219,7 @@ def edit_tree(
     without entries disappears.
 
     Raises:
+        SizeError: A folder would hold more than any reader accepts.
         CorruptError: An entry's object is missing or damaged.
     """
     with git_errors("write a tree"):
@@ -228,13 +244,15 @@ def _nest(changes: Mapping[str, Entry | None]) -> _Nested:
     return root
 
 
-def _edit(store: Store, base: Oid | None, changes: _Nested) -> Oid | None:
+def _edit(
+    store: Store, base: Oid | None, changes: _Nested, path: str = ""
+) -> Oid | None:
     entries = list_tree(store, base) if base is not None else {}
     for name, change in changes.items():
         old = entries.get(name)
         if isinstance(change, dict):
             below = old.oid if old is not None else None
-            written = _edit(store, below, change)
+            written = _edit(store, below, change, f"{path}{name}/")
             change = Entry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
         elif change is not None:
             _require_there(store, name, change)
@@ -242,6 +260,7 @@ def _edit(store: Store, base: Oid | None, changes: _Nested) -> Oid | None:
             entries[name] = change
         else:
             entries.pop(name, None)
+    require_width(entries, path)
     return write_object(store, raw.TREE, encode_tree(entries)) if entries else None
 
 
@@ -250,6 +269,23 @@ def _require_there(store: Store, name: str, entry: Entry) -> None:
         raise CorruptError(
             f"object {entry.oid} ('{name}') is missing",
             hint="uwf doctor says how to fix the store",
+        )
+
+
+def require_width(entries: Mapping[str, Entry], path: str) -> None:
+    """Refuse a folder that holds more than any reader accepts.
+
+    Args:
+        entries: What it holds.
+        path: Where it is; "" for the root, else with a slash at its end.
+
+    Raises:
+        SizeError: It does.
+    """
+    if len(entries) > MAX_TREE_ENTRIES:
+        where = f"folder '{path}'" if path else "the tree"
+        raise SizeError(
+            where, found=len(entries), limit=MAX_TREE_ENTRIES, unit="entries"
         )
 
 

@@ -227,7 +227,7 @@ class _Loop:
 
     def _timeout(self, message: str, *, wall: bool) -> Failure:
         setting = self.limits.wall_setting if wall else self.limits.idle_setting
-        return Failure(phase="timeout", message=f"{message} ({setting})")
+        return Failure(phase="agent", message=f"{message} ({setting})")
 
     def _count(self, found: Completion) -> None:
         self.model = found.model or self.model

@@ -45,13 +45,13 @@ class ModelReader:
         found = self._ask(text, tool)
         if isinstance(found, Refusal):
             return AgentReply(
-                text="", failure=Failure(phase="extract", message=found.message)
+                text="", failure=Failure(phase="output", message=found.message)
             )
         turn = Turn(index=0, role="extract", content=found.text, at_ms=self.now_ms())
         fields = parse_arguments(_without_fence(found.text))
         failure = None
         if isinstance(fields, str):
-            failure = Failure(phase="extract", message=fields.removeprefix("error: "))
+            failure = Failure(phase="output", message=fields.removeprefix("error: "))
         return AgentReply(
             text="" if isinstance(fields, str) else tool.write(fields),
             turns=(turn,),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -242,9 +242,7 @@ class _Watch:
 
 
 def _timeout(message: str, setting: str) -> Failure:
-    return Failure(
-        phase="timeout", message=f"{message} and was stopped (see {setting})"
-    )
+    return Failure(phase="agent", message=f"{message} and was stopped (see {setting})")
 
 
 def _too_loud(child: Child) -> Failure:
@@ -299,4 +297,4 @@ def _with_stderr(failure: Failure, stderr: str) -> Failure:
     tail = one_line(stderr, STDERR_SHOWN_CHARS)
     if not tail or failure.phase == "interrupted":
         return failure
-    return Failure(phase=failure.phase, message=f"{failure.message}: {tail}")
+    return replace(failure, message=f"{failure.message}: {tail}")

@@ -31,6 +31,8 @@ EXIT_CODES: Final[dict[type[UwfError], int]] = {
     errors.WorkflowError: 1,
     errors.CorruptError: 1,
     errors.FormatVersionError: 1,
+    errors.EarlierFormatError: 1,
+    errors.SizeError: 1,
     errors.OverrunError: 1,
     errors.StateError: 1,
     errors.RoutingFailedError: 1,

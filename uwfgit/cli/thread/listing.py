@@ -13,7 +13,7 @@ from uwfgit.cli.frame.output import Column, Output, count_of, format_table, form
 from uwfgit.cli.frame.progress import Progress
 from uwfgit.cli.frame.world import now_ms
 from uwfgit.cli.thread.payloads import row_payload
-from uwfgit.errors import CorruptError, UsageError, UwfError
+from uwfgit.errors import CorruptError, EarlierFormatError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
@@ -53,7 +53,8 @@ def parse_time(text: str, *, option: str, now_ms: int) -> int:
 
 
 STATUSES: Final = (
-    *("idle", "running", "suspended", "diverged", "end", "cancelled", "corrupt"),
+    *("idle", "running", "suspended", "diverged", "end", "cancelled"),
+    *("corrupt", "earlier"),
 )
 ACTIVE: Final = ("idle", "running", "suspended", "diverged")
 _OTHER_WORDS: Final = {"completed": ("end",), "active": ACTIVE}
@@ -189,7 +190,7 @@ def _list_trash(ledger: Ledger) -> list[ThreadRow]:
 
 
 def find_status(ledger: Ledger, thread: ThreadId) -> str:
-    """Give the status that one thread's own state has, or ``corrupt``.
+    """Give the status of one thread's own state, ``corrupt`` or ``earlier``.
 
     Raises:
         NotFoundError: There is no such thread.
@@ -198,13 +199,15 @@ def find_status(ledger: Ledger, thread: ThreadId) -> str:
         return load_tip(ledger.store, thread).state.status
     except CorruptError:
         return "corrupt"
+    except EarlierFormatError:
+        return "earlier"
 
 
 def _status(
     row: ThreadRow, running: frozenset[str], sharing: Mapping[ThreadId, Sharing]
 ) -> str:
     if row.state is None:
-        return "corrupt"
+        return "earlier" if row.is_earlier else "corrupt"
     return status_of(
         row.state,
         running=row.thread in running,
@@ -244,7 +247,8 @@ def _warn_corrupt(
 ) -> None:
     for row, _ in page:
         if row.problem is not None:
-            context.output.warn(f"thread {row.thread} is corrupt: {row.problem}")
+            what = "" if row.is_earlier else "is corrupt: "
+            context.output.warn(f"thread {row.thread} {what}{row.problem}")
 
 
 def _table(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.errors import CorruptError, FormatVersionError, UwfError
+from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError, UwfError
 
 if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport
@@ -65,7 +65,7 @@ def _find_standing(ledger: Ledger, thread: ThreadId) -> dict[str, Any] | None:
     try:
         tip = load_tip(ledger.store, thread)
         sharing = find_sharing(ledger.store, thread, tip.commit)
-    except (CorruptError, FormatVersionError):
+    except (CorruptError, EarlierFormatError, FormatVersionError):
         return None
     return thread_payload(
         tip, running=is_running(ledger.store, thread), sharing=sharing

@@ -29,6 +29,7 @@ STATUSES: Final = (
     "end",
     "cancelled",
     "corrupt",
+    "earlier",
 )
 _CHOICES: Final = {
     "status": STATUSES,

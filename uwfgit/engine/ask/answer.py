@@ -166,7 +166,7 @@ def _checked(
             f"{format_path(v.path)}: {v.message}" if v.path else v.message
             for v in found
         )
-        return Failure(phase="extract", message=text)
+        return Failure(phase="output", message=text)
     return answer
 
 

@@ -197,7 +197,7 @@ def _have_read(talk: Talk, asking: Asking, request: AgentRequest) -> Talk:
 
 def _unusable(problems: tuple[Problem, ...]) -> Failure:
     summary = "; ".join(map(describe_problem, problems))
-    return Failure(phase="extract", message=summary)
+    return Failure(phase="output", message=summary)
 
 
 def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> Talk:

@@ -118,7 +118,7 @@ def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> Outcome
 
 def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator[Step]:
     """Give the steps as they will be with this one, newest first."""
-    place = Place.of(record, draft, replaces=replaces)
+    place = Place.of(record, draft.role, replaces=replaces)
     output, _, node = step_nodes(record, draft, place)
     yield step_from_payload(node.hash, place.number, node.payload, output.payload)
     yield from islice(record.iter_steps(), 1 if replaces else 0, None)

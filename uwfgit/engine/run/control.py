@@ -25,7 +25,7 @@ from uwfgit.engine.run.report import (
 from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.events import find_cause
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 
@@ -152,10 +152,10 @@ def _describe(
 
 def _read_end(record: Record) -> RunEnd:
     state = record.tip.state
-    newest = next(iter_events(record.store, record.tip.commit))
-    if newest.name == ATTEMPT:
+    cause = find_cause(record.store, record.tip.commit)
+    if cause.name == ATTEMPT:
         return RunEnd.AGENT_FAILED
-    asked = newest.status == SUSPEND
+    asked = cause.status == SUSPEND or cause.name == "hold"
     if state.status == "cancelled" or (
         not asked and is_routing_error(state.suspend_message)
     ):

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
-from uwfgit.agents.base import Failure
-from uwfgit.constants import ERROR_STATUS, SUSPEND
+from uwfgit.agents.base import Failure, Phase, Turn
+from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Talk, talk_to
 from uwfgit.engine.ask.live import (
@@ -24,11 +25,12 @@ from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.run import Cycle, Engine, Run
 from uwfgit.engine.run.sessions import keep_session
+from uwfgit.engine.run.shorten import cut_middle, shorten_turns
 from uwfgit.errors import (
     ConflictError,
-    CorruptError,
     InvalidError,
     RefConflictError,
+    SizeError,
     StoreError,
 )
 from uwfgit.ids import Hash
@@ -38,15 +40,18 @@ from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.events import STEP_EVENTS, iter_events
 from uwfgit.model.thread.record import Record
+from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.care.guard import changed_files, fingerprint
 from uwfgit.store.handle import git_errors
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 
 _ERROR_CHARS = 4_000
-# A blob of 16 MiB holds this much text even when every character is escaped.
-_SAID_BYTES = 2 * 1024 * 1024
-_CUT_CHARS = 100_000
+# A blob holds this much text even when every character is escaped.
+MAX_SAID_CHARS: Final = MAX_BLOB_BYTES // 8
+_DETAIL_BYTES: Final = 64 * 1024
+_WARNINGS: Final = 200
+_TURNS_CUT: Final = "the turns were cut from their middle, to fit the record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +136,7 @@ def _keep(run: Run, talk: Talk) -> CycleEnd:
         return _keep_aside(run, talk, exc.message, RunEnd.AGENT_FAILED)
     except ConflictError as exc:
         return _keep_aside(run, talk, exc.message, RunEnd.HELD)
-    except (StoreError, CorruptError) as exc:
+    except (StoreError, InvalidError) as exc:
         return _keep_aside(run, talk, exc.message, RunEnd.REFUSED)
     error = "the thread's branch moved while the agent worked"
     return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
@@ -203,7 +208,7 @@ def _record_answer(run: Run, talk: Talk) -> CycleEnd:
     )
     if isinstance(answer, Answer):
         return _record_step(run, talk, answer)
-    return _record_attempt(run, talk, answer.message, answer.phase)
+    return _record_attempt(run, talk, answer.message, answer.phase, answer.retry_at_ms)
 
 
 def _asked(run: Run) -> dict[str, str | None]:
@@ -230,11 +235,12 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
             rule=run.rule(),
             is_last=run.cycle.is_last(),
         )
+    except SizeError as exc:
+        return _record_attempt(run, talk, f"the reply: {exc.message}", "size")
     except InvalidError as exc:
-        # What the agent put collides with a node of the thread, what it said is
-        # too large for one, or a condition over it takes for ever: its words are
-        # kept all the same.
-        return _record_attempt(run, talk, exc.message, "extract")
+        # What the agent put collides with a node of the thread, or a condition
+        # over it takes for ever: its words are kept all the same.
+        return _record_attempt(run, talk, exc.message, "output")
     _note_reply(run)
     status = draft.output.get("$status")
     status = status if isinstance(status, str) else None
@@ -247,17 +253,21 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
     return _end(run, tip.state.head, status=status, error=None, end=code)
 
 
-def _record_attempt(run: Run, talk: Talk, message: str, phase: str) -> CycleEnd:
+def _record_attempt(
+    run: Run, talk: Talk, message: str, phase: Phase, retry_at_ms: int | None = None
+) -> CycleEnd:
     message = message[:_ERROR_CHARS]
-    body, turns = talk.said.replace("\0", "\ufffd"), talk.turns
-    if len(body.encode()) > _SAID_BYTES:
+    body = talk.said.replace("\0", "\ufffd")
+    if len(body) > MAX_SAID_CHARS:
         message += f" (the whole reply is in {_keep_words(run, talk)})"
-        body = body[:_CUT_CHARS]
-        turns = tuple(
-            replace(turn, content=turn.content[:_CUT_CHARS]) for turn in turns
-        )
-        talk = replace(talk, turns=turns)
-    output = {"$status": ERROR_STATUS, "error": message, "phase": phase}
+        body = cut_middle(body, MAX_SAID_CHARS)
+    output: dict[str, Json] = {
+        "$status": ERROR_STATUS,
+        "error": message,
+        "phase": phase,
+    }
+    if retry_at_ms is not None:
+        output["retryAtMs"] = retry_at_ms
     answer = Answer(output=output, output_type=ERROR_TYPE, body=body)
     node = append_attempt(
         run.engine.ledger,
@@ -288,12 +298,15 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         f"the prompt uses '{name}', which has no value"
         for name in run.cycle.routed.missing
     )
+    turns = _fitting_turns(talk)
+    cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
+    warnings = (*missing, *talk.warnings[:_WARNINGS], *cut)
     return StepDraft(
         role=run.cycle.routed.role,
         output=answer.output,
         output_type=answer.output_type,
         body=answer.body,
-        detail=answer.detail or _detail(run, talk),
+        detail=answer.detail or _detail(run, talk, turns),
         agent=run.agent.label,
         edge_prompt=run.cycle.routed.prompt,
         note=run.cycle.note,
@@ -307,11 +320,17 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         code_before=run.code_before,
         code_after=run.engine.code_head(run.cwd),
         extracted_by=answer.extracted_by,
-        warnings=(*missing, *talk.warnings),
+        warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
 
 
-def _detail(run: Run, talk: Talk) -> dict[str, object]:
+def _fitting_turns(talk: Talk) -> tuple[Turn, ...]:
+    """Give the turns of a talk as far as one node holds them."""
+    room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
+    return shorten_turns(talk.turns, room)
+
+
+def _detail(run: Run, talk: Talk, turns: Iterable[Turn]) -> dict[str, object]:
     return {
         "kind": run.agent.kind,
         "agentVersion": talk.last.agent_version,
@@ -319,7 +338,7 @@ def _detail(run: Run, talk: Talk) -> dict[str, object]:
         "model": talk.last.model,
         "exitCode": talk.last.exit_code,
         "assembledPrompt": talk.prompt,
-        "turns": [turn_payload(turn) for turn in talk.turns],
+        "turns": [turn_payload(turn) for turn in turns],
     }
 
 

@@ -32,7 +32,7 @@ from uwfgit.engine.run.report import (
 from uwfgit.engine.run.run import Cycle, Engine
 from uwfgit.errors import ConflictError, RoutingFailedError, StateError, UwfError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.events import find_cause
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.sharing import require_undiverged
 
@@ -352,8 +352,11 @@ def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:
 def _waiting(record: Record, report: RunReport) -> RunReport:
     state = record.tip.state
     resume = f"uwf thread resume {state.thread}"
-    newest = next(iter_events(record.store, record.tip.commit))
-    if newest.name == "attempt":
+    cause = find_cause(record.store, record.tip.commit)
+    if cause.name == "hold":
+        problem = f"thread {state.thread} was stopped"
+        hint = f"go on with: {resume}"
+    elif cause.name == "attempt":
         problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
         hint = f"try again with: {resume}"
     else:

@@ -11,28 +11,35 @@ from typing import Final, Literal
 
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ReplyCount
 from uwfgit.config import Settings
+from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.masking import Recorder
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.notes import find_notes, note_of
 from uwfgit.engine.run.sessions import read_total
-from uwfgit.errors import CorruptError, RoutingFailedError, StateError
+from uwfgit.errors import CorruptError, RoutingFailedError, SizeError, StateError
 from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.commit import require_identity
+from uwfgit.model.ledger.draft import Place
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.mask import NO_MASK, Masker
 from uwfgit.model.node.node import STEP_TYPE, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
-from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.events import STEP_EVENTS, find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Step
 from uwfgit.model.workflow.workflow import Role
-from uwfgit.store.canonical import Json
+from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession
 from uwfgit.store.private import write_private
 
 _VARIABLE_BYTES: Final = 100_000
+MAX_ASKED_BYTES: Final = 3 * 1024 * 1024
+"""As JSON, so that a StepNode has room for an answer beside it."""
+_PROMPT_BYTES: Final = MAX_BLOB_BYTES - 2 * 1024 * 1024
+"""As JSON, so that a detail has room for turns beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +136,8 @@ class Run:
 
         Raises:
             StateError: The working directory is missing.
+            SizeError: The thread has no room for another run of the step, or
+                what it would be asked is too long to be recorded.
             RoutingFailedError: The workflow lacks the role.
             ConfigError: No agent is configured, or not rightly; or the workflow
                 has conditions, which cannot be evaluated here.
@@ -145,6 +154,10 @@ class Run:
             replaced = record.step(state.head, state.steps)
         number = replaced.number if replaced else state.steps + 1
         head = state.head if state.steps else None
+        # Before the agent is asked: what it says must find room.
+        require_identity(engine.ledger)
+        Place.of(record, name, replaces=replaced is not None)
+        _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
         cwd = _find_cwd(record, cycle, replaced)
         return cls(
             engine=engine,
@@ -241,7 +254,6 @@ class Run:
         spoken = sum(
             role == name for number, role in roles.items() if number < self.number
         )
-        waiting = self.cycle.event == "resume" and state.status == "suspended"
         notes = find_notes(self.record, role=name, prev=self.prev)
         new = () if self.cycle.note is None else (self.cycle.note,)
         parts = PromptParts(
@@ -254,7 +266,7 @@ class Run:
             spoken=spoken,
             past=self.past(session.told if session else None),
             edge_prompt=self.cycle.routed.prompt,
-            suspend_reason=state.suspend_message if waiting else None,
+            suspend_reason=self._suspend_reason(),
             earlier_answer=self._earlier_answer(),
             notes=(*notes.unanswered, *new),
             answered_notes=notes.answered,
@@ -262,6 +274,14 @@ class Run:
             live_session=session is not None,
         )
         return assemble_prompt(parts)
+
+    def _suspend_reason(self) -> str | None:
+        """Give why the thread waits; a supervisor's reason is for people alone."""
+        tip = self.record.tip
+        if self.cycle.event != "resume" or tip.state.status != "suspended":
+            return None
+        cause = find_cause(self.record.store, tip.commit)
+        return None if cause.name == "hold" else tip.state.suspend_message
 
     def _earlier_answer(self) -> str | None:
         if self.replaced is None:
@@ -273,9 +293,11 @@ class Run:
 
         Raises:
             StoreError: It cannot be written there.
+            SizeError: It is too long to be recorded.
         """
         # What was recorded before a secret was known, or stands in the workflow.
         prompt = self.recorder.text(self.prompt(session))
+        _require_short("the assembled prompt", prompt, most=_PROMPT_BYTES)
         with git_errors(f"write '{self.prompt_file}'"):
             self.prompt_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(self.prompt_file, prompt)
@@ -332,6 +354,12 @@ class Run:
         role = self.cycle.routed.role
         replies = self.record.replies
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
+
+
+def _require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> None:
+    size = len(encode_json(asked))
+    if size > most:
+        raise SizeError(what, found=size, limit=most)
 
 
 def _variable(text: str) -> str:

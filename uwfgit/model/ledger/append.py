@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from uwfgit.constants import ERROR_STATUS, STATUS
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import (
+    after_event,
+    agent_person,
     committer,
     completed_at,
+    event_person,
     write_event,
     writes_event,
 )
@@ -18,13 +22,14 @@ from uwfgit.model.ledger.draft import (
     StepDraft,
     count_entries,
     link_changes,
+    next_run,
     output_changes,
     place_nodes,
     replace_changes,
     step_nodes,
 )
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import ERROR_TYPE, Node
+from uwfgit.model.node.node import DETAIL_TYPE, ERROR_TYPE, HOLD_TYPE, Node, make_node
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.links import LinkRule, collect_links
@@ -41,10 +46,12 @@ from uwfgit.model.thread.state import (
     Outcome,
     ThreadState,
     agent_label,
+    hold_message,
     short_message,
 )
-from uwfgit.model.thread.usage import add_usage
-from uwfgit.store.layout import ATTEMPTS
+from uwfgit.model.thread.usage import Usage, add_usage, usage_payload
+from uwfgit.store.canonical import Json
+from uwfgit.store.layout import ATTEMPTS, thread_folder
 from uwfgit.store.objects import Person
 
 
@@ -74,7 +81,7 @@ def append_step(
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
     state = record.tip.state
-    place = Place.of(record, draft, replaces=event == "poke")
+    place = Place.of(record, draft.role, replaces=event == "poke")
     strings = find_hash_strings(draft.output)
     links = collect_links(
         record, rule, strings=strings, words=find_hash_words([draft.body])
@@ -82,7 +89,7 @@ def append_step(
     draft = replace(draft, warnings=(*draft.warnings, *links.warnings))
     output, detail, node = step_nodes(record, draft, place)
     added, places = place_nodes(
-        record, place.nodes, (output, detail, node, *links.nodes)
+        record, place.nodes, (output, detail, node, *links.nodes), own=node
     )
     changes = replace_changes(ledger, record, place) if event == "poke" else {}
     changes |= added
@@ -97,6 +104,7 @@ def append_step(
         suspended_role=outcome.suspended_role,
         suspend_message=outcome.suspend_message
         and short_message(outcome.suspend_message),
+        retry_at_ms=None,
     )
     state = _after_run(ledger, record, state, node, draft)
     tip = _commit_run(
@@ -133,10 +141,10 @@ def append_attempt(
     Raises:
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
-    place = Place.of(record, draft, replaces=of_poke)
+    place = Place.of(record, draft.role, replaces=of_poke)
     output, detail, node = step_nodes(record, draft, place)
-    changes, places = place_nodes(record, place.nodes, (output, detail, node))
-    tries = count_entries(ledger, record, f"{place.folder}/{ATTEMPTS}")
+    changes, places = place_nodes(record, place.nodes, (output, detail, node), own=node)
+    tries = count_entries(record, f"{place.folder}/{ATTEMPTS}")
     folder = f"{place.folder}/{ATTEMPTS}/{tries + 1}"
     changes |= output_changes(folder, draft)
     state = record.tip.state
@@ -147,6 +155,7 @@ def append_attempt(
             current_role=None,
             suspended_role=draft.role,
             suspend_message=short_message(str(draft.output["error"])),
+            retry_at_ms=draft.output.get("retryAtMs"),
         )
     state = _after_run(ledger, record, state, node, draft)
     _commit_run(
@@ -161,6 +170,71 @@ def append_attempt(
         next_role=NONE,
     )
     return node.hash
+
+
+@writes_event
+def append_hold(
+    ledger: Ledger,
+    record: Record,
+    *,
+    reason: str,
+    detail: Mapping[str, Json],
+    usage: Usage | None,
+    by: str,
+) -> Tip:
+    """Record that a supervisor stopped a thread; a person decides.
+
+    Args:
+        ledger: Where to.
+        record: The thread, which is idle; brought up to date.
+        reason: Why.
+        detail: How that was found out.
+        usage: What it cost.
+        by: The model's or agent's label.
+
+    Raises:
+        SizeError: The thread has no room for it.
+        RefConflictError: The branch moved meanwhile. Nothing was recorded.
+    """
+    tip = record.tip
+    role = tip.state.current_role or NONE
+    found = make_node(DETAIL_TYPE, dict(detail))
+    hold = make_node(
+        HOLD_TYPE,
+        {"reason": reason, "detail": found.hash, "usage": usage_payload(usage)},
+    )
+    run = next_run(record, tip.state.steps + 1)
+    changes, places = place_nodes(
+        record, f"{thread_folder(tip.thread)}/{run}", (found, hold), own=hold
+    )
+    person = event_person(ledger, tip)
+    state = replace(
+        tip.state,
+        status="suspended",
+        current_role=None,
+        suspended_role=tip.state.current_role,
+        suspend_message=hold_message(reason),
+        usage=add_usage(tip.state.usage, usage),
+    )
+    message = format_message(
+        f"hold: {reason}",
+        reason,
+        event_trailers(
+            "hold", tip.thread, (("Uwf-Node", hold.hash), ("Uwf-Role", role))
+        ),
+    )
+    new = write_event(
+        ledger,
+        tip,
+        changes,
+        state=after_event(state, person),
+        author=agent_person(by, person),
+        person=person,
+        message=message,
+        old=tip.commit,
+    )
+    record.advance(new, places)
+    return new
 
 
 def _after_run(

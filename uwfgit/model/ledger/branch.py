@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from uwfgit.constants import RULES_VERSION
+from uwfgit.constants import MAX_SUMMARY_BYTES, RULES_VERSION
+from uwfgit.errors import SizeError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.commit import (
     after_event,
+    agent_person,
     committer,
     event_person,
     write_event,
@@ -18,13 +20,24 @@ from uwfgit.model.ledger.draft import Changes, file_entry
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE, make_node
-from uwfgit.model.thread.derive import task_file
-from uwfgit.model.thread.message import event_trailers, format_message
+from uwfgit.model.thread.derive import summary_file, task_file
+from uwfgit.model.thread.message import event_trailers, format_message, summary_subject
 from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.state import ForkedFrom, ThreadState
-from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
+from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.workflow.workflow import (
+    Workflow,
+    require_workflow_file,
+    workflow_nodes,
+)
 from uwfgit.store.canonical import Json
-from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
+from uwfgit.store.layout import (
+    START_NODES,
+    SUMMARY_FILE,
+    TASK_FILE,
+    WORKFLOW_FILE,
+    thread_folder,
+)
 from uwfgit.store.objects import Entry
 
 
@@ -72,6 +85,7 @@ def _write_start(
     changes: Changes = {
         f"{folder}/{START_NODES}/{each.name}": file_entry(each.data) for each in nodes
     }
+    require_workflow_file(data)
     changes[f"{folder}/{WORKFLOW_FILE}"] = file_entry(data)
     changes[f"{folder}/{TASK_FILE}"] = file_entry(task_file(node.payload["prompt"]))
     oid = _entry(changes, f"{folder}/{START_NODES}/{pinned.name}").oid
@@ -157,6 +171,7 @@ def append_cancel(ledger: Ledger, tip: Tip, *, reason: str | None) -> Tip:
         current_role=None,
         suspended_role=None,
         suspend_message=None,
+        retry_at_ms=None,
     )
     message = format_message(
         f"cancel: {reason}" if reason and reason.strip() else "cancel",
@@ -171,6 +186,49 @@ def append_cancel(ledger: Ledger, tip: Tip, *, reason: str | None) -> Tip:
         author=person,
         person=person,
         message=message,
+        old=tip.commit,
+    )
+
+
+@writes_event
+def append_summary(
+    ledger: Ledger, tip: Tip, *, text: str, usage: Usage | None, by: str
+) -> Tip:
+    """Put a summary of a thread that does not run into its tree.
+
+    Args:
+        ledger: Where to.
+        tip: The thread; it has ended, waits or is cancelled.
+        text: The summary.
+        usage: What it cost.
+        by: The label of the model or agent that wrote it.
+
+    Raises:
+        SizeError: It is longer than a summary may be.
+        RefConflictError: The branch moved meanwhile. Nothing was recorded.
+    """
+    data = summary_file(text)
+    if len(data) > MAX_SUMMARY_BYTES:
+        raise SizeError("the summary", found=len(data), limit=MAX_SUMMARY_BYTES)
+    person = event_person(ledger, tip)
+    after = after_event(tip.state, person)
+    state = replace(
+        after,
+        completed_at_ms=tip.state.completed_at_ms,
+        usage=add_usage(tip.state.usage, usage),
+    )
+    path = f"{thread_folder(tip.thread)}/{SUMMARY_FILE}"
+    text = data.decode()
+    return write_event(
+        ledger,
+        tip,
+        {path: file_entry(data)},
+        state=state,
+        author=agent_person(by, person),
+        person=person,
+        message=format_message(
+            summary_subject(text), text, event_trailers("summary", tip.thread)
+        ),
         old=tip.commit,
     )
 

@@ -10,12 +10,18 @@ from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from uwfgit.errors import StoreError
+from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
+from uwfgit.errors import SizeError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.draft import Changes, file_entry
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip
-from uwfgit.model.thread.state import ThreadState, encode_state
+from uwfgit.model.thread.state import (
+    AGENT_EMAIL,
+    ThreadState,
+    agent_label,
+    encode_state,
+)
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
@@ -45,13 +51,37 @@ def writes_event(
 
 
 def committer(ledger: Ledger, *, not_before: int = 0) -> Person:
-    """Give the git identity at this moment, never behind ``not_before`` (s)."""
+    """Give the git identity at this moment, never behind ``not_before`` (s).
+
+    Raises:
+        SizeError: It is longer, or later, than any reader would accept.
+    """
+    require_identity(ledger)
+    time = max(ledger.now_ms() // 1000, not_before)
+    # libgit2 writes a later one as 0.
+    if time >= MAX_TIME:
+        raise SizeError(
+            "the clock", found=time, limit=MAX_TIME - 1, unit="seconds since 1970"
+        )
     return Person(
         name=ledger.identity.name,
         email=ledger.identity.email,
-        time=max(ledger.now_ms() // 1000, not_before),
+        time=time,
         offset=ledger.utc_offset,
     )
+
+
+def require_identity(ledger: Ledger) -> None:
+    """Refuse the git identity when it is longer than any reader would accept.
+
+    Raises:
+        SizeError: It is.
+    """
+    who = ledger.identity
+    for what, text in (("name", who.name), ("mail address", who.email)):
+        size = len(text.encode())
+        if size > MAX_PERSON_BYTES:
+            raise SizeError(f"your {what} for git", found=size, limit=MAX_PERSON_BYTES)
 
 
 def event_person(ledger: Ledger, tip: Tip) -> Person:
@@ -59,6 +89,11 @@ def event_person(ledger: Ledger, tip: Tip) -> Person:
     # A whole second, so it may have to lie ahead of the last step's milliseconds.
     behind = -(-tip.state.updated_at_ms // 1000)
     return committer(ledger, not_before=max(tip.committed_at, behind))
+
+
+def agent_person(label: str, person: Person) -> Person:
+    """Give the author of an event that a model or agent decided, at its time."""
+    return replace(person, name=agent_label(label), email=AGENT_EMAIL)
 
 
 def after_event(state: ThreadState, person: Person) -> ThreadState:
@@ -105,11 +140,15 @@ def write_event(  # noqa: PLR0913 - one argument a fact
         holds_reply: Whether it keeps what an agent said, signed or not.
 
     Raises:
+        SizeError: Something of it is larger than the format allows.
         StoreError: It was to be signed, and cannot be.
     """
     store = ledger.store
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
-    changes = {**changes, path: file_entry(encode_state(state))}
+    data = encode_state(state)
+    if len(data) > MAX_STATE_BYTES:
+        raise SizeError(STATE_FILE, found=len(data), limit=MAX_STATE_BYTES)
+    changes = {**changes, path: file_entry(data)}
     before = parent.commit if parent else GENESIS_OID
     base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
     batch = Batch(store=store)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from uwfgit.constants import MAX_BLOB_BYTES, MAX_STEPS
-from uwfgit.errors import InvalidError, StateError
-from uwfgit.ids import Hash
+from uwfgit.constants import MAX_RUNS, MAX_STEPS
+from uwfgit.errors import SizeError
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, Node, make_node
 from uwfgit.model.node.places import NodePlaces, add_place
 from uwfgit.model.thread.derive import link_field, output_file, prompt_file
-from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.record import Child, Record, Snapshot
 from uwfgit.model.thread.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
@@ -22,10 +22,18 @@ from uwfgit.store.layout import (
     PROMPT_FILE,
     REPLACED,
     nodes_folder,
+    run_folder,
     step_folder,
     thread_folder,
 )
-from uwfgit.store.objects import Entry, blob_oid, find_entry, list_tree, walk_files
+from uwfgit.store.objects import (
+    Entry,
+    blob_oid,
+    find_entry,
+    list_tree,
+    require_blob,
+    walk_files,
+)
 
 Changes: TypeAlias = dict[str, Entry | None]
 """Paths of the repository's root tree to set, or to remove."""
@@ -52,6 +60,9 @@ class StepDraft:
     code_after: str | None
     extracted_by: str | None
     warnings: tuple[str, ...]
+    snapshot: Snapshot | None = None
+    shared: tuple[ThreadId, ...] = ()
+    child: Child | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,33 +74,57 @@ class Place:
     base: str
     folder: str
     nodes: str
+    """The folder of its own run."""
 
     @classmethod
-    def of(cls, record: Record, draft: StepDraft, *, replaces: bool) -> Place:
+    def of(cls, record: Record, role: str, *, replaces: bool) -> Place:
         """Find the place of a step, or of a try at it.
 
         Args:
             record: The thread before it.
-            draft: The step.
+            role: Whose step it is.
             replaces: Whether it takes the newest step's place.
 
         Raises:
-            StateError: The thread is full.
+            SizeError: The thread has no room for it.
         """
         state = record.tip.state
         number, prev = state.steps + 1, state.head if state.steps else None
         if replaces:
             number, prev = state.steps, record.step(state.head, state.steps).prev
-        if number > MAX_STEPS:
-            raise StateError(f"a thread has at most {MAX_STEPS} steps")
         base = thread_folder(record.tip.thread)
         return cls(
             number=number,
             prev=prev,
             base=base,
-            folder=f"{base}/{step_folder(number, draft.role)}",
-            nodes=f"{base}/{nodes_folder(number)}",
+            folder=f"{base}/{step_folder(number, role)}",
+            nodes=f"{base}/{next_run(record, number)}",
         )
+
+
+def next_run(record: Record, number: int) -> str:
+    """Name the folder of a step's next run, within the thread's.
+
+    Raises:
+        SizeError: The thread, or the step, has no room for one more.
+    """
+    thread = record.tip.thread
+    hint = f"go on in a fork: uwf thread fork {thread}"
+    if number > MAX_STEPS:
+        error = SizeError(
+            f"thread {thread}", found=number, limit=MAX_STEPS, unit="steps"
+        )
+        error.hint = (
+            f"start another thread with what it found: uwf thread read {thread}"
+        )
+        raise error
+    runs = count_entries(record, f"{thread_folder(thread)}/{nodes_folder(number)}")
+    if runs >= MAX_RUNS:
+        what = f"step {number} of thread {thread}"
+        error = SizeError(what, found=runs + 1, limit=MAX_RUNS, unit="runs")
+        error.hint = hint
+        raise error
+    return run_folder(number, runs + 1)
 
 
 def step_nodes(
@@ -116,17 +151,38 @@ def step_nodes(
         "completedAtMs": completed,
         "usage": usage_payload(draft.usage),
         "previousAttempts": list(draft.previous_attempts) or None,
-        "code": {"before": draft.code_before, "after": draft.code_after},
+        "code": _code_payload(draft),
         "extractedBy": draft.extracted_by,
         "warnings": list(draft.warnings),
     }
+    if draft.child is not None:
+        payload["child"] = {"thread": draft.child.thread, "oid": draft.child.oid}
     return output, detail, make_node(STEP_TYPE, payload)
 
 
+def _code_payload(draft: StepDraft) -> dict[str, Json]:
+    code: dict[str, Json] = {"before": draft.code_before, "after": draft.code_after}
+    if draft.snapshot is not None:
+        code["snapshot"] = {
+            "before": draft.snapshot.before,
+            "after": draft.snapshot.after,
+        }
+    if draft.shared:
+        code["shared"] = list(draft.shared)
+    return code
+
+
 def place_nodes(
-    record: Record, folder: str, nodes: Iterable[Node]
+    record: Record, folder: str, nodes: Iterable[Node], *, own: Node
 ) -> tuple[Changes, NodePlaces]:
     """Place those nodes that the thread does not hold yet.
+
+    Args:
+        ledger: Where to.
+        record: The thread.
+        folder: The folder of the run that adds them.
+        nodes: What it needs.
+        own: The one among them that stands there whether known or not.
 
     Returns:
         The paths to set, and where the new nodes will stand.
@@ -140,7 +196,8 @@ def place_nodes(
         entry = file_entry(node.data)
         if node.hash in record.places:
             add_place(record.places, node.hash, node.type, entry.oid)
-            continue
+            if node != own:
+                continue
         add_place(places, node.hash, node.type, entry.oid)
         changes[f"{folder}/{node.name}"] = entry
     return changes, places
@@ -176,7 +233,7 @@ def replace_changes(ledger: Ledger, record: Record, place: Place) -> Changes:
     folder = find_entry(ledger.store, record.tip.tree, place.folder)
     if folder is None or OUTPUT_FILE not in list_tree(ledger.store, folder.oid):
         return {}
-    aside = count_entries(ledger, record, f"{place.folder}/{REPLACED}") + 1
+    aside = count_entries(record, f"{place.folder}/{REPLACED}") + 1
     changes: Changes = {}
     for path, entry in walk_files(ledger.store, folder.oid):
         if not path.startswith(f"{REPLACED}/"):
@@ -185,20 +242,17 @@ def replace_changes(ledger: Ledger, record: Record, place: Place) -> Changes:
     return changes
 
 
-def count_entries(ledger: Ledger, record: Record, path: str) -> int:
+def count_entries(record: Record, path: str) -> int:
     """Count what stands in a folder of the newest tree."""
-    entry = find_entry(ledger.store, record.tip.tree, path)
-    return len(list_tree(ledger.store, entry.oid)) if entry is not None else 0
+    entry = find_entry(record.store, record.tip.tree, path)
+    return len(list_tree(record.store, entry.oid)) if entry is not None else 0
 
 
 def file_entry(data: bytes) -> Entry:
     """Return the entry of a file that is still to be written.
 
     Raises:
-        InvalidError: It is larger than any reader would accept.
+        SizeError: It is larger than any reader would accept.
     """
-    if len(data) > MAX_BLOB_BYTES:
-        raise InvalidError(
-            f"{len(data)} bytes in one piece, the limit is {MAX_BLOB_BYTES}"
-        )
+    require_blob(data)
     return Entry(oid=blob_oid(data), data=data)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uwfgit.errors import (
     AmbiguousError,
     CorruptError,
+    EarlierFormatError,
     NotFoundError,
     UsageError,
     UwfError,
@@ -70,6 +71,8 @@ class ThreadRow:
     commit: Oid
     state: ThreadState | None
     problem: str | None = None
+    is_earlier: bool = False
+    """Whether it is whole, in a format from before the first release."""
 
 
 def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
@@ -139,31 +142,37 @@ def find_tip(ledger: Ledger, text: str) -> Tip:
 
 def list_threads(ledger: Ledger) -> list[ThreadRow]:
     """List all threads, newest first; a damaged one is a row with its problem."""
-    rows = []
-    for row in ledger.lookup.list_threads():
-        state, problem = _row_state(ledger, row.thread, row.commit, row.state_json)
-        rows.append(
-            ThreadRow(
-                thread=row.thread, commit=row.commit, state=state, problem=problem
-            )
-        )
+    rows = [
+        _thread_row(ledger, row.thread, row.commit, row.state_json)
+        for row in ledger.lookup.list_threads()
+    ]
     rows.sort(key=lambda row: row.thread, reverse=True)
     return rows
 
 
-def _row_state(
+def _thread_row(
     ledger: Ledger, thread: ThreadId, commit: Oid, text: str | None
-) -> tuple[ThreadState | None, str | None]:
+) -> ThreadRow:
+    problem, is_earlier = None, False
+    state: ThreadState | None = None
     try:
-        if text is None:
-            return read_tip(ledger.store, thread, commit).state, None
         # Ten thousand of them: what git holds was checked when it was written.
-        state = parse_state(text)
+        state = (
+            read_tip(ledger.store, thread, commit).state
+            if text is None
+            else parse_state(text)
+        )
     except UwfError as exc:
-        return None, exc.message
-    if state.thread != thread:
-        return None, f"thread.json is of thread {state.thread}"
-    return state, None
+        problem, is_earlier = exc.message, isinstance(exc, EarlierFormatError)
+    if state is not None and state.thread != thread:
+        problem, state = f"thread.json is of thread {state.thread}", None
+    return ThreadRow(
+        thread=thread,
+        commit=commit,
+        state=state,
+        problem=problem,
+        is_earlier=is_earlier,
+    )
 
 
 def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:

@@ -15,7 +15,12 @@ from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
 from uwfgit.model.thread.message import format_message, parse_trailers
-from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.model.workflow.workflow import (
+    Workflow,
+    require_workflow_file,
+    workflow_from_nodes,
+    workflow_nodes,
+)
 from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import (
@@ -93,6 +98,7 @@ def add_workflow(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
 
 
 def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
+    require_workflow_file(data)
     *schemas, pinned = workflow_nodes(workflow)
     name = workflow.name
     old = find_ref(ledger.store, workflow_ref(name))

@@ -20,6 +20,7 @@ __all__ = [
     "DETAIL_TYPE",
     "ERROR_TYPE",
     "FORMAT_TYPES",
+    "HOLD_TYPE",
     "JSON_TYPES",
     "META_TYPE",
     "START_TYPE",
@@ -34,12 +35,13 @@ __all__ = [
     "node_file_name",
 ]
 
-WORKFLOW_TYPE: Final = Hash("BRE05MZJZQ3FG")
-START_TYPE: Final = Hash("F3PQMVR38S5WZ")
-STEP_TYPE: Final = Hash("EMJAFM1R0P47T")
-DETAIL_TYPE: Final = Hash("0XE930N4QZB8T")
-ERROR_TYPE: Final = Hash("ETQDDVT42CR20")
+WORKFLOW_TYPE: Final = Hash("CWDYA439XBW6X")
+START_TYPE: Final = Hash("33HE72QSZ6Q6V")
+STEP_TYPE: Final = Hash("BADAZA8A4H6T9")
+DETAIL_TYPE: Final = Hash("05AZRF10SYC3T")
+ERROR_TYPE: Final = Hash("25N5TMFN2MN86")
 SUSPEND_TYPE: Final = Hash("89CG2387DJBDT")
+HOLD_TYPE: Final = Hash("BGWNVNYWW10M8")
 
 FORMAT_TYPES: Final = {
     "schema": META_TYPE,
@@ -50,6 +52,7 @@ FORMAT_TYPES: Final = {
     "detail": DETAIL_TYPE,
     "error": ERROR_TYPE,
     "suspend": SUSPEND_TYPE,
+    "hold": HOLD_TYPE,
 }
 """The types every thread carries in ``nodes/start/``; the name is the file's."""
 

@@ -19,6 +19,7 @@ _PLAIN_KEY = re.compile(r"[$A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _LINK_FIELD = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 # YAML 1.2 readers may refuse these raw, and terminals act on the C1 range.
 _CONTROL = re.compile("[\x7f-\x9f]")
+_UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WORD = re.compile(rf"(?<![0-9A-Za-z_]){HASH_SHAPE}(?![0-9A-Za-z_])", re.ASCII)
 _WHOLE: Final = re.compile(HASH_SHAPE, re.ASCII)
 
@@ -53,6 +54,11 @@ def prompt_file(edge_prompt: str, note: str | None) -> bytes:
 def task_file(prompt: str) -> bytes:
     """Write ``TASK.md``."""
     return one_newline(prompt).encode()
+
+
+def summary_file(text: str) -> bytes:
+    """Write ``SUMMARY.md``: without blanks around it, NUL or other controls."""
+    return one_newline(_UNPRINTED.sub("\ufffd", text.strip())).encode()
 
 
 def link_field(key: str) -> str | None:

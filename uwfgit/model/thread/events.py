@@ -17,6 +17,7 @@ from uwfgit.store.objects import Commit
 EVENT_NAMES: Final = get_args(EventName)
 STEP_EVENTS: Final = ("step", "resume", "poke")
 """Events that add a step to the logical chain, or replace its last."""
+_RUNS: Final = frozenset({"start", *STEP_EVENTS, "attempt", "hold", "cancel"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +86,15 @@ def iter_events(store: Store, tip: Oid) -> Iterator[Event]:
     """
     for commit in iter_commits(store, tip):
         yield read_event(commit)
+
+
+def find_cause(store: Store, tip: Oid) -> Event:
+    """Find the event that left a thread in its state, its origin's for a fork.
+
+    Raises:
+        CorruptError: A commit is missing or is no event.
+    """
+    for event in iter_events(store, tip):
+        if event.name in _RUNS:
+            return event
+    raise CorruptError(f"the thread at {tip} was never started")

@@ -16,7 +16,16 @@ from uwfgit.constants import (
 )
 
 EventName = Literal[
-    "start", "step", "resume", "poke", "attempt", "fork", "cancel", "resolve"
+    "start",
+    "step",
+    "resume",
+    "poke",
+    "attempt",
+    "fork",
+    "hold",
+    "summary",
+    "cancel",
+    "resolve",
 ]
 
 NONE: Final = "-"
@@ -60,6 +69,11 @@ def format_message(subject: str, body: str, trailers: Iterable[tuple[str, str]])
         if not quote or len(message.encode()) <= MAX_MESSAGE_BYTES:
             return message
         quote.pop()
+
+
+def summary_subject(text: str) -> str:
+    """Write the subject of a summary, as long as it comes."""
+    return f"summary: {text.strip()}"
 
 
 def event_trailers(

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from uwfgit.constants import MAX_STATE_BYTES
-from uwfgit.errors import CorruptError, NotFoundError
+from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import START_TYPE, STEP_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    START_TYPE,
+    STEP_TYPE,
+    WORKFLOW_TYPE,
+    Node,
+)
 from uwfgit.model.node.places import (
     NodePlaces,
     Place,
@@ -49,6 +55,9 @@ def naming_mend(thread: ThreadId) -> Iterator[None]:
 
 
 T = TypeVar("T")
+_RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
+"""Types that every thread carries; one that has none of them is of an earlier format.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +84,25 @@ class Start:
     root_commit: str | None
     depth: int
     parent: tuple[str, str] | None
+    inputs: Hash | None = None
+    children: Mapping[str, Hash] = field(default_factory=dict)
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The files at a step's folder around it, as trees of the code repository."""
+
+    before: Oid | None
+    after: Oid | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """The thread that did a step, and its tip as the result was taken."""
+
+    thread: ThreadId
+    oid: Oid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +130,9 @@ class Step:
     code_after: str | None
     extracted_by: str | None
     warnings: tuple[str, ...]
+    snapshot: Snapshot | None = None
+    shared: tuple[ThreadId, ...] = ()
+    child: Child | None = None
 
     @property
     def status(self) -> str | None:
@@ -349,9 +380,12 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
 
     Raises:
         CorruptError: A tree is missing or holds what no rule gives.
+        EarlierFormatError: It was written before format 1 was fixed.
     """
     with naming_mend(tip.thread):
         places = list_nodes(store, tip.tree)
+    if places and not _RECORDS & places.keys():
+        raise EarlierFormatError(f"thread {tip.thread}")
     return Record(store=store, tip=tip, places=places, checked=checked)
 
 
@@ -379,6 +413,9 @@ def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
         root_commit=payload["rootCommit"],
         depth=payload.get("depth", 0),
         parent=(parent["thread"], parent["step"]) if parent else None,
+        inputs=payload.get("inputs"),
+        children=payload.get("children", {}),
+        private=payload.get("private", False),
     )
 
 
@@ -412,4 +449,19 @@ def step_from_payload(
         code_after=payload["code"]["after"],
         extracted_by=payload["extractedBy"],
         warnings=tuple(payload["warnings"]),
+        snapshot=_snapshot(payload["code"].get("snapshot")),
+        shared=tuple(map(ThreadId, payload["code"].get("shared", ()))),
+        child=_child(payload.get("child")),
     )
+
+
+def _snapshot(payload: Json) -> Snapshot | None:
+    if payload is None:
+        return None
+    return Snapshot(before=payload["before"], after=payload["after"])
+
+
+def _child(payload: Json) -> Child | None:
+    if payload is None:
+        return None
+    return Child(thread=ThreadId(payload["thread"]), oid=Oid(payload["oid"]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
 from uwfgit.constants import FORMAT_VERSION, SUSPEND_CHARS
-from uwfgit.errors import CorruptError, FormatVersionError
+from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError
 from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_oid, is_thread_id
 from uwfgit.model.thread.message import NONE
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
@@ -43,6 +43,8 @@ class ThreadState:
     current_role: str | None
     suspended_role: str | None = None
     suspend_message: str | None = None
+    retry_at_ms: int | None = None
+    """When a limit is over that it waits for."""
     forked_from: ForkedFrom | None = None
     started_at_ms: int
     updated_at_ms: int
@@ -68,6 +70,7 @@ def state_payload(state: ThreadState) -> dict[str, Json]:
         "currentRole": state.current_role,
         "suspendedRole": state.suspended_role,
         "suspendMessage": state.suspend_message,
+        "retryAtMs": state.retry_at_ms,
         "forkedFrom": None
         if origin is None
         else {"thread": origin.thread, "step": origin.step, "number": origin.number},
@@ -99,6 +102,7 @@ _FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "currentRole": _TEXT_OR_NONE,
     "suspendedRole": _TEXT_OR_NONE,
     "suspendMessage": _TEXT_OR_NONE,
+    "retryAtMs": (int, type(None)),
     "forkedFrom": (dict, type(None)),
     "startedAtMs": (int,),
     "updatedAtMs": (int,),
@@ -107,7 +111,13 @@ _FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "startedBy": (str,),
     "updatedBy": (str,),
 }
-_COUNTS: Final = ("steps", "startedAtMs", "updatedAtMs", "completedAtMs")
+_COUNTS: Final = (
+    "steps",
+    "retryAtMs",
+    "startedAtMs",
+    "updatedAtMs",
+    "completedAtMs",
+)
 _ORIGIN_FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "thread": (str,),
     "step": (str,),
@@ -120,6 +130,10 @@ _USAGE_FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "durationMs": (int,),
     "costUsd": (int, float, type(None)),
 }
+_CACHE_FIELDS: Final[dict[str, tuple[type, ...]]] = {
+    "cacheReadTokens": (int,),
+    "cacheWriteTokens": (int,),
+}
 
 
 def decode_state(data: bytes) -> ThreadState:
@@ -128,6 +142,7 @@ def decode_state(data: bytes) -> ThreadState:
     Raises:
         CorruptError: The bytes are not exactly those of a state.
         FormatVersionError: It is of a newer format.
+        EarlierFormatError: It was written before format 1 was fixed.
     """
     return _read(decode_json(data))
 
@@ -150,6 +165,8 @@ def _read(value: Json) -> ThreadState:
         raise FormatVersionError(
             "thread.json", found=str(version), supported=str(FORMAT_VERSION)
         )
+    if isinstance(value, dict) and _FIELDS.keys() - value.keys() == {"retryAtMs"}:
+        raise EarlierFormatError("thread.json")
     _check_fields(value, _FIELDS, "thread.json")
     for key, fits in (
         ("threadId", is_thread_id),
@@ -177,7 +194,10 @@ def _check_fields(value: Json, fields: dict[str, tuple[type, ...]], where: str) 
 
 def _state(value: dict[str, Any]) -> ThreadState:
     if value["usage"] is not None:
-        _check_fields(value["usage"], _USAGE_FIELDS, "thread.json: usage")
+        used = {
+            key: _CACHE_FIELDS[key] for key in _CACHE_FIELDS if key in value["usage"]
+        }
+        _check_fields(value["usage"], _USAGE_FIELDS | used, "thread.json: usage")
     return ThreadState(
         thread=ThreadId(value["threadId"]),
         status=cast("Status", value["status"]),
@@ -190,6 +210,7 @@ def _state(value: dict[str, Any]) -> ThreadState:
         current_role=value["currentRole"],
         suspended_role=value["suspendedRole"],
         suspend_message=value["suspendMessage"],
+        retry_at_ms=value["retryAtMs"],
         forked_from=_origin(value["forkedFrom"]),
         started_at_ms=value["startedAtMs"],
         updated_at_ms=value["updatedAtMs"],
@@ -233,6 +254,11 @@ def short_message(text: str) -> str:
     if len(text) <= SUSPEND_CHARS:
         return text
     return text[: SUSPEND_CHARS - 1] + "…"
+
+
+def hold_message(reason: str) -> str:
+    """Write why a thread waits that its supervisor stopped."""
+    return short_message(f"supervisor: {reason}")
 
 
 def agent_label(label: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import TypeVar
 
 from uwfgit.store.canonical import Json
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +19,8 @@ class Usage:
     output_tokens: int
     duration_ms: int
     cost_usd: float | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 def add_usage(first: Usage | None, second: Usage | None) -> Usage | None:
@@ -27,11 +32,48 @@ def add_usage(first: Usage | None, second: Usage | None) -> Usage | None:
         input_tokens=first.input_tokens + second.input_tokens,
         output_tokens=first.output_tokens + second.output_tokens,
         duration_ms=first.duration_ms + second.duration_ms,
-        cost_usd=_add_cost(first.cost_usd, second.cost_usd),
+        cost_usd=_add_known(first.cost_usd, second.cost_usd),
+        cache_read_tokens=_add_known(first.cache_read_tokens, second.cache_read_tokens),
+        cache_write_tokens=_add_known(
+            first.cache_write_tokens, second.cache_write_tokens
+        ),
     )
 
 
-def _add_cost(first: float | None, second: float | None) -> float | None:
+def is_grown(before: Usage | None, after: Usage | None) -> bool:
+    """Whether one usage may be another and more."""
+    if before is None or after is None:
+        return before is None
+    return all(
+        (old or 0) <= (new or 0) and (old is None or new is not None)
+        for old, new in zip(astuple(before), astuple(after), strict=True)
+    )
+
+
+def usage_since(before: Usage | None, after: Usage | None) -> Usage | None:
+    """Give what one usage is more than another that it grew from."""
+    if before is None or after is None or before == after:
+        return None if before == after else after
+    return Usage(
+        turns=after.turns - before.turns,
+        input_tokens=after.input_tokens - before.input_tokens,
+        output_tokens=after.output_tokens - before.output_tokens,
+        duration_ms=after.duration_ms - before.duration_ms,
+        cost_usd=_known_since(before.cost_usd, after.cost_usd),
+        cache_read_tokens=_known_since(
+            before.cache_read_tokens, after.cache_read_tokens
+        ),
+        cache_write_tokens=_known_since(
+            before.cache_write_tokens, after.cache_write_tokens
+        ),
+    )
+
+
+def _known_since(before: Number | None, after: Number | None) -> Number | None:
+    return after if before is None or after is None else after - before
+
+
+def _add_known(first: Number | None, second: Number | None) -> Number | None:
     if first is None or second is None:
         return first if second is None else second
     return first + second
@@ -41,13 +83,18 @@ def usage_payload(usage: Usage | None) -> Json:
     """Write a usage as its JSON form."""
     if usage is None:
         return None
-    return {
+    payload: dict[str, Json] = {
         "turns": usage.turns,
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
         "durationMs": usage.duration_ms,
         "costUsd": usage.cost_usd,
     }
+    if usage.cache_read_tokens is not None:
+        payload["cacheReadTokens"] = usage.cache_read_tokens
+    if usage.cache_write_tokens is not None:
+        payload["cacheWriteTokens"] = usage.cache_write_tokens
+    return payload
 
 
 def usage_from_payload(payload: Json) -> Usage | None:
@@ -60,4 +107,6 @@ def usage_from_payload(payload: Json) -> Usage | None:
         output_tokens=payload["outputTokens"],
         duration_ms=payload["durationMs"],
         cost_usd=payload["costUsd"],
+        cache_read_tokens=payload.get("cacheReadTokens"),
+        cache_write_tokens=payload.get("cacheWriteTokens"),
     )

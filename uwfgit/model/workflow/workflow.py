@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from uwfgit.errors import CorruptError
+from uwfgit.constants import YAML_MAX_BYTES
+from uwfgit.errors import CorruptError, SizeError
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import (
     META_TYPE,
@@ -42,6 +43,10 @@ class Role:
     procedure: str
     output: str
     schema: Mapping[str, Any]
+    workflow: str | None = None
+    """Names the workflow that does the role, in place of an agent."""
+    inputs: Mapping[str, Any] | None = None
+    """What that workflow is given for its inputs."""
 
 
 Edges: TypeAlias = Mapping[str, Target] | tuple[Target, ...]
@@ -61,6 +66,17 @@ class Workflow:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+def require_workflow_file(data: bytes) -> None:
+    """Refuse the bytes of a workflow's file that no reader would take.
+
+    Raises:
+        SizeError: They are too many, with all that was included.
+    """
+    if len(data) > YAML_MAX_BYTES:
+        what = "the workflow, with all it includes,"
+        raise SizeError(what, found=len(data), limit=YAML_MAX_BYTES)
+
+
 def workflow_nodes(workflow: Workflow) -> tuple[Node, ...]:
     """Make the workflow's node, last, after the schema nodes of its roles.
 
@@ -75,14 +91,7 @@ def workflow_nodes(workflow: Workflow) -> tuple[Node, ...]:
         "name": workflow.name,
         "description": workflow.description,
         "roles": {
-            name: {
-                "description": role.description,
-                "goal": role.goal,
-                "capabilities": list(role.capabilities),
-                "procedure": role.procedure,
-                "output": role.output,
-                "frontmatter": schemas[name].hash,
-            }
+            name: _role_payload(role, schemas[name].hash)
             for name, role in workflow.roles.items()
         },
         "graph": {name: _edges_payload(e) for name, e in workflow.graph.items()},
@@ -93,6 +102,22 @@ def workflow_nodes(workflow: Workflow) -> tuple[Node, ...]:
         payload["x"] = dict(workflow.extra)
     unique = {node.hash: node for node in schemas.values()}
     return (*unique.values(), make_node(WORKFLOW_TYPE, payload))
+
+
+def _role_payload(role: Role, schema: Hash) -> dict[str, Json]:
+    payload: dict[str, Json] = {
+        "description": role.description,
+        "goal": role.goal,
+        "capabilities": list(role.capabilities),
+        "procedure": role.procedure,
+        "output": role.output,
+        "frontmatter": schema,
+    }
+    if role.workflow is not None:
+        payload["workflow"] = role.workflow
+    if role.inputs is not None:
+        payload["inputs"] = dict(role.inputs)
+    return payload
 
 
 def _edges_payload(edges: Edges) -> Json:
@@ -154,6 +179,8 @@ def _role_from_payload(name: str, role: Json, nodes: Mapping[Hash, Node]) -> Rol
         procedure=role["procedure"],
         output=role["output"],
         schema=schema.payload,
+        workflow=role.get("workflow"),
+        inputs=role.get("inputs"),
     )
 
 

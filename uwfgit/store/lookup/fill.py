@@ -40,7 +40,7 @@ _ENTRY = re.compile(
 )
 _TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
 _NUMBER = re.compile(rb"[0-9]{5}")
-_DEPTH_BELOW_NODES: Final = 2
+_DEPTH_BELOW_NODES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def find_steps(
 
 def _find_number(path: tuple[bytes, ...]) -> int | None:
     match path:
-        case (b"threads", _, b"nodes", bucket, name) if _NUMBER.fullmatch(name):
+        case (b"threads", _, b"nodes", bucket, name, _) if _NUMBER.fullmatch(name):
             number = int(name)
             return number if layout.bucket(number).encode() == bucket else None
         case _:
@@ -200,7 +200,7 @@ def find_added(
     """Give the nodes a root tree has beyond an older one, folder by folder.
 
     Nodes count below a ``nodes`` folder of a thread, of a workflow, or of the
-    root (keep), at most two levels deep. A folder that cannot be read is empty.
+    root (keep), at most three levels deep. A folder that cannot be read is empty.
 
     Args:
         seen: Folders of which threads not to enter again; those entered are added.

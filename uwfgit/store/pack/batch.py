@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
-from uwfgit.store.objects import TREE_MODE, Entry, encode_tree, list_tree, write_object
+from uwfgit.store.objects import (
+    TREE_MODE,
+    Entry,
+    encode_tree,
+    list_tree,
+    require_blob,
+    require_width,
+    write_object,
+)
 from uwfgit.store.pack.pack import CODES, Kind, WrittenPack, name_object, write_pack
 
 
@@ -23,7 +31,13 @@ class Batch:
     objects: dict[bytes, tuple[Kind, bytes]] = field(default_factory=dict)
 
     def add(self, kind: Kind, data: bytes) -> Oid:
-        """Name an object and keep it for :meth:`write`."""
+        """Name an object and keep it for :meth:`write`.
+
+        Raises:
+            SizeError: It is a blob larger than any reader accepts.
+        """
+        if kind == "blob":
+            require_blob(data)
         oid = name_object(kind, data)
         self.objects[oid] = (kind, data)
         return Oid(oid.hex())
@@ -40,12 +54,13 @@ class Batch:
         content comes along; a tree left without entries disappears.
 
         Raises:
+            SizeError: A folder would hold more than any reader accepts.
             CorruptError: A tree on the way cannot be read.
         """
         return self.add("tree", encode_tree(self._edit(base, changes)))
 
     def _edit(
-        self, base: Oid | None, changes: Mapping[str, Entry | None]
+        self, base: Oid | None, changes: Mapping[str, Entry | None], at: str = ""
     ) -> dict[str, Entry]:
         entries = list_tree(self.store, base) if base is not None else {}
         below: dict[str, dict[str, Entry | None]] = {}
@@ -59,9 +74,11 @@ class Batch:
                 _set(entries, name, change)
         for name, inner in below.items():
             old = entries.get(name)
-            found = self._edit(old.oid if old and old.is_tree else None, inner)
+            known = old.oid if old and old.is_tree else None
+            found = self._edit(known, inner, f"{at}{name}/")
             tree = self.add("tree", encode_tree(found)) if found else None
             _set(entries, name, Entry(oid=tree, mode=TREE_MODE) if tree else None)
+        require_width(entries, at)
         return entries
 
     def write(self) -> WrittenPack:

@@ -13,9 +13,14 @@ from typing import Final
 from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.commit import commit_tree, signer_for
-from uwfgit.model.ledger.draft import Changes, Place, count_entries, replace_changes
+from uwfgit.model.ledger.draft import (
+    Changes,
+    Place,
+    count_entries,
+    next_run,
+    replace_changes,
+)
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.events import Event, iter_events, read_event
 from uwfgit.model.thread.message import (
     event_trailers,
@@ -33,11 +38,19 @@ from uwfgit.store.layout import (
     OUTPUT_FILE,
     PROMPT_FILE,
     STATE_FILE,
-    nodes_folder,
+    SUMMARY_FILE,
     step_folder,
     thread_folder,
 )
-from uwfgit.store.objects import Entry, Person, edit_tree, read_commit, write_blob
+from uwfgit.store.objects import (
+    Entry,
+    Person,
+    edit_tree,
+    find_entry,
+    read_blob,
+    read_commit,
+    write_blob,
+)
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 from uwfgit.sync.verify.settle import REPLAYED
 
@@ -152,6 +165,8 @@ def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
         replace(old, thread=before.thread, forked_from=before.state.forked_from),
         max(old.updated_at_ms, before.state.updated_at_ms),
     )
+    if event.name == "summary":
+        state = replace(state, completed_at_ms=before.state.completed_at_ms)
     trailers = {
         **parse_trailers(event.commit.message),
         "Uwf-Thread": before.thread,
@@ -179,18 +194,26 @@ def _with_time(state: ThreadState, updated: int) -> ThreadState:
 def _body(replay: _Replay, event: Event) -> str:
     """Give the text an event's message quotes."""
     if event.node is not None:
-        body = replay.record.node(event.node, STEP_TYPE).payload["body"]
+        payload = replay.record.node(event.node).payload
+        body = payload.get("reason" if event.name == "hold" else "body")
         return body if isinstance(body, str) else ""
+    if event.name == "summary":
+        path = f"{thread_folder(replay.thread)}/{SUMMARY_FILE}"
+        entry = find_entry(replay.ledger.store, event.commit.tree, path)
+        return read_blob(replay.ledger.store, entry.oid).decode() if entry else ""
     return read_quote(event.commit.message)
 
 
 def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
     """Give what an event changes in the new thread's folder."""
-    if event.node is None or event.role is None:
-        return {}
     store = replay.ledger.store
     base = thread_folder(replay.thread)
     copy = thread_folder(replay.copy.tip.thread)
+    if event.name == "summary":
+        summary = find_entry(store, event.commit.tree, f"{base}/{SUMMARY_FILE}")
+        return {f"{copy}/{SUMMARY_FILE}": summary}
+    if event.node is None or event.role is None:
+        return {}
     parent = read_commit(store, event.commit.parents[0])
     changed = {
         path.removeprefix(f"{base}/"): new
@@ -198,15 +221,18 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
             Objects(store=store), parent.tree, event.commit.tree
         ).items()
     }
-    nodes = {
-        f"{copy}/{path}": Entry(oid=new)
+    number = _number(changed, event, after)
+    run = next_run(replay.copy, number)
+    nodes: Changes = {
+        f"{copy}/{run}/{path.rpartition('/')[2]}": Entry(oid=new)
         for path, new in changed.items()
         if new is not None and path.startswith(f"{NODES}/")
     }
-    number = _number(changed, event, after)
+    if event.name == "hold":
+        return nodes
     folder = step_folder(number, event.role)
     if event.name == "attempt":
-        tries = count_entries(replay.ledger, replay.copy, f"{copy}/{folder}/{ATTEMPTS}")
+        tries = count_entries(replay.copy, f"{copy}/{folder}/{ATTEMPTS}")
         target = f"{copy}/{folder}/{ATTEMPTS}/{tries + 1}"
         return nodes | _attempt_files(changed, f"{folder}/{ATTEMPTS}/", target)
     changes: Changes = {}
@@ -216,7 +242,7 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
             prev=event.prev,
             base=copy,
             folder=f"{copy}/{folder}",
-            nodes=f"{copy}/{nodes_folder(number)}",
+            nodes=f"{copy}/{run}",
         )
         changes = replace_changes(replay.ledger, replay.copy, place)
     readable = _readable_files(replay, event, f"{base}/{folder}")
@@ -225,6 +251,8 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
 
 def _number(changed: dict[str, Oid | None], event: Event, after: ThreadState) -> int:
     """Give the place in the chain that an event is for."""
+    if event.name == "hold":
+        return after.steps + 1
     if event.name != "attempt":
         return after.steps
     for number in (after.steps + 1, after.steps):

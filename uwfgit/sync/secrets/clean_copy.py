@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from uwfgit.constants import END, STATUS
+from uwfgit.constants import END, MAX_SUMMARY_BYTES, STATUS
 from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_with
-from uwfgit.errors import InvalidError, StateError
+from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
-from uwfgit.model.ledger.append import append_attempt, append_step
-from uwfgit.model.ledger.branch import append_cancel, append_start
+from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
+from uwfgit.model.ledger.branch import append_cancel, append_start, append_summary
 from uwfgit.model.ledger.commit import require_signing, signer_for
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
@@ -28,6 +28,7 @@ from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
+    HOLD_TYPE,
     META_TYPE,
     START_TYPE,
     STEP_TYPE,
@@ -36,17 +37,29 @@ from uwfgit.model.node.node import (
     make_node,
 )
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.events import Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.message import read_quote
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
-from uwfgit.model.thread.usage import usage_from_payload
+from uwfgit.model.thread.record import (
+    Record,
+    Tip,
+    load_tip,
+    open_record,
+    read_tip,
+    step_from_payload,
+)
+from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.canonical import Json
 from uwfgit.store.git.signing import NO_SIGNER
 from uwfgit.store.git.worktree import Identity
-from uwfgit.store.layout import WORKFLOW_FILE, find_node_name, thread_folder
+from uwfgit.store.layout import (
+    SUMMARY_FILE,
+    WORKFLOW_FILE,
+    find_node_name,
+    thread_folder,
+)
 from uwfgit.store.objects import find_entry, read_blob, read_commit
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 
@@ -231,6 +244,12 @@ def _redo_event(redo: _Redo, event: Event, record: Record) -> None:
         tip = append_cancel(ledger, record.tip, reason=_reason(redo, event))
         record.advance(tip, {})
         return
+    if event.name == "summary":
+        _redo_summary(redo, event, record, ledger)
+        return
+    if event.name == "hold" and event.node is not None:
+        _redo_hold(redo, event.node, event, record, ledger)
+        return
     if event.node is None:
         raise StateError(f"commit {event.commit.oid} is of an unknown kind")
     old = redo.source.node(event.node, STEP_TYPE)
@@ -255,6 +274,45 @@ def _redo_event(redo: _Redo, event: Event, record: Record) -> None:
         ledger, record, draft, event=event.name, outcome=outcome, rule=rule
     )
     redo.hashes[old.hash] = tip.state.head
+
+
+def _redo_summary(redo: _Redo, event: Event, record: Record, ledger: Ledger) -> None:
+    path = f"{thread_folder(event.thread)}/{SUMMARY_FILE}"
+    entry = find_entry(redo.ledger.store, event.commit.tree, path)
+    if entry is None:
+        raise CorruptError(f"commit {event.commit.oid} has no {SUMMARY_FILE}")
+    text = read_blob(redo.ledger.store, entry.oid, limit=MAX_SUMMARY_BYTES).decode()
+    tip = append_summary(
+        ledger,
+        record.tip,
+        text=redo.text(text),
+        usage=usage_since(*_usages(redo, event)),
+        by=event.commit.author.name,
+    )
+    record.advance(tip, {})
+
+
+def _usages(redo: _Redo, event: Event) -> tuple[Usage | None, Usage | None]:
+    """Give what a thread had cost before an event, and after it."""
+    store, (parent, *_) = redo.ledger.store, event.commit.parents
+    before = read_tip(store, read_event(read_commit(store, parent)).thread, parent)
+    after = read_tip(store, event.thread, event.commit.oid)
+    return before.state.usage, after.state.usage
+
+
+def _redo_hold(
+    redo: _Redo, hold: Hash, event: Event, record: Record, ledger: Ledger
+) -> None:
+    payload = redo.source.node(hold, HOLD_TYPE).payload
+    detail = redo.source.node(payload["detail"], DETAIL_TYPE)
+    append_hold(
+        ledger,
+        record,
+        reason=redo.text(payload["reason"]),
+        detail=redo.value(detail.payload),
+        usage=usage_from_payload(payload["usage"]),
+        by=event.commit.author.name,
+    )
 
 
 def _reason(redo: _Redo, event: Event) -> str:
@@ -296,6 +354,7 @@ def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> St
     values = redo.value(output.payload)
     details = redo.value(detail.payload)
     prompt = _edge_prompt(record, payload["role"], replaces=replaces)
+    step = step_from_payload(old.hash, 0, payload, {})
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
     return StepDraft(
         role=payload["role"],
@@ -315,6 +374,9 @@ def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> St
         code_after=payload["code"]["after"],
         extracted_by=payload["extractedBy"],
         warnings=(*made["warnings"], *remarks),
+        snapshot=step.snapshot,
+        shared=step.shared,
+        child=step.child,
     )
 
 

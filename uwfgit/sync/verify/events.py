@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from uwfgit.constants import END, RULES_VERSION, YAML_MAX_BYTES
 from uwfgit.engine.decide.moderator import Routed
-from uwfgit.errors import CorruptError, InvalidError
+from uwfgit.errors import CorruptError, EarlierFormatError, InvalidError
 from uwfgit.ids import Hash, ThreadId, is_thread_id
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import META_TYPE, START_TYPE, WORKFLOW_TYPE, Node
@@ -58,6 +58,7 @@ def check_start(
     thread = thread_of(message)
     folder = f"{thread_folder(thread)}/{START_NODES}"
     added = take_added(changes, folder, {}, findings)
+    _refuse_earlier(added)
     claimed = Hash(message.trailers.get("Uwf-Node", ""))
     if added.get(claimed, ("",))[0] != START_TYPE:
         raise refusal("event", f"Uwf-Node {shown(claimed)} is no StartNode added here")
@@ -80,6 +81,12 @@ def check_start(
     _check_file(run, file, node, changes, findings)
     view = _first_view(run, commit, thread, start, workflow, added)
     return _expect_start(view), added
+
+
+def _refuse_earlier(added: NodePlaces) -> None:
+    if META_TYPE in added and not added.keys() & {START_TYPE, WORKFLOW_TYPE}:
+        told = EarlierFormatError("the thread")
+        raise refusal(told.code, told.message)
 
 
 def thread_of(message: Message) -> ThreadId:

@@ -133,11 +133,19 @@ def load_node(
 
 
 def take_added(
-    changes: Changes, folder: str, known: NodePlaces, findings: Findings
+    changes: Changes,
+    folder: str,
+    known: NodePlaces,
+    findings: Findings,
+    *,
+    own: str = "",
 ) -> NodePlaces:
     """Take the nodes that a commit adds to a folder out of its changes.
 
     What is no added node stays, to be told as a change that no rule gives.
+
+    Args:
+        own: The node that stands in its event's folder, known before or not.
     """
     added: NodePlaces = {}
     for path in [each for each in changes if each.startswith(f"{folder}/")]:
@@ -148,7 +156,7 @@ def take_added(
         del changes[path]
         node, place = name[0], (name[1], new)
         earlier = known.get(node) or added.get(node)
-        if earlier is None:
+        if earlier is None or (node == own and earlier == place):
             added[node] = place
         elif earlier == place:
             findings.note("duplicate", f"node {node} stands in the thread", path)
@@ -156,6 +164,13 @@ def take_added(
             message = f"hash {node} names two contents: {earlier[1]} and {new}"
             findings.note("collision", message, path)
     return added
+
+
+def without(known: NodePlaces, own: Hash) -> NodePlaces:
+    """Give the nodes known before an event, but for the one that is its own."""
+    if own not in known:
+        return known
+    return {node: place for node, place in known.items() if node != own}
 
 
 def close_over(

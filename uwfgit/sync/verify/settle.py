@@ -25,7 +25,9 @@ from uwfgit.sync.verify.state import find_differences, may_give_reason
 from uwfgit.sync.verify.view import View
 
 REPLAYED: Final = "Uwf-Replayed-From"
-_REPLAYABLE: Final = frozenset({"step", "resume", "poke", "attempt", "cancel"})
+_REPLAYABLE: Final = frozenset(
+    {"step", "resume", "poke", "attempt", "hold", "summary", "cancel"}
+)
 
 Files: TypeAlias = dict[str, "bytes | Oid | None"]
 """Path → the bytes, or the blob, that must stand there; ``None``: nothing may."""

@@ -19,10 +19,11 @@ from uwfgit.model.thread.state import (
     Outcome,
     ThreadState,
     decode_state,
+    hold_message,
     short_message,
     state_payload,
 )
-from uwfgit.model.thread.usage import add_usage
+from uwfgit.model.thread.usage import Usage, add_usage
 from uwfgit.sync.verify.shape import RawCommit
 
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
@@ -30,6 +31,8 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "resume": frozenset({"suspended", "end"}),
     "poke": frozenset({"idle", "suspended", "end"}),
     "attempt": frozenset({"idle", "suspended", "end"}),
+    "hold": frozenset({"idle"}),
+    "summary": frozenset({"suspended", "end", "cancelled"}),
     "cancel": frozenset({"idle", "suspended"}),
 }
 """The states an event may come in; a fork or resolve may in any."""
@@ -72,6 +75,7 @@ def state_of_step(
         current_role=outcome.current_role,
         suspended_role=outcome.suspended_role,
         suspend_message=message if message is None else short_message(message),
+        retry_at_ms=None,
         updated_at_ms=updated,
         completed_at_ms=updated if outcome.status == "end" else None,
         usage=add_usage(before.usage, step.usage),
@@ -99,6 +103,7 @@ def state_of_attempt(
         current_role=None,
         suspended_role=step.role,
         suspend_message=short_message(str(step.output.get("error", ""))),
+        retry_at_ms=step.output.get("retryAtMs"),
         completed_at_ms=None,
     )
 
@@ -132,8 +137,37 @@ def state_of_cancel(before: ThreadState, commit: RawCommit) -> ThreadState:
         current_role=None,
         suspended_role=None,
         suspend_message=None,
+        retry_at_ms=None,
         updated_at_ms=updated,
         completed_at_ms=updated,
+        updated_by=commit.committer.who,
+    )
+
+
+def state_of_hold(
+    before: ThreadState, commit: RawCommit, reason: str, usage: Usage | None
+) -> ThreadState:
+    """Give the state after a supervisor stopped a thread."""
+    return replace(
+        before,
+        status="suspended",
+        current_role=None,
+        suspended_role=before.current_role,
+        suspend_message=hold_message(reason),
+        updated_at_ms=_now(before, commit),
+        usage=add_usage(before.usage, usage),
+        updated_by=commit.committer.who,
+    )
+
+
+def state_of_summary(
+    before: ThreadState, commit: RawCommit, usage: Usage | None
+) -> ThreadState:
+    """Give the state after a summary, whose usage no node tells."""
+    return replace(
+        before,
+        updated_at_ms=_now(before, commit),
+        usage=usage,
         updated_by=commit.committer.who,
     )
 
@@ -176,6 +210,11 @@ def step_trailers(step: Step, next_role: str | None) -> dict[str, str]:
         "Uwf-Status": format_status(step.status),
         "Uwf-Next": next_role or NONE,
     }
+
+
+def hold_trailers(hold: Hash, role: str | None) -> dict[str, str]:
+    """Give the trailers a hold has besides those of every event."""
+    return {"Uwf-Node": hold, "Uwf-Role": role or NONE}
 
 
 def fork_trailers(origin: ForkedFrom) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
-from uwfgit.constants import MAX_LINKED_NODES, MAX_STEPS, MAX_TIME, SUSPEND
+from uwfgit.constants import MAX_LINKED_NODES, MAX_RUNS, MAX_STEPS, MAX_TIME, SUSPEND
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import outcome_of
 from uwfgit.errors import ConfigError, OverrunError
@@ -42,10 +42,11 @@ from uwfgit.store.layout import (
     PROMPT_FILE,
     REPLACED,
     nodes_folder,
+    run_folder,
     step_folder,
     thread_folder,
 )
-from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added
+from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
 from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
 from uwfgit.sync.verify.settle import REPLAYED, Expected, Files
@@ -76,6 +77,21 @@ def _read_files(folder: str, step: Step) -> Files:
         f"{folder}/{OUTPUT_FILE}": output_file(step.output, step.body),
         f"{folder}/{PROMPT_FILE}": prompt_file(step.edge_prompt, step.note),
     }
+
+
+def next_run_folder(objects: Objects, view: View, number: int) -> str:
+    """Name the folder that the next run of a step puts its nodes into.
+
+    Raises:
+        CorruptError: The thread, or the step, may have no more.
+    """
+    if number > MAX_STEPS:
+        raise refusal("size", f"more than {MAX_STEPS} steps")
+    own = thread_folder(view.thread)
+    run = objects.count(view.root, f"{own}/{nodes_folder(number)}") + 1
+    if run > MAX_RUNS:
+        raise refusal("size", f"step {number} has more than {MAX_RUNS} runs")
+    return f"{own}/{run_folder(number, run)}"
 
 
 def step_files(
@@ -168,10 +184,9 @@ def _read_payload(
 ) -> tuple[dict[str, Any], _Slot, NodePlaces]:
     claimed = message.trailers.get("Uwf-Node", "")
     last = view.state.steps
-    own = thread_folder(view.thread)
-    folders = [f"{own}/{nodes_folder(number)}" for number in (last + 1, last)]
-    for folder in folders if last else folders[:1]:
-        added = take_added(changes, folder, places, findings)
+    for number in (last + 1, last) if last else (last + 1,):
+        folder = next_run_folder(run.objects, view, number)
+        added = take_added(changes, folder, places, findings, own=claimed)
         if added:
             break
     else:
@@ -182,7 +197,7 @@ def _read_payload(
     sound = close_over(
         run.reader,
         _roots(run, node.payload, ChainMap(added, places), Hash(claimed)),
-        known=places,
+        known=without(places, Hash(claimed)),
         added=added,
         folder=folder,
         findings=findings,
@@ -190,7 +205,7 @@ def _read_payload(
     if claimed not in sound:
         raise refusal("event", "the StepNode of this event is not valid")
     slot = _slot(run, node.payload, event, view, places)
-    if folder != f"{own}/{nodes_folder(slot.number)}":
+    if number != slot.number:
         findings.note(
             "path", f"the nodes of step {slot.number} stand elsewhere", folder
         )
@@ -239,8 +254,6 @@ def _read_step(
     nodes: Places,
     message: Message,
 ) -> tuple[Step, str]:
-    if slot.number > MAX_STEPS:
-        raise refusal("size", f"more than {MAX_STEPS} steps")
     output = load_node(run.reader, nodes, payload["output"]).payload
     if not isinstance(output, dict):
         raise refusal("type", "the output of the step is no mapping")

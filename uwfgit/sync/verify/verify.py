@@ -25,6 +25,7 @@ from uwfgit.sync.verify.events import (
     check_start,
     thread_of,
 )
+from uwfgit.sync.verify.judged import check_hold, check_summary
 from uwfgit.sync.verify.nodes import NodeReader
 from uwfgit.sync.verify.rawtree import Changes, Objects, diff_trees
 from uwfgit.sync.verify.report import (
@@ -302,12 +303,35 @@ def _expect(
             changes=changes,
             findings=findings,
         )
+    if event == "hold":
+        return check_hold(
+            run,
+            commit,
+            message,
+            view=view,
+            places=places,
+            changes=changes,
+            findings=findings,
+        )
+    return _expect_no_node(run, commit, message, event, view, findings), {}
+
+
+def _expect_no_node(
+    run: Run,
+    commit: RawCommit,
+    message: Message,
+    event: str,
+    view: View,
+    findings: Findings,
+) -> Expected:
     if event == "fork":
-        return check_fork(run, commit, message, view=view, findings=findings), {}
+        return check_fork(run, commit, message, view=view, findings=findings)
+    if event == "summary":
+        return check_summary(run, commit, view=view, findings=findings)
     if event == "cancel":
-        return check_cancel(commit, view=view, findings=findings), {}
+        return check_cancel(commit, view=view, findings=findings)
     if event == "resolve":
-        return _expect_resolve(run, commit, view, findings), {}
+        return _expect_resolve(run, commit, view, findings)
     raise refusal("event", f"event {shown(event)} is not known")
 
 
