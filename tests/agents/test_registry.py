@@ -250,7 +250,7 @@ def test_without_any_agent_the_error_says_how_to_set_one() -> None:
         choose_default(Settings())
 
     assert caught.value.hint is not None
-    assert "uwf config set defaultAgent" in caught.value.hint
+    assert "`uwf setup`" in caught.value.hint
     assert "--agent" in caught.value.hint
 
 

@@ -6,12 +6,13 @@ import difflib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn
 
 from uwfgit.agents.base import Agent, AgentReply, Failure
+from uwfgit.agents.installed import find_installed
 from uwfgit.config import AgentChoice, AgentSettings, Settings
 from uwfgit.errors import ConfigError
 from uwfgit.store.canonical import Json
@@ -121,10 +122,10 @@ def _make_acp(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG
 
 
 def _not_available(agent: AgentSettings, around: Surroundings) -> NoReturn:  # noqa: ARG001 - as every kind is made
-    known = [kind for kind, make in KINDS.items() if make is not _not_available]
     raise ConfigError(
         f"kind '{agent.kind}' is not available in this version",
-        hint=f"kinds: {', '.join(known)}",
+        key=f"agents.{agent.name}.kind",
+        hint=f"kinds: {', '.join(available_kinds())}",
     )
 
 
@@ -142,6 +143,11 @@ KINDS: Final[Mapping[str, Factory]] = {
     "acp": _make_acp,
     "gateway": _make_gateway,
 }
+
+
+def available_kinds() -> tuple[str, ...]:
+    """Name the kinds that this version can make."""
+    return tuple(kind for kind, make in KINDS.items() if make is not _not_available)
 
 
 def choose_agent(
@@ -172,11 +178,21 @@ def choose_agent(
     if choice is None:
         raise ConfigError(
             f"no agent is configured for role '{role}'",
-            hint="set one with `uwf config set defaultAgent NAME`, or use --agent",
+            hint=_ready_lines(around),
         )
     if choice.alias_only and choice.spec not in settings.agents:
         raise _not_mine(choice)
     return make_agent(choice.spec, around)
+
+
+def _ready_lines(around: Surroundings) -> str:
+    """Say how to get an agent: by one command for each that is installed."""
+    found = find_installed(around.environment, kinds=available_kinds())
+    lines = [f"`{each.command}`" for each in found]
+    if around.settings.agents:
+        names = ", ".join(around.settings.agents)
+        lines.insert(0, f"`uwf config set defaultAgent NAME` ({names})")
+    return f"{', or '.join(lines) or '`uwf setup`'}; or use --agent"
 
 
 def _not_mine(choice: AgentChoice) -> ConfigError:
@@ -202,18 +218,30 @@ def make_agent(spec: str, around: Surroundings) -> Agent:
         ConfigError: It means nothing, or lacks something.
         InvalidError: Its script is not YAML.
     """
-    agent = around.settings.agents.get(spec)
-    if agent is None:
-        agent = _read_spec(spec.strip(), around)
+    agent = find_agent(spec, around)
     kind = agent.kind or _guess_kind(agent)
     make = KINDS.get(kind)
     if make is None:
-        raise ConfigError(
-            f"unknown kind '{kind}'{_suggest(kind, KINDS)}",
-            key=f"agents.{agent.name}.kind",
-            hint=f"kinds: {', '.join(KINDS)}",
-        )
+        raise unknown_kind(kind, key=f"agents.{agent.name}.kind")
     return make(replace(agent, kind=kind), around)
+
+
+def find_agent(spec: str, around: Surroundings) -> AgentSettings:
+    """Find what a word means, without a look at whether it is whole.
+
+    Raises:
+        ConfigError: It means nothing.
+    """
+    return around.settings.agents.get(spec) or _read_spec(spec.strip(), around)
+
+
+def unknown_kind(kind: str, *, key: str) -> ConfigError:
+    """Say that there is no such kind, and which there are."""
+    return ConfigError(
+        f"unknown kind '{kind}'{_suggest(kind, available_kinds())}",
+        key=key,
+        hint=f"kinds: {', '.join(available_kinds())}",
+    )
 
 
 def make_reader(
@@ -255,7 +283,8 @@ def _guess_kind(agent: AgentSettings) -> str:
     raise ConfigError(
         "the agent has no kind",
         key=f"agents.{agent.name}",
-        hint=f"`uwf config set agents.{agent.name}.kind KIND`: {', '.join(KINDS)}",
+        hint=f"`uwf config set agents.{agent.name}.kind KIND`: "
+        f"{', '.join(available_kinds())}",
     )
 
 
@@ -315,7 +344,7 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
         return ConfigError(
             f"agent '{words[0]}' is not executable", hint=f"chmod +x {words[0]}"
         )
-    names = [*around.settings.agents, *KINDS]
+    names = [*around.settings.agents, *available_kinds()]
     return ConfigError(
         f"no agent '{spec}'{_suggest(spec.partition(':')[0], names)}",
         hint="an alias of your configuration, KIND[:ARG], or a command on PATH; "
@@ -323,7 +352,7 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
     )
 
 
-def _suggest(word: str, names: Mapping[str, object] | list[str]) -> str:
+def _suggest(word: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(word, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
 

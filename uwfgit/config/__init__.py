@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uwfgit.config.dotenv import masked
-from uwfgit.config.keys import get_key, set_key
+from uwfgit.config.keys import get_key, parse_dotted, set_key, unset_key
 from uwfgit.config.settings import (
     AgentChoice,
     AgentSettings,
@@ -28,6 +28,8 @@ __all__ = [
     "Settings",
     "get_key",
     "masked",
+    "parse_dotted",
     "set_key",
     "settings_from",
+    "unset_key",
 ]

@@ -231,6 +231,33 @@ def set_key(
     return _put(mapping, path, value, source=source)
 
 
+def unset_key(mapping: Mapping[str, object], dotted: str) -> dict[str, object]:
+    """Give a copy of the mapping without the value, or group, of a dotted name.
+
+    A group that becomes empty goes with it.
+
+    Raises:
+        NotFoundError: Nothing is set there.
+    """
+    copy = _without(mapping, dotted)
+    if copy is None:
+        raise NotFoundError("config key", dotted)
+    return copy
+
+
+def _without(mapping: Mapping[str, object], dotted: str) -> dict[str, object] | None:
+    for name, child in mapping.items():
+        rest = {key: value for key, value in mapping.items() if key != name}
+        if dotted == name:
+            return rest
+        if not dotted.startswith(f"{name}.") or not isinstance(child, Mapping):
+            continue
+        inner = _without(child, dotted[len(name) + 1 :])
+        if inner is not None:
+            return {**mapping, name: inner} if inner else rest
+    return None
+
+
 def parse_dotted(dotted: str) -> KeyPath | None:
     """Split a dotted name by the table, so that names may hold dots themselves."""
     for key in sorted(KEYS, key=lambda key: -len(key.path)):

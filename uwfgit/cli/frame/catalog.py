@@ -32,6 +32,12 @@ CATALOG: Final = (
         help="Create the store this folder would use",
     ),
     Entry(
+        name="setup",
+        module="setup.cmd_setup",
+        section=_BEGIN,
+        help="Choose the agent that does the work, and its model",
+    ),
+    Entry(
         name="demo",
         module="store.cmd_demo",
         section=_BEGIN,

@@ -41,9 +41,14 @@ def make_masker(
 
 def read_dotenv(path: Path) -> Mapping[str, str]:
     """Read a ``.env`` file; one that cannot be read holds nothing."""
+    text = read_dotenv_text(path)
+    return parse_dotenv(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def read_dotenv_text(path: Path) -> str:
+    """Read a ``.env`` file as it is; one that cannot be read is empty."""
     try:
         data = read_plain(path, most=_MOST_BYTES)
     except OSError:
-        return {}
-    text = data.decode("utf-8", "surrogateescape")
-    return parse_dotenv(text.replace("\r\n", "\n").replace("\r", "\n"))
+        return ""
+    return data.decode("utf-8", "surrogateescape")

@@ -14,7 +14,7 @@ from uwfgit.cli.frame.output import Column, format_json, format_table
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.secrets import DOTENV_FILE
 from uwfgit.cli.frame.world import read_config
-from uwfgit.config import get_key, masked, set_key
+from uwfgit.config import get_key, masked, parse_dotted, set_key, unset_key
 from uwfgit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -99,9 +99,57 @@ def set_(
     if content is not None and not isinstance(content, Mapping):
         raise ConfigError("the file must hold a mapping", source=path)
     changed = set_key(content or {}, key, value, source=str(path))
+    if key.startswith(("agent", "defaultAgent")):
+        _check_agent(context, key, value, changed)
     _write_config(path, changed)
     stored = masked(get_key(changed, key), path=tuple(key.split(".")))
     context.output.emit({key: stored}, lambda: f"{shown(key)} = {_value_text(stored)}")
+
+
+def _check_agent(
+    context: CommandContext, key: str, value: str, content: Mapping[str, Any]
+) -> None:
+    """Refuse a kind, or a word for an agent, that nothing could be made of."""
+    from uwfgit.agents.registry import (
+        Surroundings,
+        available_kinds,
+        find_agent,
+        unknown_kind,
+    )
+    from uwfgit.config import Settings
+
+    head, *rest = parse_dotted(key) or ("",)
+    kind: str | None = None
+    if head == "agents" and rest[1:] == ["kind"]:
+        kind = value
+    elif head in {"defaultAgent", "agentOverrides"}:
+        aliases = content.get("agents")
+        if isinstance(aliases, Mapping) and value in aliases:
+            return
+        around = Surroundings(
+            settings=Settings(),
+            base_dir=context.cwd,
+            environment=context.environment,
+            variables={},
+        )
+        kind = find_agent(value, around).kind
+    if kind is not None and kind not in available_kinds():
+        raise unknown_kind(kind, key=key)
+
+
+@add_command(app, "unset")
+def unset(ctx: typer.Context, key: KeyArgument) -> None:
+    """Remove one setting, or a group of them, from the user's configuration.
+
+    The default, or the repository's value, counts again.
+    """
+    context = get_context(ctx)
+    path = context.home / CONFIG_FILE
+    content = read_config(path)
+    changed = unset_key(content if isinstance(content, Mapping) else {}, key)
+    _write_config(path, changed)
+    payload = {"key": key, "removed": True}
+    context.output.emit(payload, lambda: f"removed {shown(key)}")
 
 
 def _write_config(path: Path, content: Mapping[str, object]) -> None:

@@ -53,6 +53,7 @@ def doctor(
     findings += [
         *setup_checks.check_config(context),
         *setup_checks.check_agents(agents),
+        *setup_checks.check_default_agent(context),
         *setup_checks.check_keys(keys),
     ]
     ok = not any(finding.level == "problem" for finding in findings)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.children.process import TimeLimits, run_process
-from uwfgit.agents.registry import Surroundings, make_agent
+from uwfgit.agents.installed import PROGRAMS, find_installed
+from uwfgit.agents.registry import Surroundings, available_kinds, make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
 from uwfgit.config import AgentSettings
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
 
 _OLDEST: Final = (2, 25)
-_PROGRAMS: Final = {
-    "claude-code": "claude",
-    "codex": "codex",
-    "hermes": "hermes",
-    "gemini": "gemini",
-    "opencode": "opencode",
-    "cursor": "cursor-agent",
-}
-"""The program of each kind that drives one; each of them knows ``--version``."""
 _VERSION_SECONDS: Final = 10.0
 _VERSION_CHARS: Final = 80
 
@@ -142,26 +134,18 @@ def find_agents(context: CommandContext) -> tuple[FoundAgent, ...]:
 def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
     problem = hint = None
     try:
-        made = make_agent(
-            agent.name,
-            Surroundings(
-                settings=context.loaded_settings[0],
-                base_dir=context.cwd,
-                environment=context.environment,
-                variables=context.variables,
-            ),
-        )
+        made = make_agent(agent.name, _around(context))
         kind: str | None = made.kind
     except UwfError as exc:
         kind, problem, hint = agent.kind, exc.message, exc.hint
-    program = agent.command or _PROGRAMS.get(kind or "")
+    program = agent.command or PROGRAMS.get(kind or "")
     if program is None:
         return FoundAgent(name=agent.name, kind=kind, problem=problem, hint=hint)
     path = shutil.which(program, path=context.environment.get("PATH"))
     if path is None and problem is None:
         problem, hint = f"'{program}' is not on your PATH", "install it"
     version = None
-    if path is not None and kind in _PROGRAMS:
+    if path is not None and kind in PROGRAMS:
         version = _read_version(context, path)
     return FoundAgent(
         name=agent.name,
@@ -171,6 +155,54 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
         problem=problem,
         hint=hint,
     )
+
+
+def _around(context: CommandContext) -> Surroundings:
+    return Surroundings(
+        settings=context.loaded_settings[0],
+        base_dir=context.cwd,
+        environment=context.environment,
+        variables=context.variables,
+    )
+
+
+def check_default_agent(context: CommandContext) -> Iterator[Finding]:
+    """Tell whether there is an agent to run with, or how to get one."""
+    try:
+        settings, _ = context.loaded_settings
+    except UwfError:
+        return
+    choice = settings.default_agent
+    if choice is None:
+        yield from _suggest_agents(context)
+    elif choice.spec not in settings.agents:
+        # An alias is looked at with the others.
+        try:
+            make_agent(choice.spec, _around(context))
+        except UwfError as exc:
+            yield Finding(
+                check="agents",
+                level="problem",
+                message=f"defaultAgent: {exc.message}",
+                hint=exc.hint,
+            )
+
+
+def _suggest_agents(context: CommandContext) -> Iterator[Finding]:
+    found = find_installed(context.environment, kinds=available_kinds())
+    yield Finding(
+        check="agents",
+        level="note",
+        message="no agent is chosen: defaultAgent is not set",
+        hint="uwf setup" if not found else None,
+    )
+    for each in found:
+        yield Finding(
+            check="agents",
+            level="note",
+            message=f"{each.program} is installed: {each.path}",
+            hint=each.command,
+        )
 
 
 def _read_version(context: CommandContext, path: str) -> str | None:

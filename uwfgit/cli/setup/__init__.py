@@ -1,0 +1,1 @@
+"""Choosing an agent: what is installed, what to ask, what to write."""

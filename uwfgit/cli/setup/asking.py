@@ -1,0 +1,93 @@
+"""The questions of ``setup`` on a terminal."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from uwfgit.agents.installed import EDIT_ARGS, Installed
+from uwfgit.cli.frame.output import ask, is_yes, talk
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.setup.choice import BUILTIN, Choice, key_variable
+from uwfgit.config.providers import PRESETS
+from uwfgit.errors import UsageError
+
+_TRIES: Final = 3
+
+
+def ask_choice(
+    installed: Sequence[Installed],
+    content: Mapping[str, Any],
+    *,
+    has_key: Sequence[str],
+) -> Choice:
+    """Ask which agent, and for the builtin one which model.
+
+    Args:
+        installed: The agents that were found.
+        content: The configuration as it is.
+        has_key: The variables that have a value already.
+
+    Raises:
+        UsageError: Nothing that fits was answered.
+    """
+    talk("Which agent is to do the work?")
+    for number, each in enumerate(installed, 1):
+        talk(f"  {number}. {shown(each.name):<12} {shown(str(each.path))}")
+    last = len(installed) + 1
+    talk(f"  {last}. {BUILTIN:<12} a tool loop of uwf's own, over a model's API")
+    number = _ask_number("Number", last, default=1)
+    if number == last:
+        return _ask_model(content, has_key)
+    chosen = installed[number - 1]
+    return Choice(
+        agent=chosen.name,
+        kind=chosen.kind,
+        command=None if chosen.kind != "adapter" else str(chosen.path),
+        edits=_ask_edits(chosen.kind),
+    )
+
+
+def _ask_edits(kind: str) -> bool:
+    if kind not in EDIT_ARGS:
+        return False
+    talk("It runs without a person who could allow it to change a file.")
+    return is_yes(ask("May it edit files in the folder of its step? [y/N] "))
+
+
+def _ask_model(content: Mapping[str, Any], has_key: Sequence[str]) -> Choice:
+    names = list(PRESETS)
+    talk(f"Providers: {', '.join(names)}, or a name of your own")
+    provider = _ask_text("Provider", default="openai")
+    base_url = None if provider in PRESETS else _ask_text("Its base URL")
+    model = _ask_text("Model, as the provider calls it")
+    key = None
+    variable = key_variable(content, provider)
+    if variable is not None and variable not in has_key:
+        key = getpass.getpass(f"API key (kept in .env as {variable}; empty: none): ")
+    return Choice(
+        agent=BUILTIN,
+        kind=BUILTIN,
+        provider=provider,
+        base_url=base_url,
+        model=model,
+        key=key.strip() or None if key else None,
+    )
+
+
+def _ask_text(question: str, *, default: str | None = None) -> str:
+    tail = f" [{default}]" if default else ""
+    for _ in range(_TRIES):
+        answer = ask(f"{question}{tail}: ").strip() or default
+        if answer:
+            return answer
+    raise UsageError(f"no answer to '{question}'")
+
+
+def _ask_number(question: str, last: int, *, default: int) -> int:
+    for _ in range(_TRIES):
+        answer = ask(f"{question} [{default}]: ").strip() or str(default)
+        if answer.isdecimal() and 1 <= int(answer) <= last:
+            return int(answer)
+    raise UsageError(f"'{question}' needs a number from 1 to {last}")

@@ -1,0 +1,219 @@
+"""The command ``setup``: an agent and a model, found, asked for, checked, written."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uwfgit.cli.frame.commands import add_command, make_single
+from uwfgit.cli.frame.context import CONFIG_FILE, CommandContext, get_context
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.frame.secrets import DOTENV_FILE
+from uwfgit.cli.frame.world import read_config
+from uwfgit.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from uwfgit.agents.installed import Installed
+    from uwfgit.cli.setup.choice import Choice
+    from uwfgit.cli.setup.trial import Trial
+
+app = make_single()
+
+
+@add_command(app, "setup")
+def setup(
+    ctx: typer.Context,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="NAME", help="A kind, or a uwf-… program."),
+    ] = None,
+    edits: Annotated[
+        bool, typer.Option("--edits", help="The agent may edit files unasked.")
+    ] = False,
+    provider: Annotated[
+        str | None, typer.Option("--provider", metavar="NAME", help="Of the model.")
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", metavar="URL", help="Where its API is."),
+    ] = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option("--api-key", metavar="KEY", help="Kept in .env; - is stdin."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The default model.")
+    ] = None,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Do not call the model once.")
+    ] = False,
+) -> None:
+    """Choose the agent that does the work, and the model where it needs one.
+
+    Finds the agents that are installed. On a terminal without options it asks;
+    with options it does what they say. What is configured already stays. A model
+    is checked with one short call, whose failure is told and stops nothing.
+    """
+    from uwfgit.cli.frame.output import can_ask
+    from uwfgit.cli.setup.asking import ask_choice
+    from uwfgit.cli.setup.choice import BUILTIN, Choice
+
+    context = get_context(ctx)
+    content = _read(context)
+    installed = _find(context)
+    given = (agent, provider, base_url, api_key, model)
+    if any(word is not None for word in given):
+        kind, command = _find_kind(context, agent, installed)
+        name = agent
+        if agent is None and provider is not None and "defaultAgent" not in content:
+            name = kind = BUILTIN
+        choice = Choice(
+            agent=name,
+            kind=kind,
+            command=command,
+            edits=edits,
+            provider=provider,
+            base_url=base_url,
+            key=_read_key(api_key),
+            model=model,
+        )
+    elif can_ask():
+        choice = ask_choice(installed, content, has_key=_have_value(context))
+    else:
+        raise _nothing_chosen(installed)
+    _write(context, content, choice)
+    _finish(context, choice, checks=not no_check)
+
+
+def _read(context: CommandContext) -> dict[str, Any]:
+    path = context.home / CONFIG_FILE
+    content = read_config(path)
+    if content is not None and not isinstance(content, Mapping):
+        raise ConfigError("the file must hold a mapping", source=path)
+    return dict(content or {})
+
+
+def _find(context: CommandContext) -> tuple[Installed, ...]:
+    from uwfgit.agents.installed import find_installed
+    from uwfgit.agents.registry import available_kinds
+
+    return find_installed(context.environment, kinds=available_kinds())
+
+
+def _have_value(context: CommandContext) -> list[str]:
+    return [name for name, value in context.variables.items() if value]
+
+
+def _nothing_chosen(installed: Sequence[Installed]) -> UsageError:
+    ready = [f"`{each.command}`" for each in installed]
+    ready.append("`uwf setup --provider openai --model NAME --api-key KEY`")
+    return UsageError(
+        "nothing to set up: no option was given, and there is no terminal to ask",
+        hint=", or ".join(ready),
+    )
+
+
+def _find_kind(
+    context: CommandContext, agent: str | None, installed: Sequence[Installed]
+) -> tuple[str | None, str | None]:
+    """Give the kind that a name means, and the command where it needs one."""
+    from uwfgit.agents.registry import available_kinds, unknown_kind
+
+    if agent is None:
+        return None, None
+    known = context.loaded_settings[0].agents.get(agent)
+    if known is not None and known.kind is not None:
+        return known.kind, None
+    kinds = available_kinds()
+    if agent in kinds:
+        return agent, None
+    for each in installed:
+        if each.kind in kinds and agent in (each.name, each.program):
+            return each.kind, str(each.path) if each.kind == "adapter" else None
+    raise unknown_kind(agent, key="--agent")
+
+
+def _read_key(given: str | None) -> str | None:
+    if given != "-":
+        return given
+    return sys.stdin.readline().strip() if sys.stdin is not None else None
+
+
+def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> None:
+    from uwfgit.cli.frame.secrets import read_dotenv_text
+    from uwfgit.cli.setup.choice import (
+        change_config,
+        change_dotenv,
+        check_choice,
+        key_variable,
+    )
+    from uwfgit.cli.store.securing import write_privately
+    from uwfgit.model.yaml.dump import dump_yaml
+
+    check_choice(content, choice)
+    path, dotenv = context.home / CONFIG_FILE, context.home / DOTENV_FILE
+    changed = change_config(content, choice, source=str(path))
+    variable = choice.provider and key_variable(content, choice.provider)
+    if choice.key is not None and variable:
+        text = change_dotenv(read_dotenv_text(dotenv), variable, choice.key)
+        # First the key: a configuration that names none is worse than a spare line.
+        write_privately(dotenv, text.encode("utf-8", "surrogateescape"))
+    if changed != content:
+        write_privately(path, dump_yaml(changed).encode())
+
+
+def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
+    from uwfgit.cli.setup.choice import BUILTIN
+
+    fresh = replace(context, options=context.options)
+    settings = fresh.loaded_settings[0]
+    default = settings.default_agent.spec if settings.default_agent else None
+    kind = choice.kind
+    asks_model = kind == BUILTIN or (choice.agent is None and choice.model is not None)
+    trial = _try(fresh) if checks and asks_model else None
+    warnings = _find_warnings(context, choice)
+    payload = {
+        "configPath": str(context.home / CONFIG_FILE),
+        "provider": choice.provider,
+        "model": settings.default_model,
+        "defaultAgent": default,
+        "validation": trial and {"ok": trial.ok, "message": trial.message},
+        "adapterWarnings": warnings,
+    }
+    context.output.emit(payload, lambda: _format(payload, trial))
+    for warning in warnings:
+        context.output.warn(warning)
+    context.output.say("next: uwf thread start WORKFLOW -p TASK, or uwf demo")
+
+
+def _try(context: CommandContext) -> Trial:
+    from uwfgit.cli.setup.trial import try_model
+
+    return try_model(context.loaded_settings[0], context.variables)
+
+
+def _find_warnings(context: CommandContext, choice: Choice) -> list[str]:
+    from uwfgit.agents.installed import PROGRAMS
+
+    program = choice.command or PROGRAMS.get(choice.kind or "")
+    if program is None:
+        return []
+    if shutil.which(program, path=context.environment.get("PATH")) is None:
+        return [f"'{program}' is not on your PATH yet; install it"]
+    return []
+
+
+def _format(payload: Mapping[str, Any], trial: Trial | None) -> str:
+    lines = [f"agent   {shown(payload['defaultAgent'] or '-')}"]
+    if payload["model"] is not None:
+        lines.append(f"model   {shown(payload['model'])}")
+    if trial is not None:
+        word = "ok" if trial.ok else "failed"
+        lines.append(f"check   {word}: {shown(trial.message)}")
+    lines.append(f"wrote   {shown(payload['configPath'])}")
+    return "\n".join(lines)
