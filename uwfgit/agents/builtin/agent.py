@@ -112,6 +112,7 @@ class _Loop:
     model: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
     asked: int = 0
     nudges: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -234,6 +235,7 @@ class _Loop:
         if found.tokens is not None:
             self.input_tokens += found.tokens.input
             self.output_tokens += found.tokens.output
+            self.cached_tokens += found.tokens.cached
         if found.is_cut or found.finish == "length":
             self.warnings.append("an answer of the model was cut at its length limit")
 
@@ -312,6 +314,7 @@ class _Loop:
                 input_tokens=self.input_tokens,
                 output_tokens=self.output_tokens,
                 duration_ms=int(elapsed * 1000),
+                cache_read_tokens=self.cached_tokens or None,
             ),
             session_id=self.session.id if self.session.is_kept else None,
             model=self.model or self.agent.model.name,
