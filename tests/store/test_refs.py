@@ -13,7 +13,7 @@ from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Person, read_commit, write_commit
-from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs
+from uwfgit.store.refs import find_ref, list_refs, move_ref, move_refs, replace_ref
 
 NAME: Final = "refs/heads/x"
 OTHER: Final = "refs/uwf/y"
@@ -255,3 +255,46 @@ def test_two_processes_race_and_no_commit_is_lost(store: Store, home: Path) -> N
     assert [racer.returncode for racer in racers] == [0, 0], outputs
     log = git(store, "log", "--format=%an", NAME).split()
     assert (log.count("ada"), log.count("bob")) == (20, 20)
+
+
+ADA: Final = Person(name="Ada", email="ada@example.com", time=7, offset=-90)
+
+
+def test_a_ref_that_is_replaced_is_logged_as_by_git(
+    store: Store, tips: tuple[Oid, Oid]
+) -> None:
+    one, two = tips
+
+    replace_ref(store, NAME, old=one, new=two, person=ADA, reason="why")
+
+    line = (store.path / "logs" / NAME).read_text().splitlines()[-1]
+    assert find_ref(store, NAME) == two
+    assert line == f"{one} {two} Ada <ada@example.com> 7 -0130\twhy"
+    assert git(store, "rev-parse", f"{NAME}@{{1}}").strip() == one
+    assert not list(store.path.rglob("*.lock"))
+
+
+def test_a_ref_that_another_moved_is_not_replaced(
+    store: Store, tips: tuple[Oid, Oid]
+) -> None:
+    one, two = tips
+
+    with pytest.raises(RefConflictError) as raised:
+        replace_ref(store, NAME, old=two, new=two, person=ADA, reason="why")
+
+    assert (raised.value.expected, raised.value.actual) == (two, one)
+    assert find_ref(store, NAME) == one
+    assert not list(store.path.rglob("*.lock"))
+
+
+def test_a_ref_that_git_keeps_locked_is_not_replaced(store: Store) -> None:
+    new = _commit(store, "one")
+    lock = store.path / f"{OTHER}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.write_bytes(b"")
+
+    with pytest.raises(LockedError):
+        replace_ref(store, OTHER, old=None, new=new, person=ADA, reason="why")
+
+    assert find_ref(store, OTHER) is None
+    assert lock.exists()

@@ -189,9 +189,12 @@ class CommandContext:
         return store
 
     def _merge_packs(self, store: Store) -> None:
-        from uwfgit.store.care.maintain import merge_packs
+        from uwfgit.store.pack.pack import MANY_PACKS, tidy_packs
 
-        merge_packs(store, self.environment)
+        if tidy_packs(store) > MANY_PACKS:
+            from uwfgit.store.care.maintain import merge_packs
+
+            merge_packs(store, self.environment)
 
     def _may_create(self) -> bool:
         from uwfgit.store.git.worktree import find_settings

@@ -22,7 +22,7 @@ from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.locks.flock import Lock, lock
 from uwfgit.store.locks.holding import list_git_locks, lock_path
 from uwfgit.store.locks.writing import alone
-from uwfgit.store.pack.pack import is_abandoned
+from uwfgit.store.pack.pack import tidy_packs
 from uwfgit.store.refs import find_ref, list_refs, move_refs
 
 MANY_LOOSE: Final = 20_000
@@ -116,8 +116,6 @@ _ALONE_SECONDS: Final = 10.0
 REPACK: Final = "repack"
 """The lock of whoever has git throw packs away; a second would miss them."""
 _REPACK_SECONDS: Final = 60.0
-MANY_PACKS: Final = 50
-"""Each is one more place for git to look into; about so many steps."""
 _VERSION: Final = re.compile(r"git version ([0-9]+)\.([0-9]+)")
 
 
@@ -157,7 +155,7 @@ def collect_garbage(
     """
     version = read_git_version(environment)
     before = count_objects(store.path)
-    release_packs(store)
+    tidy_packs(store)
     with lock(lock_path(store, REPACK), command="uwf gc", wait=_REPACK_SECONDS):
         _collect(store, prune, version, environment, on_phase)
     after = count_objects(store.path)
@@ -298,28 +296,15 @@ def merge_words(version: tuple[int, int]) -> tuple[str, ...]:
 
 
 def merge_packs(store: Store, environment: Mapping[str, str]) -> bool:
-    """Let git merge a store's packs, when there are many; return whether it does.
+    """Let git merge a store's packs; return whether it does.
 
-    It works on by itself, one at a time in a store; nobody waits for it. Without
-    git, or while someone else is at it, nothing happens.
+    It works on by itself, one at a time in a store, and nobody waits for it.
+    Without git, or while someone else is at it, nothing happens.
     """
-    folder = store.path / "objects" / "pack"
-    with suppress(OSError, LockedError, StoreError):
-        if sum(name.endswith(".pack") for name in os.listdir(folder)) <= MANY_PACKS:  # noqa: PTH208 - at the end of each command that writes
-            return False
+    with suppress(LockedError, StoreError):
+        words = merge_words(read_git_version(environment))
         with lock(lock_path(store, REPACK), command="git repack", wait=0) as held:
             return leave_to_git(
-                merge_words(read_git_version(environment)),
-                git_dir=store.path,
-                environment=environment,
-                held=held,
+                words, git_dir=store.path, environment=environment, held=held
             )
     return False
-
-
-def release_packs(store: Store) -> None:
-    """Let git repack what processes that were killed had kept for themselves."""
-    for path in (store.path / "objects" / "pack").glob("pack-*.keep"):
-        with suppress(OSError):
-            if is_abandoned(path):
-                path.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ import struct
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +64,8 @@ Kind = Literal["commit", "tree", "blob"]
 
 CODES: Final[dict[Kind, int]] = {"commit": COMMIT, "tree": TREE, "blob": BLOB}
 _INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
+MANY_PACKS: Final = 50
+"""Each is one more place for git to look into; about so many events."""
 _TINY: Final = 128
 """Bytes of which compressing saves too few for what it takes."""
 _MAX_BYTES: Final = 2**31 - 1
@@ -95,6 +98,25 @@ class WrittenPack:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def tidy_packs(store: Store) -> int:
+    """Give up what processes that were killed kept from git; return how many packs.
+
+    Costs the listing of one folder.
+    """
+    folder = f"{store.path}/objects/pack"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - at the end of each command that writes
+    except OSError:
+        return 0
+    for name in names:
+        if name.endswith(".keep"):
+            path = Path(folder, name)
+            with suppress(OSError):
+                if is_abandoned(path):
+                    path.unlink(missing_ok=True)
+    return sum(name.endswith(".pack") for name in names)
 
 
 class _Packed(NamedTuple):
