@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,10 @@ def test_a_long_thread_works_in_every_way(tmp_path: Path) -> None:
     said = _run("long.py", "--steps", "150", scratch=tmp_path)
 
     assert said.endswith("150 steps: all of it works\n")
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+def test_nothing_is_lost_when_the_power_goes(tmp_path: Path) -> None:
+    said = _run("power.py", "15", "7", scratch=tmp_path)
+
+    assert "15 losses" in said

@@ -13,7 +13,7 @@ from uwfgit.errors import CorruptError, LockedError, RefConflictError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.locks.flock import pause
-from uwfgit.store.locks.holding import announce
+from uwfgit.store.locks.holding import announce, remove_dead
 from uwfgit.store.objects import Person, format_person
 from uwfgit.store.pack.pack import sync_folder
 
@@ -221,7 +221,7 @@ def _require_patience(
     held = next((file for file in files if file.exists()), None)
     if held is None and waited >= _FAILURE_WAIT:
         raise exc
-    if held is not None and waited >= _LOCK_WAIT:
+    if held is not None and waited >= _LOCK_WAIT and not remove_dead(store, held):
         what = held.relative_to(store.path).as_posix().removesuffix(".lock")
         error = LockedError(f"ref '{what}'", holder=f"'{held}'")
         error.hint = f"try again; when no git is at work here: rm {held}"

@@ -122,6 +122,26 @@ def _remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
             log_event(store, "leftover-removed", file=str(path), holder=str(dead))
 
 
+def remove_dead(store: Store, path: Path) -> bool:
+    """Remove a lock file of git's that is older than this system's last start.
+
+    Nothing that ran then runs any more; a loss of power may leave the file, and not
+    what we had noted of it.
+
+    Returns:
+        Whether it was one.
+    """
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return False
+    started = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    mark = _mark(path)
+    if mark is None or mark[1] >= started * 1e9 - _SLACK_MS * 1e6:
+        return False
+    path.unlink(missing_ok=True)
+    log_event(store, "leftover-removed", file=str(path), holder="before the start")
+    return True
+
+
 def _git_locks(store: Store, names: Iterable[str]) -> Iterator[Path]:
     for name in names:
         yield store.path / f"{name}.lock"
