@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.usage import Usage, add_usage
@@ -17,7 +17,10 @@ __all__ = [
     "AgentRequest",
     "Failure",
     "Phase",
+    "Remembers",
     "ReplyCount",
+    "SessionFiles",
+    "SessionFilesError",
     "ToolCall",
     "Turn",
     "Usage",
@@ -125,6 +128,56 @@ class AgentReply:
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
     node: Hash | None = None
+
+
+class SessionFilesError(Exception):
+    """A session's files cannot be kept, or not be put back; no failure of a step."""
+
+
+class SessionFiles(Protocol):
+    """Where a kind of agent keeps its sessions on this machine.
+
+    Both methods take the folder of the step and the agent's environment.
+    """
+
+    def read(
+        self, session: str, *, cwd: Path, environment: Mapping[str, str]
+    ) -> Mapping[str, bytes]:
+        """Read a session's files by name, its own first; empty when it is not here.
+
+        Raises:
+            SessionFilesError: They cannot be kept; says why.
+        """
+
+    def write(
+        self,
+        session: str,
+        files: Mapping[str, bytes],
+        *,
+        renew: bool,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> str:
+        """Put a session's files where the agent looks for them.
+
+        A file that is there with other bytes is left alone: the session is then
+        given a new id, as with ``renew``.
+
+        Returns:
+            The id under which the agent can go on.
+
+        Raises:
+            SessionFilesError: They cannot be put there; says why.
+        """
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An agent whose sessions are files that can be kept and restored."""
+
+    @property
+    def session_files(self) -> SessionFiles | None:
+        """Where they are; ``None`` for a kind that keeps none."""
 
 
 class Agent(Protocol):

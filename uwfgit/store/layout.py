@@ -13,6 +13,7 @@ THREAD_PREFIX: Final = "refs/heads/thread/"
 WORKFLOW_PREFIX: Final = "refs/heads/workflow/"
 KEEP_REF: Final = "refs/uwf/keep"
 TRASH_PREFIX: Final = "refs/uwf/trash/"
+MEMORY_PREFIX: Final = "refs/uwf/memory/"
 
 THREADS: Final = "threads"
 WORKFLOWS: Final = "workflows"
@@ -42,6 +43,11 @@ _WORKFLOW_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
 def thread_ref(thread: ThreadId) -> str:
     """Name the branch of a thread."""
     return THREAD_PREFIX + thread
+
+
+def memory_ref(thread: ThreadId) -> str:
+    """Name the ref of what agents remember of a thread."""
+    return MEMORY_PREFIX + thread
 
 
 def workflow_ref(name: str) -> str:

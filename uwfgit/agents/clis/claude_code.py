@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.headless import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten
+from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import NOTICE, Transcript
 
 _LIMITED: Final = 429
@@ -191,6 +194,18 @@ _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
 }
 
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SLUG: Final = re.compile(r"[^0-9A-Za-z]")
+
+
+def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:
+    """Name a session's file: Claude Code sorts them by working directory."""
+    config = environment.get("CLAUDE_CONFIG_DIR")
+    base = Path(config) if config else Path(environment.get("HOME", "/")) / ".claude"
+    project = base / "projects" / _SLUG.sub("-", os.path.realpath(cwd))
+    return Place(base=base, file=project / f"{session}.jsonl", folder=project / session)
+
+
 CLAUDE_CODE: Final = Cli(
     kind="claude-code",
     command="claude",
@@ -203,4 +218,6 @@ CLAUDE_CODE: Final = Cli(
     streams=True,
     tells_version=True,
     terminal="result",
+    session=_UUID,
+    session_files=LocatedFiles(locate=_locate),
 )

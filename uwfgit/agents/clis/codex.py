@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.headless import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten, read_event
+from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")
@@ -17,6 +21,7 @@ _WAIT: Final = re.compile(
     r",? ?(?:(\d+(?:\.\d+)?) ?s)?",
     re.IGNORECASE,
 )
+_LATEST_MS: Final = 2**32 * 1000
 _LIMIT_WORDS: Final = "hit your usage limit"
 
 
@@ -183,6 +188,36 @@ def _ignore(run: Transcript, event: Event) -> None:
     """Take note of nothing: a turn begins."""
 
 
+_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}(?:-[0-9a-f]{4})-[0-9a-f]{12}"
+)
+
+
+def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:  # noqa: ARG001 - one of a kind's functions
+    """Find a session's file, else name one: the id tells when the session began."""
+    config = environment.get("CODEX_HOME")
+    base = Path(config) if config else Path(environment.get("HOME", "/")) / ".codex"
+    found = sorted(
+        base.glob(f"sessions/[0-9]*/[0-9]*/[0-9]*/rollout-*-{session}.jsonl")
+    )
+    if found:
+        return Place(base=base, file=found[-1])
+    began = datetime.fromtimestamp(_milliseconds(session) / 1000, UTC)
+    name = f"rollout-{began:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
+    return Place(base=base, file=base / "sessions" / f"{began:%Y/%m/%d}" / name)
+
+
+def _milliseconds(session: str) -> int:
+    """Read the time from an id of version 7; one of the far future is of 1970."""
+    found = int(session.replace("-", "")[:12], 16)
+    return found if found < _LATEST_MS else 0
+
+
+def _renew(session: str) -> str:
+    """Make an id that differs, of the same time."""
+    return f"{session[:14]}7{str(uuid.uuid4())[15:]}"
+
+
 CODEX: Final = Cli(
     kind="codex",
     command="codex",
@@ -202,4 +237,6 @@ CODEX: Final = Cli(
     },
     event_name=lambda event: event.text("type"),
     terminal="turn.completed",
+    session=_UUID,
+    session_files=LocatedFiles(locate=_locate, new_id=_renew),
 )

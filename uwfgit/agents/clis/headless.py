@@ -14,7 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from uwfgit.agents.base import AgentReply, AgentRequest, Failure
+from uwfgit.agents.base import (
+    AgentReply,
+    AgentRequest,
+    Failure,
+    SessionFiles,
+    SessionFilesError,
+)
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.lines import MAX_LINE_BYTES
 from uwfgit.agents.children.process import (
@@ -81,6 +87,7 @@ class Cli:
         prompt_on_stdin: Whether it reads its prompt there.
         environment: Variables it is given unless the user sets them.
         explain_exit: What its exit codes mean.
+        session_files: Where it keeps its sessions, if they are files.
     """
 
     kind: str
@@ -98,6 +105,7 @@ class Cli:
     prompt_on_stdin: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     explain_exit: Mapping[int, str] = field(default_factory=dict)
+    session_files: SessionFiles | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +127,11 @@ class HeadlessAgent:
     def kind(self) -> str:
         """The kind's name in the registry."""
         return self.cli.kind
+
+    @property
+    def session_files(self) -> SessionFiles | None:
+        """Where the CLI keeps its sessions; ``None`` when they are no files."""
+        return None if self.cli.session_files is None else _OwnFiles(agent=self)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the CLI once, in the session of the request if there is one."""
@@ -267,6 +280,40 @@ class HeadlessAgent:
         if run.retry_at_ms is not None or run.http_status == _LIMITED:
             return replace(failure, phase="limit", retry_at_ms=run.retry_at_ms)
         return failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OwnFiles:
+    """The session files of one agent: its own variables say where they are."""
+
+    agent: HeadlessAgent
+
+    def read(
+        self, session: str, *, cwd: Path, environment: Mapping[str, str]
+    ) -> Mapping[str, bytes]:
+        files = self._files(session)
+        given = merge_environment(self.agent.env, environment)
+        return files.read(session, cwd=cwd, environment=given)
+
+    def write(
+        self,
+        session: str,
+        files: Mapping[str, bytes],
+        *,
+        renew: bool,
+        cwd: Path,
+        environment: Mapping[str, str],
+    ) -> str:
+        given = merge_environment(self.agent.env, environment)
+        return self._files(session).write(
+            session, files, renew=renew, cwd=cwd, environment=given
+        )
+
+    def _files(self, session: str) -> SessionFiles:
+        cli = self.agent.cli
+        if cli.session_files is None or not cli.session.fullmatch(session):
+            raise SessionFilesError(f"'{session[:80]}' is not a session of {cli.kind}")
+        return cli.session_files
 
 
 @dataclass(slots=True, kw_only=True)

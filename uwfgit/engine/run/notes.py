@@ -34,7 +34,7 @@ def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
     unanswered: list[str] = []
     answered: list[str] = []
     found = unanswered
-    for name, node in _runs_of(record, role=role, prev=prev):
+    for name, node in iter_runs(record, role=role, prev=prev):
         if name in STEP_EVENTS:
             found = answered
         note = record.node(node, STEP_TYPE).payload["note"]
@@ -45,10 +45,10 @@ def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
     )
 
 
-def _runs_of(
+def iter_runs(
     record: Record, *, role: str, prev: Hash | None
 ) -> Iterator[tuple[str, Hash]]:
-    """Yield the newest runs of a step, tries among them, newest first."""
+    """Yield the runs of a step so far, tries among them, newest first."""
     for event in iter_events(record.store, record.tip.commit):
         is_step = event.name in STEP_EVENTS
         if event.node is None or not (is_step or event.name == "attempt"):

@@ -17,6 +17,12 @@ def read_total(session: AgentSession | None) -> Usage | None:
     return usage_from_payload(json.loads(session.total))
 
 
+def total_of(talk: Talk) -> str | None:
+    """Write what the session of a talk has cost so far, as far as the agent says."""
+    total = talk.last.session_total
+    return None if total is None else json.dumps(usage_payload(total))
+
+
 def keep_session(
     local: Local,
     talk: Talk,
@@ -25,6 +31,8 @@ def keep_session(
     role: str,
     agent: str,
     told: Hash | None,
+    size: int | None,
+    digest: str | None,
 ) -> None:
     """Keep the session of a talk for the next run of the same role and agent.
 
@@ -37,11 +45,13 @@ def keep_session(
         role: In which role.
         agent: The agent's label.
         told: The newest step that the session knows of now.
+        size: The bytes of its file as it was recorded.
+        digest: Their SHA-256.
     """
-    name, total = talk.last.session_id, talk.last.session_total
+    name = talk.last.session_id
     if name is None:
         return
-    payload = None if total is None else json.dumps(usage_payload(total))
-    local.set_session(
-        thread, role, agent, AgentSession(id=name, told=told, total=payload)
+    session = AgentSession(
+        id=name, told=told, total=total_of(talk), size=size, digest=digest
     )
+    local.set_session(thread, role, agent, session)

@@ -1,0 +1,1 @@
+"""The agents' memory: what they keep of their sessions, beside a thread."""

@@ -1,0 +1,244 @@
+"""One session as recorded: ``refs/uwf/memory/<ULID>``, one commit a run.
+
+It stands beside the thread, never in it: it holds all that the agent read, and
+what was shared cannot be taken back. A thread is whole without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from uwfgit.constants import FORMAT_VERSION
+from uwfgit.errors import CorruptError, NotFoundError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.commit import commit_tree, committer
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.memory.parts import PART_BYTES, cut_parts
+from uwfgit.model.thread.message import format_message
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import memory_ref
+from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.objects import (
+    Commit,
+    Entry,
+    Person,
+    edit_tree,
+    list_tree,
+    read_blob,
+    read_commit,
+    write_blob,
+)
+from uwfgit.store.refs import find_ref, move_ref
+
+MAX_SESSION_BYTES: Final = 64 * 1024 * 1024
+MAX_FILES: Final = 500
+SESSION_FILE: Final = "session.json"
+NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}", re.ASCII)
+FOLDER: Final = re.compile(
+    r"(?P<run>[1-9][0-9]{0,3})-(?P<role>[A-Za-z][A-Za-z0-9_-]{0,63})", re.ASCII
+)
+_NUMBER: Final = re.compile(r"[0-9]{5}", re.ASCII)
+_FACTS_BYTES: Final = 256 * 1024
+_DEPTH: Final = 3
+_KEYS: Final[Mapping[str, type]] = {"kind": str, "agent": str, "id": str, "size": int}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An agent's session after a run.
+
+    ``files`` has the content of each file by its name, the session's own first;
+    ``total`` is what it has cost so far, as JSON, where the agent counts that.
+    """
+
+    number: int
+    run: int
+    role: str
+    kind: str
+    agent: str
+    id: str
+    files: Mapping[str, bytes] = field(repr=False)
+    total: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(map(len, self.files.values()))
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a file of a session may have this name: plain parts, no way out."""
+    parts = name.split("/")
+    return len(parts) <= _DEPTH and all(NAME.fullmatch(part) for part in parts)
+
+
+def write_session(
+    ledger: Ledger, thread: ThreadId, session: Session, *, author: Person
+) -> Oid:
+    """Add a run's session to a thread's memory and return the commit.
+
+    Raises:
+        RefConflictError, LockedError: Another writer; nothing changed.
+        StoreError: It cannot be written.
+    """
+    return write_whole(ledger.store, lambda: _write(ledger, thread, session, author))
+
+
+def _write(ledger: Ledger, thread: ThreadId, session: Session, author: Person) -> Oid:
+    store, ref = ledger.store, memory_ref(thread)
+    old = find_ref(store, ref)
+    base = f"{session.number:05}/{session.run}-{session.role}"
+    changes: dict[str, Entry | None] = {
+        f"{base}/{SESSION_FILE}": Entry(oid=write_blob(store, _encode(session)))
+    }
+    for index, data in enumerate(session.files.values()):
+        for place, part in enumerate(cut_parts(data)):
+            path = f"{base}/{index:03}/{place:05}"
+            changes[path] = Entry(oid=write_blob(store, part))
+    commit = commit_tree(
+        ledger,
+        tree=edit_tree(store, None, changes),
+        parent=old or GENESIS_OID,
+        author=author,
+        person=committer(ledger),
+        message=_message(thread, session),
+        holds_reply=True,
+    )
+    ledger.local.record_commit(commit)
+    move_ref(store, ref, old=old, new=commit, reason=f"memory of {session.role}")
+    return commit
+
+
+def _encode(session: Session) -> bytes:
+    facts: dict[str, Any] = {
+        "kind": session.kind,
+        "agent": session.agent,
+        "id": session.id,
+        "names": list(session.files),
+        "size": session.size,
+    }
+    if session.total is not None:
+        facts["total"] = json.loads(session.total)
+    return f"{json.dumps(facts, sort_keys=True, indent=2)}\n".encode()
+
+
+def _message(thread: ThreadId, session: Session) -> str:
+    subject = f"memory of {session.role}: step {session.number}, run {session.run}"
+    trailers = [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Memory", str(thread))]
+    return format_message(subject, "", trailers)
+
+
+def iter_memory(store: Store, tip: Oid) -> Iterator[Commit]:
+    """Yield the commits of a memory, newest first, of both sides of a merge.
+
+    Raises:
+        CorruptError: One is missing.
+    """
+    waiting, seen = [tip], {GENESIS_OID}
+    while waiting:
+        oid = waiting.pop()
+        if oid in seen:
+            continue
+        seen.add(oid)
+        commit = read_commit(store, oid)
+        waiting += reversed(commit.parents)
+        yield commit
+
+
+def read_session(store: Store, commit: Oid) -> Session:
+    """Read the session a commit of a memory holds; everything in it is checked.
+
+    Raises:
+        CorruptError: It is not of that form, or larger than any may be.
+    """
+    number, runs = _only(commit, list_tree(store, read_commit(store, commit).tree))
+    folder, run = _only(commit, list_tree(store, runs.oid))
+    match = FOLDER.fullmatch(folder)
+    if match is None or _NUMBER.fullmatch(number) is None:
+        raise _corrupt(commit)
+    entries = list_tree(store, run.oid)
+    if SESSION_FILE not in entries:
+        raise _corrupt(commit)
+    facts = _read_facts(store, commit, entries.pop(SESSION_FILE))
+    names = facts["names"]
+    if sorted(entries) != [f"{index:03}" for index in range(len(names))]:
+        raise _corrupt(commit)
+    room = MAX_SESSION_BYTES
+    files: dict[str, bytes] = {}
+    for index, name in enumerate(names):
+        files[name] = _read_file(store, commit, entries[f"{index:03}"], room)
+        room -= len(files[name])
+    total = facts.get("total")
+    return Session(
+        number=int(number),
+        run=int(match["run"]),
+        role=match["role"],
+        kind=facts["kind"],
+        agent=facts["agent"],
+        id=facts["id"],
+        files=files,
+        total=None if total is None else json.dumps(total),
+    )
+
+
+def _only(commit: Oid, entries: Mapping[str, Entry]) -> tuple[str, Entry]:
+    if len(entries) != 1:
+        raise _corrupt(commit)
+    name, entry = next(iter(entries.items()))
+    if not entry.is_tree:
+        raise _corrupt(commit)
+    return name, entry
+
+
+def _read_facts(store: Store, commit: Oid, entry: Entry) -> dict[str, Any]:
+    try:
+        facts = json.loads(read_blob(store, entry.oid, limit=_FACTS_BYTES))
+    except (ValueError, RecursionError) as exc:
+        raise _corrupt(commit) from exc
+    if not isinstance(facts, dict) or not all(
+        type(facts.get(key)) is kind for key, kind in _KEYS.items()
+    ):
+        raise _corrupt(commit)
+    names = facts.get("names")
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_FILES:
+        raise _corrupt(commit)
+    if not all(isinstance(name, str) and is_file_name(name) for name in names):
+        raise _corrupt(commit)
+    if len(set(names)) != len(names) or not NAME.fullmatch(facts["id"]):
+        raise _corrupt(commit)
+    return facts
+
+
+def _read_file(store: Store, commit: Oid, folder: Entry, room: int) -> bytes:
+    if not folder.is_tree:
+        raise _corrupt(commit)
+    parts: list[bytes] = []
+    for name, entry in sorted(list_tree(store, folder.oid).items()):
+        if entry.is_tree or not _NUMBER.fullmatch(name):
+            raise _corrupt(commit)
+        parts.append(read_blob(store, entry.oid, limit=min(PART_BYTES, room)))
+        room -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _corrupt(commit: Oid) -> CorruptError:
+    return CorruptError(f"commit {commit} is no session of an agent")
+
+
+def forget_memory(ledger: Ledger, thread: ThreadId) -> None:
+    """Drop all that agents remember of a thread; what they keep themselves stays.
+
+    Raises:
+        NotFoundError: There is none.
+        RefConflictError: Another writer; nothing changed.
+    """
+    ref = memory_ref(thread)
+    old = find_ref(ledger.store, ref)
+    if old is None:
+        raise NotFoundError("memory of thread", str(thread))
+    move_ref(ledger.store, ref, old=old, new=None, reason="forget")
