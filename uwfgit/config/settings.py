@@ -30,6 +30,7 @@ DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("limits", "snapshotSeconds"): 10,
     ("record", "toolResults"): "full",
     ("record", "code"): "keep",
+    ("record", "session"): "keep",
 }
 
 
@@ -129,6 +130,7 @@ class Settings:
     workflow_paths: tuple[Path, ...] = ()
     tool_results: str = "full"
     keeps_code: bool = True
+    keeps_sessions: bool = True
     trust: tuple[str, ...] = ()
     trusted_roots: tuple[Path, ...] = ()
     identity_name: str | None = None
@@ -257,6 +259,8 @@ def _build(
         workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
         tool_results=get("record.toolResults"),
         keeps_code=get("record.code") == "keep",
+        keeps_sessions=get("record.session") == "keep"
+        and get("record.toolResults") == "full",
         trust=tuple(get("trust") or ()),
         trusted_roots=tuple(
             _absolute(p, home, home) for p in get("trustedRoots") or ()

@@ -189,6 +189,12 @@ KEYS: Final = (
         about="Whether the code around each step is kept in its own repository.",
     ),
     _key(
+        "record.session",
+        layers=BOTH,
+        choices=("keep", "none"),
+        about="Whether the sessions of agents are kept beside their threads.",
+    ),
+    _key(
         "trust",
         "words",
         about="Whose signed threads run unasked: principals, not mail addresses.",

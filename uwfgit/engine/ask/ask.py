@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -65,6 +65,8 @@ class Talk:
     turns: tuple[Turn, ...] = ()
     usage: Usage | None = None
     remarks: tuple[str, ...] = ()
+    session: Mapping[str, Json] | None = None
+    """Where the agent's session is recorded, once it is."""
 
     @property
     def last(self) -> AgentReply:

@@ -23,6 +23,7 @@ from uwfgit.engine.decide.next_step import outcome_with
 from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import hold_slot
+from uwfgit.engine.run.memory import Kept, find_session, keep_memory
 from uwfgit.engine.run.run import Cycle, Engine, Run
 from uwfgit.engine.run.sessions import keep_session
 from uwfgit.engine.run.shorten import cut_middle, shorten_turns
@@ -82,7 +83,13 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     clear_live(live_path(engine.ledger.store, run.thread))
     engine.on_ready()
     with hold_slot(engine):
-        return _run(run.begin())
+        return _run(_remember(run.begin()))
+
+
+def _remember(run: Run) -> Run:
+    found = find_session(run)
+    remarks = () if found.warning is None else (found.warning,)
+    return replace(run, session=found.session, remarks=remarks)
 
 
 def _run(run: Run) -> CycleEnd:
@@ -109,28 +116,31 @@ def _run(run: Run) -> CycleEnd:
             ),
         )
         tampered = changed_files(guard, fingerprint(store))
-        return _keep_surely(run, _tampered(talk, tampered) if tampered else talk)
+        kept = keep_memory(run, talk)
+        remarks = (*run.remarks, *talk.remarks, *filter(None, [kept.warning]))
+        talk = replace(talk, remarks=remarks, session=kept.payload)
+        return _keep_surely(run, _tampered(talk, tampered) if tampered else talk, kept)
 
 
-def _keep_surely(run: Run, talk: Talk) -> CycleEnd:
+def _keep_surely(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
     try:
-        return _keep(run, talk)
+        return _keep(run, talk, kept)
     except KeyboardInterrupt:
         # What the agent said must not be lost to a moment's impatience.
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
         if tip != run.record.tip.commit:
             raise
-        return _keep(run, talk)
+        return _keep(run, talk, kept)
 
 
-def _keep(run: Run, talk: Talk) -> CycleEnd:
+def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
     """Record what was said; where that cannot be, keep it beside the store."""
     run.prompt_file.unlink(missing_ok=True)
     try:
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
         if tip == run.record.tip.commit:
             end = _record_answer(run, talk)
-            _keep_session(run, talk, end)
+            _keep_session(run, talk, kept, end)
             return end
     except RefConflictError as exc:
         return _keep_aside(run, talk, exc.message, RunEnd.AGENT_FAILED)
@@ -142,7 +152,7 @@ def _keep(run: Run, talk: Talk) -> CycleEnd:
     return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
 
 
-def _keep_session(run: Run, talk: Talk, end: CycleEnd) -> None:
+def _keep_session(run: Run, talk: Talk, kept: Kept, end: CycleEnd) -> None:
     if run.agent.has_sessions:
         keep_session(
             run.engine.ledger.local,
@@ -152,6 +162,8 @@ def _keep_session(run: Run, talk: Talk, end: CycleEnd) -> None:
             agent=run.agent.label,
             # What it said in a failed try is no step, to it neither.
             told=run.prev if end.status == ERROR_STATUS else end.step,
+            size=kept.size if kept.commit else None,
+            digest=kept.digest,
         )
 
 
@@ -339,6 +351,7 @@ def _detail(run: Run, talk: Talk, turns: Iterable[Turn]) -> dict[str, object]:
         "exitCode": talk.last.exit_code,
         "assembledPrompt": talk.prompt,
         "turns": [turn_payload(turn) for turn in turns],
+        **({} if talk.session is None else {"session": dict(talk.session)}),
     }
 
 

@@ -24,6 +24,7 @@ from uwfgit.model.memory.memory import (
 )
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
 from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.store.canonical import Json
 from uwfgit.store.layout import THREADS, memory_ref
 from uwfgit.store.local import AgentSession
 from uwfgit.store.objects import Person, find_entry, list_tree
@@ -35,9 +36,17 @@ class Kept:
     """What became of a run's session: its place in the record, or why it has none."""
 
     commit: Oid | None = None
+    id: str = ""
     size: int = 0
     digest: str | None = None
     warning: str | None = None
+
+    @property
+    def payload(self) -> dict[str, Json] | None:
+        """How a step's detail names it."""
+        if self.commit is None:
+            return None
+        return {"id": self.id, "size": self.size, "commit": str(self.commit)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +71,7 @@ def keep_memory(run: Run, talk: Talk) -> Kept:
     if files is None or session is None or not run.engine.settings.keeps_sessions:
         return Kept()
     try:
-        found = files.read(
-            session, cwd=run.cwd, environment=run.engine.environment
-        )
+        found = files.read(session, cwd=run.cwd, environment=run.engine.environment)
         if not found:
             return Kept()
         masked = {name: _mask(run, data) for name, data in found.items()}
@@ -72,7 +79,7 @@ def keep_memory(run: Run, talk: Talk) -> Kept:
     except (SessionFilesError, UwfError) as exc:
         return Kept(warning=f"the agent's session was not kept: {exc}")
     size = sum(map(len, found.values()))
-    return Kept(commit=commit, size=size, digest=_digest(found))
+    return Kept(commit=commit, id=session, size=size, digest=_digest(found))
 
 
 def _mask(run: Run, data: bytes) -> bytes:
@@ -83,9 +90,7 @@ def _mask(run: Run, data: bytes) -> bytes:
     return run.engine.masker.mask(text).encode()
 
 
-def _write(
-    run: Run, talk: Talk, session: str, files: Mapping[str, bytes]
-) -> Oid:
+def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oid:
     role, ledger = run.cycle.routed.role, run.engine.ledger
     runs = iter_runs(run.record, role=role, prev=run.prev)
     kept = Session(
@@ -179,9 +184,7 @@ def _restore(run: Run, files: SessionFiles) -> Found | None:
         size=session.size,
         digest=_digest(here),
     )
-    run.engine.ledger.local.set_session(
-        run.thread, session.role, session.agent, row
-    )
+    run.engine.ledger.local.set_session(run.thread, session.role, session.agent, row)
     return Found(session=row)
 
 

@@ -19,7 +19,7 @@ from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.notes import find_notes, note_of
 from uwfgit.engine.run.sessions import read_total
 from uwfgit.errors import CorruptError, RoutingFailedError, SizeError, StateError
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.commit import require_identity
 from uwfgit.model.ledger.draft import Place
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
@@ -73,6 +73,8 @@ class Engine:
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
             where a thread that others made may work.
+        is_trusted: Whether the commit of a memory is signed by someone the user
+            trusts.
     """
 
     ledger: Ledger
@@ -89,6 +91,7 @@ class Engine:
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None
     )
+    is_trusted: Callable[[Oid], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,8 @@ class Cycle:
     """The secrets that were masked in the note."""
     fresh: bool = False
     """Whether the agent begins a session of its own, whatever it remembers."""
+    memory: bool = False
+    """Whether what others' agents remembered may be restored unproven."""
     is_last: Callable[[], bool] = lambda: True
     """Whether the command ends with it even when the thread could go on."""
 
@@ -129,6 +134,8 @@ class Run:
     code_before: str | None = None
     session: AgentSession | None = None
     """The agent's own session, which it is asked to go on with."""
+    remarks: tuple[str, ...] = ()
+    """What to say on the step about what was found out before."""
 
     @classmethod
     def prepare(cls, engine: Engine, record: Record, cycle: Cycle) -> Run:
@@ -180,19 +187,24 @@ class Run:
         )
 
     def begin(self) -> Run:
-        """Note time, code and session as they are right before the agent is asked."""
+        """Note time and code as they are right before the agent is asked."""
         return replace(
             self,
             started_at_ms=self.engine.ledger.now_ms(),
             code_before=self.engine.code_head(self.cwd),
-            session=self._find_session(),
         )
 
-    def _find_session(self) -> AgentSession | None:
-        if not self.agent.has_sessions or self.cycle.fresh:
-            return None
-        return self.engine.ledger.local.find_session(
-            self.thread, self.cycle.routed.role, self.agent.label
+    def may_remember(self, memory: Oid) -> bool:
+        """Whether the agent may be given what an agent remembered, by its commit.
+
+        Nothing proves the memory of others: it is taken when the user says so, or
+        knows who signed it.
+        """
+        return (
+            self.cycle.ground is None
+            or self.cycle.memory
+            or self.engine.ledger.local.is_made_here(memory)
+            or self.engine.is_trusted(memory)
         )
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.commit import commit_tree, committer
+from uwfgit.model.ledger.commit import add_commit, committer, publish
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.parts import PART_BYTES, cut_parts
 from uwfgit.model.thread.message import format_message
@@ -27,12 +27,12 @@ from uwfgit.store.objects import (
     Commit,
     Entry,
     Person,
-    edit_tree,
     list_tree,
     read_blob,
     read_commit,
     write_blob,
 )
+from uwfgit.store.pack.batch import Batch
 from uwfgit.store.refs import find_ref, move_ref
 
 MAX_SESSION_BYTES: Final = 64 * 1024 * 1024
@@ -100,17 +100,19 @@ def _write(ledger: Ledger, thread: ThreadId, session: Session, author: Person) -
         for place, part in enumerate(cut_parts(data)):
             path = f"{base}/{index:03}/{place:05}"
             changes[path] = Entry(oid=write_blob(store, part))
-    commit = commit_tree(
+    # Parts that are known stay where they are; the rest is small.
+    batch = Batch(store=store)
+    commit = add_commit(
         ledger,
-        tree=edit_tree(store, None, changes),
+        batch,
+        tree=batch.edit_tree(None, changes),
         parent=old or GENESIS_OID,
         author=author,
         person=committer(ledger),
         message=_message(thread, session),
         holds_reply=True,
     )
-    ledger.local.record_commit(commit)
-    move_ref(store, ref, old=old, new=commit, reason=f"memory of {session.role}")
+    publish(ledger, batch, ref, old, commit, reason=f"memory of {session.role}")
     return commit
 
 
