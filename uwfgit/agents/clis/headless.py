@@ -37,6 +37,7 @@ STREAM_IDLE_SECONDS: Final = 300.0
 """The longest silence of a kind that tells its answer as it comes."""
 _VERSION_SECONDS: Final = 15.0
 _NOISE_CHARS: Final = 4_000
+_ARGUMENT_BYTES: Final = 120_000
 _CUT_SHOWN_CHARS: Final = 1_000
 _UNKNOWN_OPTION: Final = re.compile(
     r"(unknown|unexpected|unrecognized) (option|argument)s?|Unknown arguments?",
@@ -54,7 +55,7 @@ class Invocation:
     """What one call's arguments are made of.
 
     ``session`` is the one to go on with, ``new_id`` the name of a fresh one, for
-    kinds that let the caller choose.
+    kinds that let the caller choose; ``prompt`` is for those that do not read stdin.
     """
 
     session: str | None
@@ -63,7 +64,6 @@ class Invocation:
     max_turns: int | None
     tools: tuple[str, ...] | None
     args: tuple[str, ...]
-    cwd: Path
     prompt: str
 
 
@@ -88,6 +88,7 @@ class Cli:
         environment: Variables it is given unless the user sets them.
         explain_exit: What its exit codes mean.
         session_files: Where it keeps its sessions, if they are files.
+        session_on_stderr: Finds the session's id there, of a kind without events.
     """
 
     kind: str
@@ -106,6 +107,12 @@ class Cli:
     environment: Mapping[str, str] = field(default_factory=dict)
     explain_exit: Mapping[int, str] = field(default_factory=dict)
     session_files: SessionFiles | None = None
+    session_on_stderr: re.Pattern[str] | None = None
+
+    @property
+    def has_events(self) -> bool:
+        """Whether it tells events; all that another prints is its answer."""
+        return bool(self.readers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +162,11 @@ class HeadlessAgent:
             cwd=request.cwd,
             environment=environment,
             limits=self._limits(request),
-            on_line=reader.hear,
-            is_over=lambda: reader.run.is_over,
+            on_line=reader.hear if self.cli.has_events else None,
+            is_over=(lambda: reader.run.is_over) if self.cli.has_events else None,
         )
+        if not self.cli.has_events:
+            reader.hear_all(result)
         return self._reply(reader, result, request, environment)
 
     def _environment(self, request: AgentRequest) -> dict[str, str]:
@@ -186,8 +195,7 @@ class HeadlessAgent:
             max_turns=self.max_turns,
             tools=self.tools,
             args=self.args,
-            cwd=request.cwd,
-            prompt=request.prompt,
+            prompt=_fit_argument(request),
         )
 
     def _limits(self, request: AgentRequest) -> TimeLimits:
@@ -336,6 +344,16 @@ class _Reader:
             return
         read(self.run, event)
 
+    def hear_all(self, result: ProcessResult) -> None:
+        """Take what a program without events printed for its answer."""
+        if result.stdout.strip():
+            self.run.say(clean_text(result.stdout))
+        pattern = self.cli.session_on_stderr
+        found = pattern.search(result.stderr_tail) if pattern else None
+        self.run.session_id = found[1] if found else self.run.session_id
+        if result.failure is None:
+            self.run.finish(clean_text(result.stdout))
+
     def _note_noise(self, line: str) -> None:
         if len(line.encode(errors="replace")) >= MAX_LINE_BYTES:
             size = MAX_LINE_BYTES // 1024 // 1024
@@ -343,6 +361,14 @@ class _Reader:
             self.run.say(f"[an event of more than {size} MiB, not read] {shown}")
             return
         self.noise = f"{self.noise}\n{clean_text(line)}"[-_NOISE_CHARS:]
+
+
+def _fit_argument(request: AgentRequest) -> str:
+    """Return the prompt as an argument, of which Linux takes 128 KiB each."""
+    file = request.environment.get("UWF_PROMPT_FILE", "")
+    if len(request.prompt.encode()) <= _ARGUMENT_BYTES or not file:
+        return request.prompt.replace("\0", "\ufffd")
+    return f"Your whole task stands in the file {file}. Read all of it, then do it."
 
 
 def _last_words(reader: _Reader, result: ProcessResult) -> str:

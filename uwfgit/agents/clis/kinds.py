@@ -7,6 +7,12 @@ from typing import Final
 
 from uwfgit.agents.clis.claude_code import CLAUDE_CODE
 from uwfgit.agents.clis.codex import CODEX
+from uwfgit.agents.clis.cursor import CURSOR
+from uwfgit.agents.clis.gemini import GEMINI
 from uwfgit.agents.clis.headless import Cli
+from uwfgit.agents.clis.hermes import HERMES
+from uwfgit.agents.clis.opencode import OPENCODE
 
-CLIS: Final[Mapping[str, Cli]] = {cli.kind: cli for cli in (CLAUDE_CODE, CODEX)}
+CLIS: Final[Mapping[str, Cli]] = {
+    cli.kind: cli for cli in (CLAUDE_CODE, CODEX, GEMINI, OPENCODE, CURSOR, HERMES)
+}

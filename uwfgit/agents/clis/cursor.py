@@ -1,0 +1,86 @@
+"""Kind ``cursor``: Cursor's agent, headless.
+
+Its program could not be had for tests: what is read here is what others recorded of
+its events, which are those of Claude Code but for its tool calls. It tells no usage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.ndjson import Event, flatten
+from uwfgit.agents.clis.transcript import Transcript
+
+
+def _arguments(call: Invocation) -> list[str]:
+    """Return the arguments; without ``--force`` it only proposes edits."""
+    return [
+        *("-p", "--output-format", "stream-json"),
+        *(["--resume", call.session] if call.session else []),
+        *(["--model", call.model] if call.model else []),
+        *call.args,
+        call.prompt,
+    ]
+
+
+def _read_system(run: Transcript, event: Event) -> None:
+    run.session_id = event.text("session_id") or run.session_id
+    run.model = event.text("model") or run.model
+
+
+def _read_assistant(run: Transcript, event: Event) -> None:
+    run.say(flatten(event.raw("message", "content")))
+
+
+def _read_tool(run: Transcript, event: Event) -> None:
+    call = event.text("call_id")
+    for name, tool in event.part("tool_call").value.items():
+        what = Event(tool) if isinstance(tool, Mapping) else Event({})
+        if not run.has_call(call):
+            run.call(call, name.removesuffix("ToolCall"), what.raw("args"))
+        if event.text("subtype") == "completed":
+            _read_tool_result(run, call, what)
+
+
+def _read_tool_result(run: Transcript, call: str, tool: Event) -> None:
+    rejected = tool.part("result", "rejected")
+    if rejected.value:
+        run.deny(call, "tool", rejected.raw("command") or rejected.raw("path"))
+    run.result(call, flatten(tool.raw("result")) or str(tool.raw("result") or ""))
+
+
+def _read_result(run: Transcript, event: Event) -> None:
+    run.session_id = event.text("session_id") or run.session_id
+    run.finish(event.text("result"))
+    if event.flag("is_error") or event.text("subtype") != "success":
+        run.fail(event.text("result") or event.text("subtype"))
+
+
+def _skip(run: Transcript, event: Event) -> None:
+    """Take note of nothing."""
+
+
+_READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
+    "system": _read_system,
+    "user": _skip,
+    "thinking": _skip,
+    "assistant": _read_assistant,
+    "tool_call": _read_tool,
+    "result": _read_result,
+}
+
+
+CURSOR: Final = Cli(
+    kind="cursor",
+    command="cursor-agent",
+    install="curl https://cursor.com/install -fsS | bash",
+    login="run `cursor-agent login`, or set CURSOR_API_KEY",
+    update="cursor-agent update",
+    arguments=_arguments,
+    readers=_READERS,
+    event_name=lambda event: event.text("type"),
+    terminal="result",
+    prompt_on_stdin=False,
+)

@@ -1,0 +1,103 @@
+"""Kind ``gemini``: Gemini CLI, headless, with its events as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from uwfgit.agents.base import Usage
+from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.ndjson import Event, flatten
+from uwfgit.agents.clis.transcript import Transcript
+
+_EXITS: Final = {
+    41: "it has no login: set GEMINI_API_KEY, or run `gemini` once and log in",
+    42: "it refuses what it was given",
+    44: "its sandbox failed",
+    52: "its configuration is broken",
+    53: "it reached its limit of turns",
+    54: "a tool failed for good",
+    55: "it does not trust this folder: add `--skip-trust` to the agent's args",
+}
+
+
+def _arguments(call: Invocation) -> list[str]:
+    """Return the arguments; tools are chosen by its policies, turns by its settings."""
+    session = (
+        ["--resume", call.session] if call.session else ["--session-id", call.new_id]
+    )
+    return [
+        *("--output-format", "stream-json"),
+        *session,
+        *(["--model", call.model] if call.model else []),
+        *call.args,
+    ]
+
+
+def _read_init(run: Transcript, event: Event) -> None:
+    run.session_id = event.text("session_id") or run.session_id
+    run.model = event.text("model") or run.model
+
+
+def _read_message(run: Transcript, event: Event) -> None:
+    if event.text("role") != "assistant":
+        return
+    if event.flag("delta"):
+        run.stream(event.text("content"))
+    else:
+        run.say(event.text("content"))
+
+
+def _read_call(run: Transcript, event: Event) -> None:
+    run.end_stream()
+    run.call(event.text("tool_id"), event.text("tool_name"), event.raw("parameters"))
+
+
+def _read_result(run: Transcript, event: Event) -> None:
+    told = flatten(event.raw("output")) or event.text("error", "message")
+    run.result(event.text("tool_id"), told)
+
+
+def _read_error(run: Transcript, event: Event) -> None:
+    run.remark(event.text("message"))
+
+
+def _read_end(run: Transcript, event: Event) -> None:
+    stats = event.part("stats")
+    run.usage = Usage(
+        turns=sum(turn.role == "assistant" for turn in run.turns),
+        input_tokens=stats.number("input_tokens"),
+        output_tokens=stats.number("output_tokens"),
+        duration_ms=stats.number("duration_ms"),
+    )
+    models = stats.part("models").value
+    run.model = next(iter(models), run.model)
+    run.finish()
+    if event.text("status") != "success":
+        run.http_status = event.number("error", "code") or None
+        run.fail(event.text("error", "message"))
+
+
+_READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
+    "init": _read_init,
+    "message": _read_message,
+    "tool_use": _read_call,
+    "tool_result": _read_result,
+    "error": _read_error,
+    "result": _read_end,
+}
+
+
+GEMINI: Final = Cli(
+    kind="gemini",
+    command="gemini",
+    install="npm install -g @google/gemini-cli",
+    login="set GEMINI_API_KEY, or run `gemini` once and log in",
+    update="npm install -g @google/gemini-cli@latest",
+    arguments=_arguments,
+    readers=_READERS,
+    event_name=lambda event: event.text("type"),
+    terminal="result",
+    streams=True,
+    explain_exit=_EXITS,
+)

@@ -1,0 +1,41 @@
+"""Kind ``hermes``: Hermes Agent, one question a run.
+
+It tells no events: its answer is all of its stdout, and its session stands in a line
+on stderr. Tokens and turns are not told.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from uwfgit.agents.clis.headless import Cli, Invocation
+
+_SESSION: Final = re.compile(r"^session_id: *(\S+)", re.MULTILINE)
+
+
+def _arguments(call: Invocation) -> list[str]:
+    return [
+        *("chat", "--quiet", "--source", "tool"),
+        *(["--resume", call.session] if call.session else []),
+        *(["--model", call.model] if call.model else []),
+        *(["--max-turns", str(call.max_turns)] if call.max_turns else []),
+        *([] if call.tools is None else ["--toolsets", ",".join(call.tools)]),
+        *call.args,
+        *("--query", call.prompt),
+    ]
+
+
+HERMES: Final = Cli(
+    kind="hermes",
+    command="hermes",
+    install="pip install hermes-agent",
+    login="run `hermes setup`",
+    update="hermes update",
+    arguments=_arguments,
+    readers={},
+    event_name=lambda _: "",
+    terminal="its answer",
+    prompt_on_stdin=False,
+    session_on_stderr=_SESSION,
+)
