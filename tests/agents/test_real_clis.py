@@ -76,10 +76,17 @@ def test_a_session_is_gone_on_with_and_usage_is_of_the_run_alone(
 
 
 def test_a_session_it_does_not_know_is_refused_and_said_so(machine: Machine) -> None:
-    reply = machine.ask(session="3b241101-e2bb-4255-8caf-4136c566a962")
+    reply = machine.ask(session="01a22303-487c-7660-9f42-745ffe360fe1")
 
     assert reply.is_session_refused
     assert machine.api.requests == []
+
+
+def test_an_id_that_cannot_be_its_own_is_refused_unasked(machine: Machine) -> None:
+    reply = machine.ask(session="--help")
+
+    assert reply.is_session_refused
+    assert reply.exit_code is None
 
 
 def test_a_permission_that_is_denied_is_a_warning(machine: Machine) -> None:

@@ -72,8 +72,9 @@ class ProcessResult:
     """What a child said and how it ended.
 
     ``exit_code`` is negative for a signal and ``None`` when it never started. With
-    a ``failure`` the text is all that was said until then. ``was_over`` says that
-    the child had told its end and was stopped because it lived on.
+    a ``failure`` the text is all that was said until then; ``was_stopped`` tells that
+    the failure is why it was stopped. ``was_over`` says that the child had told its
+    end and was stopped because it lived on.
     """
 
     exit_code: int | None
@@ -82,6 +83,7 @@ class ProcessResult:
     failure: Failure | None
     warnings: tuple[str, ...]
     was_over: bool = False
+    was_stopped: bool = False
 
 
 def run_process(
@@ -272,7 +274,8 @@ def _result(child: Child, failure: Failure | None, *, was_over: bool) -> Process
         warnings.append("reply was not valid UTF-8")
     if child.lines.is_cut:
         warnings.append("a very long line of the reply was not followed to its end")
-    is_ended = failure is None and not was_over
+    was_stopped = failure is not None
+    is_ended = not was_stopped and not was_over
     ending = explain_end(child.name, child.process.returncode) if is_ended else None
     if ending is not None:
         failure = Failure(phase="agent", message=ending)
@@ -283,6 +286,7 @@ def _result(child: Child, failure: Failure | None, *, was_over: bool) -> Process
         failure=failure and _with_stderr(failure, stderr),
         warnings=tuple(warnings),
         was_over=was_over,
+        was_stopped=was_stopped,
     )
 
 

@@ -144,6 +144,8 @@ def _count(run: Transcript, event: Event) -> None:
         output_tokens=usage.number("output_tokens"),
         duration_ms=event.number("duration_ms"),
         cost_usd=_cost(run, event, total),
+        cache_read_tokens=usage.number("cache_read_input_tokens"),
+        cache_write_tokens=usage.number("cache_creation_input_tokens"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from uwfgit.agents.clis.headless import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten, read_event
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.model.thread.usage import is_grown, usage_since
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")
 _WAIT: Final = re.compile(
@@ -125,29 +127,24 @@ _ITEMS: Final[Mapping[str, Callable[[Transcript, Event, bool], None]]] = {
 def _read_end(run: Transcript, event: Event) -> None:
     """Note the end; tokens are told of the whole session."""
     told = event.part("usage")
-    total = Usage(
+    run.session_total = Usage(
         turns=0,
         input_tokens=told.number("input_tokens"),
         output_tokens=told.number("output_tokens"),
         duration_ms=0,
+        cache_read_tokens=told.number("cached_input_tokens"),
+        cache_write_tokens=told.number("cache_write_input_tokens"),
     )
-    run.session_total = total
-    run.usage = _since(run, total)
+    run.usage = _since(run, run.session_total)
     run.finish()
 
 
 def _since(run: Transcript, total: Usage) -> Usage:
     """Return what this run added to a session's totals."""
-    before = run.before
-    if before is None or before.input_tokens > total.input_tokens:
-        before = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    before = run.before if is_grown(run.before, total) else None
+    grown = usage_since(before, total) or replace(total, input_tokens=0)
     turns = sum(turn.role == "assistant" for turn in run.turns)
-    return Usage(
-        turns=turns,
-        input_tokens=total.input_tokens - before.input_tokens,
-        output_tokens=max(0, total.output_tokens - before.output_tokens),
-        duration_ms=run.duration_ms,
-    )
+    return replace(grown, turns=turns, duration_ms=run.duration_ms)
 
 
 def _read_failure(run: Transcript, event: Event) -> None:

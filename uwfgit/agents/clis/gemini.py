@@ -69,6 +69,7 @@ def _read_end(run: Transcript, event: Event) -> None:
         input_tokens=stats.number("input_tokens"),
         output_tokens=stats.number("output_tokens"),
         duration_ms=stats.number("duration_ms"),
+        cache_read_tokens=stats.number("cached"),
     )
     models = stats.part("models").value
     run.model = next(iter(models), run.model)

@@ -146,6 +146,8 @@ class HeadlessAgent:
         missing = self._find_missing(environment)
         if missing is not None:
             return AgentReply(text="", failure=missing)
+        if not self._is_own(request.session_id):
+            return _refuse(f"'{request.session_id}' is not a session of {self.kind}")
         call = self._invocation(request)
         reader = _Reader(
             cli=self.cli,
@@ -184,12 +186,12 @@ class HeadlessAgent:
             f"`{self.cli.install}`, or give its path in agents.{self.label}.command",
         )
 
+    def _is_own(self, session: str | None) -> bool:
+        return session is None or self.cli.session.fullmatch(session) is not None
+
     def _invocation(self, request: AgentRequest) -> Invocation:
-        session = request.session_id
-        if session is not None and not self.cli.session.fullmatch(session):
-            session = None
         return Invocation(
-            session=session,
+            session=request.session_id,
             new_id=str(uuid.uuid4()),
             model=self.model,
             max_turns=self.max_turns,
@@ -234,7 +236,7 @@ class HeadlessAgent:
             session_total=run.session_total,
             is_session_refused=failure is not None
             and request.session_id is not None
-            and _is_refused(run, failure, result),
+            and _is_refused(run, result),
             model=run.model,
             exit_code=result.exit_code,
             warnings=(*result.warnings, *run.warnings),
@@ -244,9 +246,7 @@ class HeadlessAgent:
     def _find_failure(self, reader: _Reader, result: ProcessResult) -> Failure | None:
         """Return why the run is no good: it must have ended, well, and say so."""
         run, stopped = reader.run, result.failure
-        if stopped is not None and (
-            stopped.phase != "agent" or result.exit_code is None
-        ):
+        if result.was_stopped or result.exit_code is None:
             return stopped
         if run.failure is not None:
             return self._with_fix(run.failure, run)
@@ -363,6 +363,11 @@ class _Reader:
         self.noise = f"{self.noise}\n{clean_text(line)}"[-_NOISE_CHARS:]
 
 
+def _refuse(message: str) -> AgentReply:
+    failure = Failure(phase="agent", message=message)
+    return AgentReply(text="", is_session_refused=True, failure=failure)
+
+
 def _fit_argument(request: AgentRequest) -> str:
     """Return the prompt as an argument, of which Linux takes 128 KiB each."""
     file = request.environment.get("UWF_PROMPT_FILE", "")
@@ -376,12 +381,12 @@ def _last_words(reader: _Reader, result: ProcessResult) -> str:
     return f": {tail}" if tail else ""
 
 
-def _is_refused(run: Transcript, failure: Failure, result: ProcessResult) -> bool:
+def _is_refused(run: Transcript, result: ProcessResult) -> bool:
     """Whether the session was not gone on with and nothing was done.
 
     A login that is missing and a limit would meet a fresh session just the same.
     """
-    if failure.phase != "agent" or result.exit_code is None or result.exit_code < 0:
+    if result.was_stopped or result.exit_code is None or result.exit_code < 0:
         return False
     status = run.http_status
     if status is not None and (status not in _REFUSALS or status in _HOPELESS):

@@ -59,16 +59,18 @@ def _read_finish(run: Transcript, event: Event) -> None:
     part = event.part("part")
     tokens = part.part("tokens")
     before = run.usage or Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
-    cached = tokens.number("cache", "read") + tokens.number("cache", "write")
+    read, written = tokens.number("cache", "read"), tokens.number("cache", "write")
     cost = part.amount("cost") or None
     run.usage = Usage(
         turns=before.turns + 1,
-        input_tokens=before.input_tokens + tokens.number("input") + cached,
+        input_tokens=before.input_tokens + tokens.number("input") + read + written,
         output_tokens=before.output_tokens
         + tokens.number("output")
         + tokens.number("reasoning"),
         duration_ms=run.duration_ms,
         cost_usd=before.cost_usd if cost is None else (before.cost_usd or 0) + cost,
+        cache_read_tokens=(before.cache_read_tokens or 0) + read,
+        cache_write_tokens=(before.cache_write_tokens or 0) + written,
     )
     if part.text("reason") != _GOES_ON:
         run.finish()

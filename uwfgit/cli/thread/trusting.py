@@ -14,7 +14,7 @@ from uwfgit.errors import StateError, UntrustedError
 
 if TYPE_CHECKING:
     from uwfgit.agents.base import Agent
-    from uwfgit.engine.run.run import Ground
+    from uwfgit.engine.run.engine import Ground
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record, Tip
 
@@ -139,7 +139,7 @@ def _folder_below(root: Path, path: str) -> Path | None:
 
 
 def _ground(context: CommandContext, folder: Path) -> Ground:
-    from uwfgit.engine.run.run import Ground
+    from uwfgit.engine.run.engine import Ground
     from uwfgit.store.git.worktree import find_enclosing
 
     enclosing = find_enclosing(folder)

@@ -22,9 +22,10 @@ from uwfgit.engine.ask.live import (
 from uwfgit.engine.decide.next_step import outcome_with
 from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import Kept, find_session, keep_memory
-from uwfgit.engine.run.run import Cycle, Engine, Run
+from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.sessions import keep_session
 from uwfgit.engine.run.shorten import cut_middle, shorten_turns
 from uwfgit.errors import (

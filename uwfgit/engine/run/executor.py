@@ -15,6 +15,7 @@ from uwfgit.engine.run.cycle import (
     run_cycle,
 )
 from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
     hold_thread,
     is_pause_asked,
@@ -29,7 +30,6 @@ from uwfgit.engine.run.report import (
     steps_since,
     with_problem,
 )
-from uwfgit.engine.run.run import Cycle, Engine
 from uwfgit.errors import ConflictError, RoutingFailedError, StateError, UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.events import find_cause

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from uwfgit.engine.run.run import Engine
+from uwfgit.engine.run.engine import Engine
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger

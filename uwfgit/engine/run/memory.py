@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from uwfgit.agents.base import Remembers, SessionFiles, SessionFilesError
 from uwfgit.engine.ask.ask import Talk
-from uwfgit.engine.run.notes import iter_runs
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.sessions import total_of
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId, is_thread_id
+from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.memory.memory import (
     Session,
     iter_memory,
@@ -92,10 +92,9 @@ def _mask(run: Run, data: bytes) -> bytes:
 
 def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oid:
     role, ledger = run.cycle.routed.role, run.engine.ledger
-    runs = iter_runs(run.record, role=role, prev=run.prev)
     kept = Session(
         number=run.number,
-        run=1 + sum(1 for _ in runs),
+        run=int(next_run(run.record, run.number).rpartition("/")[2]),
         role=role,
         kind=run.agent.kind,
         agent=run.agent.label,

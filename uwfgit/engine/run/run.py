@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ReplyCount
-from uwfgit.config import Settings
+from uwfgit.agents.base import Agent, AgentRequest, ReplyCount
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.masking import Recorder
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.decide.conditions import require_conditions
-from uwfgit.engine.decide.moderator import Routed
+from uwfgit.engine.run.engine import Cycle, Engine
+from uwfgit.engine.run.folder import find_cwd
 from uwfgit.engine.run.notes import find_notes, note_of
 from uwfgit.engine.run.sessions import read_total
-from uwfgit.errors import CorruptError, RoutingFailedError, SizeError, StateError
+from uwfgit.errors import CorruptError, RoutingFailedError, SizeError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.commit import require_identity
 from uwfgit.model.ledger.draft import Place
-from uwfgit.model.ledger.ledger import Ledger, find_linkable
-from uwfgit.model.mask import NO_MASK, Masker
+from uwfgit.model.ledger.ledger import find_linkable
 from uwfgit.model.node.node import STEP_TYPE, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
 from uwfgit.model.thread.events import STEP_EVENTS, find_cause, iter_events
@@ -40,78 +38,6 @@ MAX_ASKED_BYTES: Final = 3 * 1024 * 1024
 """As JSON, so that a StepNode has room for an answer beside it."""
 _PROMPT_BYTES: Final = MAX_BLOB_BYTES - 2 * 1024 * 1024
 """As JSON, so that a detail has room for turns beside it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """Where a foreign thread works: its folders are someone else's text.
-
-    Attributes:
-        cwd: Takes the place of the recorded working directory.
-        roots: Where a location that its workflow names must lie.
-    """
-
-    cwd: Path
-    roots: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """What running steps needs of the outside.
-
-    Attributes:
-        choose: Gives the agent for (``--agent`` flag, workflow, role).
-        environment: What every agent's environment starts from.
-        home: ``UWF_HOME``.
-        code_head: Reads the HEAD of the work tree at a folder.
-        masker: Knows the secrets that must not be recorded.
-        command: What is being run, for whoever meets the thread's lock.
-        on_ready: Told before each cycle that it can begin: the thread is held
-            and nothing is missing.
-        on_wait: Told why a cycle has to wait.
-        read_reply: Asks a model for the block of a reply that has none.
-        admit: Looks at a thread before anything of it runs, given the
-            ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
-            where a thread that others made may work.
-        is_trusted: Whether the commit of a memory is signed by someone the user
-            trusts.
-    """
-
-    ledger: Ledger
-    settings: Settings
-    choose: Callable[[str | None, str, str], Agent]
-    environment: Mapping[str, str]
-    home: Path
-    code_head: Callable[[Path], str | None]
-    masker: Masker = NO_MASK
-    command: str = "uwf"
-    on_ready: Callable[[], None] = lambda: None
-    on_wait: Callable[[str], None] = lambda _: None
-    read_reply: Callable[[str, Json], AgentReply] | None = None
-    admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
-        lambda _record, _role, _agent, _cwd: None
-    )
-    is_trusted: Callable[[Oid], bool] = lambda _: False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
-    """What one cycle is to do."""
-
-    event: Literal["step", "resume", "poke"]
-    routed: Routed
-    agent: str | None
-    cwd: Path | None
-    ground: Ground | None = None
-    note: str | None = None
-    masked: tuple[str, ...] = ()
-    """The secrets that were masked in the note."""
-    fresh: bool = False
-    """Whether the agent begins a session of its own, whatever it remembers."""
-    memory: bool = False
-    """Whether what others' agents remembered may be restored unproven."""
-    is_last: Callable[[], bool] = lambda: True
-    """Whether the command ends with it even when the thread could go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +91,7 @@ class Run:
         require_identity(engine.ledger)
         Place.of(record, name, replaces=replaced is not None)
         _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
-        cwd = _find_cwd(record, cycle, replaced)
+        cwd = find_cwd(record, cycle, replaced)
         return cls(
             engine=engine,
             record=record,
@@ -395,58 +321,3 @@ def _iter_replies(record: Record) -> Iterator[str]:
 
 def _has_reply(record: Record, attempt: Hash) -> bool:
     return bool(record.node(attempt, STEP_TYPE).payload["body"])
-
-
-def _find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
-    """Choose a step's folder: by flag, as the old step's, by the edge, the thread's.
-
-    Raises:
-        StateError: The chosen one does not exist.
-    """
-    if cycle.ground is not None:
-        return _find_ground(cycle, cycle.ground)
-    base = Path(record.start.cwd)
-    if cycle.cwd is not None:
-        chosen, why = cycle.cwd, "--cwd"
-    elif replaced is not None and _is_folder(Path(replaced.cwd)):
-        chosen, why = Path(replaced.cwd), "of the replaced step"
-    elif cycle.routed.location is not None:
-        chosen, why = base / cycle.routed.location, "named by the workflow"
-    else:
-        chosen, why = base, "of the thread"
-    if not _is_folder(chosen):
-        raise StateError(
-            f"working directory '{chosen}' ({why}) does not exist",
-            hint="choose one with --cwd DIR",
-        )
-    return chosen
-
-
-def _is_folder(path: Path) -> bool:
-    # pathlib's own raises where a name is too long, as a workflow may render it.
-    return os.path.isdir(path)  # noqa: PTH112
-
-
-def _find_ground(cycle: Cycle, ground: Ground) -> Path:
-    """Choose the folder of a foreign thread's step; no recorded one is used.
-
-    Raises:
-        StateError: The workflow names one that is outside, or does not exist.
-    """
-    chosen = cycle.cwd or ground.cwd
-    if cycle.cwd is None and cycle.routed.location is not None:
-        # No path holds a NUL, and realpath gives up at one.
-        location = cycle.routed.location.replace("\0", "\ufffd")
-        chosen = Path(os.path.realpath(ground.cwd / location))
-        if not any(chosen.is_relative_to(root) for root in ground.roots):
-            raise StateError(
-                f"the workflow wants to work in '{chosen}', outside of "
-                f"{', '.join(map(str, ground.roots))}",
-                hint="choose a folder with --cwd DIR, or list it in trustedRoots",
-            )
-    if not _is_folder(chosen):
-        raise StateError(
-            f"working directory '{chosen}' does not exist",
-            hint="choose one with --cwd DIR",
-        )
-    return chosen

@@ -1,0 +1,89 @@
+"""What running steps needs of the outside, and what one cycle is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from uwfgit.agents.base import Agent, AgentReply
+from uwfgit.config import Settings
+from uwfgit.engine.decide.moderator import Routed
+from uwfgit.ids import Oid
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.mask import NO_MASK, Masker
+from uwfgit.model.thread.record import Record
+from uwfgit.store.canonical import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where a foreign thread works: its folders are someone else's text.
+
+    Attributes:
+        cwd: Takes the place of the recorded working directory.
+        roots: Where a location that its workflow names must lie.
+    """
+
+    cwd: Path
+    roots: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What running steps needs of the outside.
+
+    Attributes:
+        choose: Gives the agent for (``--agent`` flag, workflow, role).
+        environment: What every agent's environment starts from.
+        home: ``UWF_HOME``.
+        code_head: Reads the HEAD of the work tree at a folder.
+        masker: Knows the secrets that must not be recorded.
+        command: What is being run, for whoever meets the thread's lock.
+        on_ready: Told before each cycle that it can begin: the thread is held
+            and nothing is missing.
+        on_wait: Told why a cycle has to wait.
+        read_reply: Asks a model for the block of a reply that has none.
+        admit: Looks at a thread before anything of it runs, given the
+            ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
+            where a thread that others made may work.
+        is_trusted: Whether the commit of a memory is signed by someone the user
+            trusts.
+    """
+
+    ledger: Ledger
+    settings: Settings
+    choose: Callable[[str | None, str, str], Agent]
+    environment: Mapping[str, str]
+    home: Path
+    code_head: Callable[[Path], str | None]
+    masker: Masker = NO_MASK
+    command: str = "uwf"
+    on_ready: Callable[[], None] = lambda: None
+    on_wait: Callable[[str], None] = lambda _: None
+    read_reply: Callable[[str, Json], AgentReply] | None = None
+    admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
+        lambda _record, _role, _agent, _cwd: None
+    )
+    is_trusted: Callable[[Oid], bool] = lambda _: False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """What one cycle is to do."""
+
+    event: Literal["step", "resume", "poke"]
+    routed: Routed
+    agent: str | None
+    cwd: Path | None
+    ground: Ground | None = None
+    note: str | None = None
+    masked: tuple[str, ...] = ()
+    """The secrets that were masked in the note."""
+    fresh: bool = False
+    """Whether the agent begins a session of its own, whatever it remembers."""
+    memory: bool = False
+    """Whether what others' agents remembered may be restored unproven."""
+    is_last: Callable[[], bool] = lambda: True
+    """Whether the command ends with it even when the thread could go on."""

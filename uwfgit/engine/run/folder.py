@@ -1,0 +1,65 @@
+"""Where a step runs: the only place that chooses its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from uwfgit.engine.run.engine import Cycle, Ground
+from uwfgit.errors import StateError
+from uwfgit.model.thread.record import Record, Step
+
+
+def find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
+    """Choose a step's folder: by flag, as the old step's, by the edge, the thread's.
+
+    Raises:
+        StateError: The chosen one does not exist.
+    """
+    if cycle.ground is not None:
+        return _find_ground(cycle, cycle.ground)
+    base = Path(record.start.cwd)
+    if cycle.cwd is not None:
+        chosen, why = cycle.cwd, "--cwd"
+    elif replaced is not None and _is_folder(Path(replaced.cwd)):
+        chosen, why = Path(replaced.cwd), "of the replaced step"
+    elif cycle.routed.location is not None:
+        chosen, why = base / cycle.routed.location, "named by the workflow"
+    else:
+        chosen, why = base, "of the thread"
+    if not _is_folder(chosen):
+        raise StateError(
+            f"working directory '{chosen}' ({why}) does not exist",
+            hint="choose one with --cwd DIR",
+        )
+    return chosen
+
+
+def _is_folder(path: Path) -> bool:
+    # pathlib's own raises where a name is too long, as a workflow may render it.
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def _find_ground(cycle: Cycle, ground: Ground) -> Path:
+    """Choose the folder of a foreign thread's step; no recorded one is used.
+
+    Raises:
+        StateError: The workflow names one that is outside, or does not exist.
+    """
+    chosen = cycle.cwd or ground.cwd
+    if cycle.cwd is None and cycle.routed.location is not None:
+        # No path holds a NUL, and realpath gives up at one.
+        location = cycle.routed.location.replace("\0", "\ufffd")
+        chosen = Path(os.path.realpath(ground.cwd / location))
+        if not any(chosen.is_relative_to(root) for root in ground.roots):
+            raise StateError(
+                f"the workflow wants to work in '{chosen}', outside of "
+                f"{', '.join(map(str, ground.roots))}",
+                hint="choose a folder with --cwd DIR, or list it in trustedRoots",
+            )
+    if not _is_folder(chosen):
+        raise StateError(
+            f"working directory '{chosen}' does not exist",
+            hint="choose one with --cwd DIR",
+        )
+    return chosen
