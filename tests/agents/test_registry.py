@@ -135,9 +135,6 @@ def test_a_kind_of_an_installed_cli_means_its_own_command(
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        pytest.param(
-            "uwf-hermes", "kind 'hermes' is not available", id="uwf-not-built"
-        ),
         pytest.param("gateway", "needs a url and a gateway", id="gateway-alone"),
         pytest.param("acp", "needs a command", id="acp-alone"),
         pytest.param("stdio", "needs a command", id="stdio-alone"),

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from uwfgit.agents.base import Agent, AgentReply, Failure
 from uwfgit.agents.installed import find_installed
@@ -121,14 +121,6 @@ def _make_acp(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG
     )
 
 
-def _not_available(agent: AgentSettings, around: Surroundings) -> NoReturn:  # noqa: ARG001 - as every kind is made
-    raise ConfigError(
-        f"kind '{agent.kind}' is not available in this version",
-        key=f"agents.{agent.name}.kind",
-        hint=f"kinds: {', '.join(available_kinds())}",
-    )
-
-
 KINDS: Final[Mapping[str, Factory]] = {
     "scripted": _make_scripted,
     "stdio": _make_stdio,
@@ -143,11 +135,6 @@ KINDS: Final[Mapping[str, Factory]] = {
     "acp": _make_acp,
     "gateway": _make_gateway,
 }
-
-
-def available_kinds() -> tuple[str, ...]:
-    """Name the kinds that this version can make."""
-    return tuple(kind for kind, make in KINDS.items() if make is not _not_available)
 
 
 def choose_agent(
@@ -187,7 +174,7 @@ def choose_agent(
 
 def _ready_lines(around: Surroundings) -> str:
     """Say how to get an agent: by one command for each that is installed."""
-    found = find_installed(around.environment, kinds=available_kinds())
+    found = find_installed(around.environment, kinds=tuple(KINDS))
     lines = [f"`{each.command}`" for each in found]
     if around.settings.agents:
         names = ", ".join(around.settings.agents)
@@ -238,9 +225,9 @@ def find_agent(spec: str, around: Surroundings) -> AgentSettings:
 def unknown_kind(kind: str, *, key: str) -> ConfigError:
     """Say that there is no such kind, and which there are."""
     return ConfigError(
-        f"unknown kind '{kind}'{_suggest(kind, available_kinds())}",
+        f"unknown kind '{kind}'{_suggest(kind, tuple(KINDS))}",
         key=key,
-        hint=f"kinds: {', '.join(available_kinds())}",
+        hint=f"kinds: {', '.join(KINDS)}",
     )
 
 
@@ -283,8 +270,7 @@ def _guess_kind(agent: AgentSettings) -> str:
     raise ConfigError(
         "the agent has no kind",
         key=f"agents.{agent.name}",
-        hint=f"`uwf config set agents.{agent.name}.kind KIND`: "
-        f"{', '.join(available_kinds())}",
+        hint=f"`uwf config set agents.{agent.name}.kind KIND`: {', '.join(KINDS)}",
     )
 
 
@@ -344,7 +330,7 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
         return ConfigError(
             f"agent '{words[0]}' is not executable", hint=f"chmod +x {words[0]}"
         )
-    names = [*around.settings.agents, *available_kinds()]
+    names = [*around.settings.agents, *tuple(KINDS)]
     return ConfigError(
         f"no agent '{spec}'{_suggest(spec.partition(':')[0], names)}",
         hint="an alias of your configuration, KIND[:ARG], or a command on PATH; "
