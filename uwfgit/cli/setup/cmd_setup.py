@@ -100,9 +100,9 @@ def _read(context: CommandContext) -> dict[str, Any]:
 
 def _find(context: CommandContext) -> tuple[Installed, ...]:
     from uwfgit.agents.installed import find_installed
-    from uwfgit.agents.registry import available_kinds
+    from uwfgit.agents.registry import KINDS
 
-    return find_installed(context.environment, kinds=available_kinds())
+    return find_installed(context.environment, kinds=KINDS)
 
 
 def _have_value(context: CommandContext) -> list[str]:
@@ -122,14 +122,14 @@ def _find_kind(
     context: CommandContext, agent: str | None, installed: Sequence[Installed]
 ) -> tuple[str | None, str | None]:
     """Give the kind that a name means, and the command where it needs one."""
-    from uwfgit.agents.registry import available_kinds, unknown_kind
+    from uwfgit.agents.registry import KINDS, unknown_kind
 
     if agent is None:
         return None, None
     known = context.loaded_settings[0].agents.get(agent)
     if known is not None and known.kind is not None:
         return known.kind, None
-    kinds = available_kinds()
+    kinds = KINDS
     if agent in kinds:
         return agent, None
     for each in installed:

@@ -111,8 +111,8 @@ def _check_agent(
 ) -> None:
     """Refuse a kind, or a word for an agent, that nothing could be made of."""
     from uwfgit.agents.registry import (
+        KINDS,
         Surroundings,
-        available_kinds,
         find_agent,
         unknown_kind,
     )
@@ -133,7 +133,7 @@ def _check_agent(
             variables={},
         )
         kind = find_agent(value, around).kind
-    if kind is not None and kind not in available_kinds():
+    if kind is not None and kind not in KINDS:
         raise unknown_kind(kind, key=key)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.agents.installed import PROGRAMS, find_installed
-from uwfgit.agents.registry import Surroundings, available_kinds, make_agent
+from uwfgit.agents.registry import KINDS, Surroundings, make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
 from uwfgit.config import AgentSettings
@@ -189,7 +189,7 @@ def check_default_agent(context: CommandContext) -> Iterator[Finding]:
 
 
 def _suggest_agents(context: CommandContext) -> Iterator[Finding]:
-    found = find_installed(context.environment, kinds=available_kinds())
+    found = find_installed(context.environment, kinds=KINDS)
     yield Finding(
         check="agents",
         level="note",
