@@ -314,8 +314,15 @@ class RejectedError(RemoteError):
         super().__init__(
             f"'{name}' was rejected: {reason}{tail}",
             remote=remote,
-            hint=hint or "bring what it has with: uwf pull",
+            hint=hint or _find_way(self.refs.values()),
         )
+
+
+def _find_way(reasons: Iterable[str]) -> str:
+    # git's own word when the remote has what we lack; a server's rules differ.
+    if any(reason.startswith("[rejected]") for reason in reasons):
+        return "bring what it has with: `uwf pull`"
+    return "rules of the remote refused it; whoever looks after it can change them"
 
 
 class AuthError(RemoteError):

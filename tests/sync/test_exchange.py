@@ -300,13 +300,13 @@ def test_a_branch_where_the_folder_of_threads_should_be_is_told_and_not_taken(
     assert set(refs_of(bob.store)) == {"refs/heads/main"}
 
 
-def test_a_rewound_thread_is_refused(ada: Person, bob: Person, bare: Path) -> None:
+def test_a_thread_that_went_back_and_on_otherwise_has_diverged(ada: Person, bob: Person, bare: Path) -> None:
     thread = ada.begin(DONE, GOOD)
     ada.push(thread)
     bob.pull()
     before = bob.tip(thread)
     git(bare, "update-ref", thread_ref(thread), f"{before}~1")
-    assert bob.pull().outcomes == ()
+    assert results(bob.pull().outcomes) == {thread: "went-back"}
     other = forge(ada.store, Oid(str(before)), {}, upto=1)
     assert other == git(bare, "rev-parse", thread_ref(thread)).strip()
     ada.ledger.lookup.refresh()
@@ -318,8 +318,8 @@ def test_a_rewound_thread_is_refused(ada: Person, bob: Person, bare: Path) -> No
 
     report = bob.pull()
 
-    assert results(report.outcomes) == {thread: "refused"}
-    assert "rewound" in (report.outcomes[0].message or "")
+    assert results(report.outcomes) == {thread: "diverged"}
+    assert "uwf thread resolve" in (report.outcomes[0].message or "")
     assert bob.tip(thread) == before
 
 
@@ -570,3 +570,42 @@ def test_a_thread_that_a_remote_lost_counts_as_shared_no_more(
     assert shared(thread) == "never"
     assert shared(other) == "yes"
     assert results(ada.push().outcomes) == {thread: "not-shared"}
+
+
+def test_a_branch_that_went_back_is_told_and_sent_again_by_name_only(
+    ada: Person, bare: Path
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    ada.go(thread, GOOD)
+    ada.push()
+    assert find_ref(ada.store, f"refs/remotes/origin/thread/{thread}") == ada.tip(
+        thread
+    )
+    git(bare, "update-ref", thread_ref(thread), f"{thread_ref(thread)}~1")
+    there = git(bare, "rev-parse", thread_ref(thread))
+
+    assert results(ada.pull().outcomes) == {thread: "went-back"}
+    assert results(ada.push().outcomes) == {thread: "went-back"}
+    assert results(ada.pull().outcomes) == {thread: "went-back"}
+    assert git(bare, "rev-parse", thread_ref(thread)) == there
+    tracked = find_ref(ada.store, f"refs/remotes/origin/thread/{thread}")
+    assert tracked == there.strip()
+
+    assert results(ada.push(thread).outcomes) == {thread: "updated"}
+    assert ada.push().outcomes == ()
+    assert ada.pull().outcomes == ()
+
+
+def test_a_branch_that_was_rewritten_leaves_a_way(ada: Person, bare: Path) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    who = ["-c", "user.name=Eve", "-c", "user.email=eve@example.org"]
+    parent, tree = f"{thread_ref(thread)}~1", f"{thread_ref(thread)}^{{tree}}"
+    other = git(bare, *who, "commit-tree", "-p", parent, "-m", "mine", tree).strip()
+    git(bare, "update-ref", thread_ref(thread), other)
+
+    report = ada.pull()
+
+    assert results(report.outcomes) == {thread: "refused"}
+    assert f"uwf thread fork {thread}" in (report.outcomes[0].message or "")

@@ -31,7 +31,7 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.store.safety.hooks import install_hook
-from uwfgit.sync.exchange.remotes import get_remote
+from uwfgit.sync.exchange.remotes import Kind, get_remote
 from uwfgit.sync.exchange.signatures import check_approvals, find_approvals
 from uwfgit.sync.review.forges import Ci
 from uwfgit.sync.review.jobs import set_up
@@ -493,3 +493,38 @@ def test_two_forks_are_compared_step_by_step(
     signs = [(line.split()[2], line.split(" ", 4)[-1]) for line in told.splitlines()]
     assert [sign for sign, _ in signs] == ["="] * 5 + ["<"] * 3 + [">"] * 2
     assert "critic: bad" in signs[-1][1]
+
+
+def _put_code(bare: Path, branch: str) -> None:
+    tree = git(bare, "hash-object", "-w", "-t", "tree", os.devnull).strip()
+    who = ["-c", "user.name=Eve", "-c", "user.email=eve@example.org"]
+    commit = git(bare, *who, "commit-tree", "-m", "Initial commit", tree).strip()
+    git(bare, "update-ref", f"refs/heads/{branch}", commit)
+
+
+@pytest.mark.parametrize(
+    ("kind", "branch"), [("shared", "uwf/main"), ("dedicated", "main")]
+)
+def test_a_base_that_has_nothing_in_common_with_threads_is_refused(
+    ada: Person, tmp_path: Path, kind: Kind, branch: str
+) -> None:
+    bare = tmp_path / "code.git"
+    subprocess.run(["git", "init", "-q", "--bare", bare], check=True)
+    _put_code(bare, branch)
+    ada.join(bare, name="code", kind=kind)
+    thread = ada.begin(DONE)
+
+    with pytest.raises(StateError, match="no commit in common"):
+        review(ada, thread, to="code")
+
+    assert git(bare, "for-each-ref", "refs/heads/uwf/01*") == ""
+
+
+def test_a_branch_in_the_place_of_reviews_is_named(ada: Person, tmp_path: Path) -> None:
+    bare = tmp_path / "code.git"
+    subprocess.run(["git", "init", "-q", "--bare", bare], check=True)
+    _put_code(bare, "uwf")
+    ada.join(bare, name="code", kind="shared")
+
+    with pytest.raises(StateError, match="branch 'uwf'"):
+        review(ada, ada.begin(DONE), to="code")

@@ -107,3 +107,39 @@ def test_gits_reason_is_the_line_that_says_it(said: str, reason: str) -> None:
     done = GitResult(code=1, stdout=b"", stderr=said.encode())
 
     assert reason_of(done) == reason
+
+
+def test_a_remote_that_knows_no_all_or_none_gets_one_after_another(
+    ada: Person, bare: Path
+) -> None:
+    git(bare, "config", "receive.advertiseAtomic", "false")
+    threads = [ada.begin(DONE), ada.begin(DONE)]
+
+    report = ada.push(*threads)
+
+    assert {each.result for each in report.outcomes} == {"new"}
+    branches = git(bare, "for-each-ref", "--format=%(refname)").split()
+    assert branches == ["refs/heads/main", *sorted(map(thread_ref, threads))]
+
+
+def test_without_all_or_none_one_that_is_refused_keeps_no_other_back(
+    ada: Person, bare: Path
+) -> None:
+    git(bare, "config", "receive.advertiseAtomic", "false")
+    threads = [ada.begin(DONE) for _ in range(3)]
+    hook = bare / "hooks/update"
+    hook.write_text(f"#!/bin/sh\ncase $1 in *{threads[1]}) exit 1;; esac\n")
+    hook.chmod(0o755)
+
+    report = ada.push(*threads)
+
+    results = {each.thread: each.result for each in report.outcomes}
+    assert results == dict(zip(threads, ["new", "rejected", "new"], strict=True))
+
+
+def test_a_refusal_names_a_pull_only_when_the_remote_has_more() -> None:
+    theirs = RejectedError({"a": "[rejected] (fetch first)"}, remote="o")
+    rules = RejectedError({"a": "[remote rejected] (hook declined)"}, remote="o")
+
+    assert "uwf pull" in (theirs.hint or "")
+    assert "uwf pull" not in (rules.hint or "")

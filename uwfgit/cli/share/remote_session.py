@@ -36,6 +36,7 @@ _COLORS: Final = {
     "refused": "error",
     "rejected": "error",
     "diverged": "error",
+    "went-back": "warning",
     "busy": "warning",
     "behind": "warning",
 }

@@ -20,6 +20,7 @@ BUNDLE: Final = "bundle"
 """Stands for a remote where a bundle's diverged tips are kept."""
 
 _HEADS: Final = "refs/heads/"
+_LOG_BYTES: Final = 4096
 _TARGET = re.compile(rb"([0-9a-f]{40})\s*")
 _THREAD = re.compile(r"refs/remotes/([^/]+)/thread/([^/]+)")
 
@@ -27,6 +28,18 @@ _THREAD = re.compile(r"refs/remotes/([^/]+)/thread/([^/]+)")
 def tracking_ref(remote: str, ref: str) -> str:
     """Name the ref that keeps what a remote had of one of our branches."""
     return f"{REMOTES_PREFIX}{remote}/{ref.removeprefix(_HEADS)}"
+
+
+def read_last_reason(store: Store, name: str) -> str | None:
+    """Return why a ref was moved last, as its log says; ``None`` without a log."""
+    try:
+        with (store.path / "logs" / name).open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _LOG_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    return lines[-1].partition(b"\t")[2].decode(errors="replace") if lines else None
 
 
 def scan_refs(store: Store, prefix: str) -> dict[str, Oid]:

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.ancestry import has_object, is_ancestor
-from uwfgit.store.care.tracking import scan_refs, tracking_ref
+from uwfgit.store.care.tracking import read_last_reason, scan_refs, tracking_ref
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, find_ref_thread
@@ -22,6 +22,7 @@ from uwfgit.sync.verify.report import ThreadReport
 
 T = TypeVar("T")
 
+_WENT_BACK: Final = "uwf exchange: the remote went back"
 CHUNK: Final = 1000
 """Refs in one fetch, and in one atomic push."""
 
@@ -31,6 +32,7 @@ Result = Literal[
     "up-to-date",
     "ahead",
     "behind",
+    "went-back",
     "diverged",
     "available",
     "not-shared",
@@ -89,6 +91,24 @@ def compare(
     return "behind" if is_ancestor(store, mine, theirs) else "diverged"
 
 
+def has_gone_back(store: Store, remote: Remote, ref: str, theirs: Oid) -> bool:
+    """Whether a remote had more of a branch than it has, and nobody sent it since."""
+    name = remote.tracking(ref)
+    known = find_ref(store, name)
+    if known is None or known == theirs:
+        return known is not None and read_last_reason(store, name) == _WENT_BACK
+    return has_object(store, theirs) and is_ancestor(store, theirs, known)
+
+
+def back_hint(remote: Remote, ref: str) -> str:
+    """Say what to do about a branch of which a remote had more."""
+    name = find_ref_thread(ref) or ref.removeprefix("refs/heads/")
+    return (
+        "someone took commits away there that it had; yours are kept, to send them "
+        f"again: uwf push {remote.name} {name}"
+    )
+
+
 def describe_report(report: ThreadReport) -> str:
     """Give the first problem of a thread that does not verify, and their number."""
     first, *rest = map(str, report.problems)
@@ -131,33 +151,35 @@ def note_tracking(
     """
     before = scan_refs(store, f"refs/remotes/{remote.name}/")
     moves: dict[str, tuple[Oid | None, Oid | None]] = {}
+    back: dict[str, tuple[Oid | None, Oid | None]] = {}
     for ref, oid in theirs.items():
         name = remote.tracking(ref)
-        held = mine.get(ref)
-        if ref not in mine or before.get(name) == oid or held is None:
+        held, known = mine.get(ref), before.get(name)
+        if known == oid or held is None or not is_ancestor(store, oid, held):
             continue
-        if is_ancestor(store, oid, held) and _advances(store, before.get(name), oid):
-            moves[name] = (before.get(name), oid)
+        if known is None or is_ancestor(store, known, oid):
+            moves[name] = (known, oid)
+        elif is_ancestor(store, oid, known):
+            back[name] = (known, oid)
     for ref in gone:
         had = before.get(remote.tracking(ref))
         if had is not None and is_ancestor(store, had, mine[ref]):
             moves[remote.tracking(ref)] = (had, None)
     move_all(store, moves, environment=environment)
+    move_all(store, back, environment=environment, reason=_WENT_BACK)
 
 
-def _advances(store: Store, old: Oid | None, new: Oid) -> bool:
-    return old is None or is_ancestor(store, old, new)
-
-
-def move_all(store: Store, moves: Moves, *, environment: Mapping[str, str]) -> None:
+def move_all(
+    store: Store,
+    moves: Moves,
+    *,
+    environment: Mapping[str, str],
+    reason: str = "uwf exchange",
+) -> None:
     """Move refs that only tell what others had; a lost race does no harm."""
-    if moves and not move_many(
-        store, moves, reason="uwf exchange", environment=environment
-    ):
+    if moves and not move_many(store, moves, reason=reason, environment=environment):
         for ref, move in moves.items():
-            move_many(
-                store, {ref: move}, reason="uwf exchange", environment=environment
-            )
+            move_many(store, {ref: move}, reason=reason, environment=environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,7 +159,7 @@ def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
         if problem is not None:
             problems[ref] = problem
     for ref, problem in problems.items():
-        work.tell(ref, "refused", problem, new=fetched[ref])
+        work.tell(ref, "refused", problem + _beside(work, ref), new=fetched[ref])
     return {ref: oid for ref, oid in good.items() if ref not in problems}
 
 
@@ -227,8 +227,16 @@ def _is_welcome(work: _Work, ref: str, oid: Oid) -> bool:
         return True
     if is_ancestor(work.scratch, before, oid):
         return True
-    work.tell(ref, "refused", _REWOUND, old=before, new=oid)
+    work.tell(ref, "refused", _REWOUND + _beside(work, ref), old=before, new=oid)
     return False
+
+
+def _beside(work: _Work, ref: str) -> str:
+    """Say what can be done with a thread whose branch there cannot be taken."""
+    thread = find_ref_thread(ref)
+    if thread is None or find_ref(work.store, ref) is None:
+        return ""
+    return f"; yours is as it was, and goes there as a fork: uwf thread fork {thread}"
 
 
 def _adopt_threads(work: _Work, tips: Mapping[ThreadId, Oid]) -> None:

@@ -27,8 +27,10 @@ from uwfgit.sync.exchange.exchange import (
     FAILED,
     Outcome,
     Source,
+    back_hint,
     compare,
     diverged_hint,
+    has_gone_back,
     is_removed,
     note_tracking,
     removed_message,
@@ -250,6 +252,11 @@ def _settled(
     store = ledger.store
     if mine is not None:
         found = compare(store, mine, theirs)
+        if found == "ahead" and has_gone_back(store, remote, ref, theirs):
+            hint = back_hint(remote, ref)
+            return Outcome(
+                ref=ref, result="went-back", old=mine, new=theirs, message=hint
+            )
         if found in {"up-to-date", "ahead"}:
             return Outcome(ref=ref, result=found, old=mine, new=theirs)
         # Kept as it is only after it was verified, or fetched by plain git.

@@ -30,9 +30,11 @@ from uwfgit.sync.exchange.exchange import (
     Result,
     Verify,
     approval_hint,
+    back_hint,
     chunks,
     compare,
     halves,
+    has_gone_back,
     note_tracking,
 )
 from uwfgit.sync.exchange.known import verify_unknown
@@ -138,7 +140,12 @@ def push(
         note_tracking(
             ledger.store,
             remote,
-            {ref: oid for ref, oid in theirs.items() if not find_approved(ref)},
+            # git has noted itself what it sent.
+            {
+                ref: oid
+                for ref, oid in theirs.items()
+                if ref not in wanted and not find_approved(ref)
+            },
             mine=mine | _main(ledger),
             gone=mine.keys() - theirs.keys() - wanted.keys(),
             environment=wire.environment,
@@ -236,7 +243,10 @@ def _choose(
     for ref, oid in mine.items():
         found = compare(work.ledger.store, oid, theirs.get(ref))
         is_apart = found == "up-to-date" and ref in work.apart
-        if found == "ahead" or is_apart or (found == "new" and (named or send_all)):
+        if found == "ahead" and not named and _went_back(work, ref, theirs[ref]):
+            hint = back_hint(work.remote, ref)
+            work.tell(ref, "went-back", hint, old=theirs[ref], new=oid)
+        elif found == "ahead" or is_apart or (found == "new" and (named or send_all)):
             wanted[ref] = oid
         elif found == "new":
             work.tell(ref, "not-shared", new=oid)
@@ -246,6 +256,10 @@ def _choose(
                 result = "rejected"
             work.tell(ref, result, _hint(ref, found), old=theirs.get(ref), new=oid)
     return wanted
+
+
+def _went_back(work: _Push, ref: str, theirs: Oid) -> bool:
+    return has_gone_back(work.ledger.store, work.remote, ref, theirs)
 
 
 def _hint(ref: str, result: Result) -> str | None:
@@ -341,7 +355,9 @@ def _add_main(work: _Push, wanted: dict[str, Oid], theirs: Mapping[str, Oid]) ->
 def _send_all(
     work: _Push, wanted: Mapping[str, Oid], theirs: Mapping[str, Oid]
 ) -> None:
-    waiting = [*chunks(list(wanted.items()), CHUNK)][::-1]
+    # What the others start on goes first, should they have to go one by one.
+    ordered = sorted(wanted.items(), key=lambda item: item[0] != HEAD_REF)
+    waiting = [*chunks(ordered, CHUNK)][::-1]
     has_begun = False
     while waiting:
         part = waiting.pop()

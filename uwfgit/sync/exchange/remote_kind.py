@@ -56,9 +56,28 @@ def _holds_code(
     if main is None:
         heads = [ref for ref in there if ref.startswith(_HEADS)]
         return any(not ref.startswith(_REVIEWS) for ref in heads)
-    if main == GENESIS_OID:
-        return False
-    # Only its whole history tells code from a main with a job or reviewed threads.
-    url, name = remote.url, remote.name
-    with fetched_aside(wire, store, url, HEAD_REF, name=name) as (scratch, oid):
-        return not is_ancestor(scratch, GENESIS_OID, oid or main)
+    return not starts_at_genesis(store, remote, remote.url, HEAD_REF, main, wire=wire)
+
+
+def starts_at_genesis(
+    store: Store, remote: Remote, url: str, ref: str, oid: Oid, *, wire: Wire
+) -> bool:
+    """Whether a branch of a remote has a merge base with threads.
+
+    Only its whole history tells code from a base with a job or reviewed threads.
+
+    Args:
+        store: Ours; what has to be brought to look at stays out of it.
+        remote: The remote.
+        url: Its address.
+        ref: The branch there.
+        oid: What it is at.
+        wire: How to ask.
+
+    Raises:
+        RemoteError: It cannot be brought.
+    """
+    if oid == GENESIS_OID or is_ancestor(store, GENESIS_OID, oid):
+        return True
+    with fetched_aside(wire, store, url, ref, name=remote.name) as (scratch, found):
+        return is_ancestor(scratch, GENESIS_OID, found or oid)

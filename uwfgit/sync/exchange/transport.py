@@ -20,6 +20,7 @@ _REASON_CHARS: Final = 300
 _REFS_BYTES: Final = 64 * 1024 * 1024
 """What a remote may send as its list of refs: most of a million."""
 _LINE: Final = 3
+_NO_ATOMIC: Final = b"does not support --atomic"
 # git tells a refused login from a dead host in words only. They choose between
 # two classes with the same exit code, and the hint.
 _LOGIN: Final = (
@@ -160,18 +161,32 @@ def push_refs(
 ) -> dict[str, str]:
     """Push some refs to a remote of the config: all of them, or none.
 
-    Nothing is forced. What the remote then has is kept under ``refs/remotes``.
+    Nothing is forced. What the remote then has is kept under ``refs/remotes``. To
+    a remote that knows no all-or-none they go one by one, in the order given,
+    until one is refused.
 
     Returns:
         The letter git gives each ref: a blank for a fast-forward, ``*`` for a
         new one, ``=`` for one that was there.
 
     Raises:
-        RejectedError: It took none.
+        RejectedError: It took none, or not this one of several.
         AuthError, RemoteError: It cannot be reached.
     """
+    done = _push(wire, name, updates, git_dir)
+    # git says it in words only.
+    if done.code and len(updates) > 1 and _NO_ATOMIC in done.stderr:
+        letters: dict[str, str] = {}
+        for update in updates:
+            done = _push(wire, name, [update], git_dir)
+            letters |= _read_push(done, name)
+        return letters
+    return _read_push(done, name)
+
+
+def _push(wire: Wire, name: str, updates: Sequence[Update], git_dir: Path) -> GitResult:
     atomic = ["--atomic"] if len(updates) > 1 else []
-    done = _run(
+    return _run(
         wire,
         [
             *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
@@ -180,6 +195,9 @@ def push_refs(
         ],
         git_dir,
     )
+
+
+def _read_push(done: GitResult, name: str) -> dict[str, str]:
     letters, reasons = _parse_push(done)
     if done.code and not reasons:
         raise _failure(done, name)

@@ -25,6 +25,7 @@ from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import Verify
 from uwfgit.sync.exchange.known import verify_unknown
 from uwfgit.sync.exchange.push import Scan
+from uwfgit.sync.exchange.remote_kind import starts_at_genesis
 from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.exchange.signatures import check_text
 from uwfgit.sync.exchange.transport import Update, Wire, push_refs
@@ -85,9 +86,11 @@ def open_review(
     oid, cut = _choose_part(open_record(ledger.store, tip), first, last)
     _require_clean(tip, scan)
     there = list_branches(wire, remote)
+    _require_free(remote, there)
     head, whole, part = f"uwf/{thread}", base_branch(remote), f"uwf/{thread}-base"
     main = there.get(HEADS + whole)
     if cut is None:
+        _require_common(ledger, remote, whole, main, wire)
         base, base_oid = whole, main or find_main(ledger)
         _require_base(thread, remote, same=HEADS + part not in there)
     else:
@@ -98,11 +101,45 @@ def open_review(
         _require_base(thread, remote, same=is_new or open_at in {cut, base_oid})
     updates = [Update(oid=oid, ref=HEADS + head)]
     if there.get(HEADS + base) != base_oid:
-        updates.append(Update(oid=base_oid, ref=HEADS + base))
+        updates.insert(0, Update(oid=base_oid, ref=HEADS + base))
         if cut is None:
             check_main(scan, base_oid, None)
     _send(ledger, remote, thread, updates, there, wire)
     return Review(thread=thread, head=head, base=base, oid=oid, base_oid=base_oid)
+
+
+def _require_free(remote: Remote, there: Mapping[str, Oid]) -> None:
+    """Make sure that nothing there is called as the folder of reviews is."""
+    if f"{HEADS}uwf" in there:
+        raise StateError(
+            f"'{remote.name}' has a branch 'uwf', so no branch 'uwf/…' can be there",
+            hint="rename that branch there",
+        )
+
+
+def _require_common(
+    ledger: Ledger, remote: Remote, base: str, oid: Oid | None, wire: Wire
+) -> None:
+    """Make sure that a forge finds where a thread and its base part.
+
+    Raises:
+        StateError: They share no commit.
+    """
+    if oid is None or starts_at_genesis(
+        ledger.store, remote, remote.push_url, HEADS + base, oid, wire=wire
+    ):
+        return
+    instead = (
+        "rename that branch there"
+        if remote.kind == "shared"
+        else f"`uwf remote rm {remote.name}`, then add it with --shared, or use an "
+        "empty repository"
+    )
+    raise StateError(
+        f"branch '{base}' of '{remote.name}' has no commit in common with threads: "
+        "no forge could compare a review with it",
+        hint=instead,
+    )
 
 
 def _require_base(thread: ThreadId, remote: Remote, *, same: bool) -> None:
@@ -123,8 +160,8 @@ def _send(
     there: Mapping[str, Oid],
     wire: Wire,
 ) -> None:
-    """Push the branches of a review, of which the first is its head."""
-    head = updates[0]
+    """Push the branches of a review, of which the last is its head."""
+    head = updates[-1]
     open_at = there.get(head.ref, head.oid)
     if not is_ancestor(ledger.store, open_at, head.oid):
         tip = find_ref(ledger.store, thread_ref(thread))
