@@ -300,7 +300,9 @@ def test_a_branch_where_the_folder_of_threads_should_be_is_told_and_not_taken(
     assert set(refs_of(bob.store)) == {"refs/heads/main"}
 
 
-def test_a_thread_that_went_back_and_on_otherwise_has_diverged(ada: Person, bob: Person, bare: Path) -> None:
+def test_a_thread_that_went_back_and_on_otherwise_has_diverged(
+    ada: Person, bob: Person, bare: Path
+) -> None:
     thread = ada.begin(DONE, GOOD)
     ada.push(thread)
     bob.pull()
