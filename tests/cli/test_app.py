@@ -198,6 +198,17 @@ def test_behind_git_no_option_is_ours(uwf: Uwf, thread: str) -> None:
         pytest.param(
             ("xyzzy",), "'xyzzy' is no command of 'uwf'", id="nothing-like-it"
         ),
+        pytest.param(
+            ("exec", "x"),
+            "'exec' is no command of 'uwf'; did you mean 'uwf thread exec'?",
+            id="of-another-group",
+        ),
+        pytest.param(
+            ("live",),
+            "'live' is no command of 'uwf'; "
+            "did you mean 'uwf step turns THREAD --live'?",
+            id="another-word",
+        ),
     ],
 )
 def test_unknown_commands_are_one_line_and_exit_2(
@@ -331,6 +342,24 @@ def test_text_survives_a_terminal_that_is_not_utf8(work: Path) -> None:
 
     assert done.returncode == 0
     assert "Ærø 🙂".encode() in bytes(done.stdout)  # type: ignore[arg-type]  # text=False gives bytes
+
+
+@pytest.mark.parametrize(
+    "words", ["thread start ping.yaml -p x --json", "thread show nothing --json"]
+)
+def test_a_closed_stderr_leaves_stdout_to_the_data(work: Path, words: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{' '.join(UWF)} {words} 2>&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=work,
+        env=environment(),
+    )
+
+    assert done.stderr == ""
+    assert done.stdout == "" or isinstance(json.loads(done.stdout), dict)
+    assert bool(done.stdout) is (done.returncode == 0)
 
 
 def test_stdin_and_stdout_may_be_closed(work: Path) -> None:

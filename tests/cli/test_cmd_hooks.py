@@ -180,6 +180,41 @@ def test_a_linked_worktree_is_checked_as_its_own(committed: Project) -> None:
     assert not linked.commits("-a")
 
 
+def test_a_clean_merge_is_checked_too(committed: Project) -> None:
+    committed.write(".workflows/parts/how.md", "How.")
+    committed.write(".workflows/ping.yaml", WITH_TEXT)
+    assert committed.commits()
+    committed.git("checkout", "-q", "-b", "side")
+    committed.git("mv", ".workflows/parts/how.md", ".workflows/parts/what.md")
+    committed.write(
+        ".workflows/ping.yaml", WITH_TEXT.replace("parts/how", "parts/what")
+    )
+    assert committed.commits()
+    committed.git("checkout", "-q", "-")
+    committed.write(
+        ".workflows/pong.yaml", WITH_TEXT.replace("name: ping", "name: pong")
+    )
+    assert committed.commits()
+
+    merged = committed.run("git", "merge", "-q", "--no-edit", "side")
+
+    assert merged.returncode != 0
+    assert "pong.yaml" in merged.stdout + merged.stderr
+
+
+def test_through_pre_commit_a_moved_include_is_found(committed: Project) -> None:
+    committed.write(".workflows/parts/how.md", "How.")
+    committed.write(".workflows/ping.yaml", WITH_TEXT)
+    assert committed.commits()
+    committed.git("mv", ".workflows/parts/how.md", ".workflows/parts/what.md")
+
+    for name in (".workflows/parts/what.md", None):
+        names = [] if name is None else [name]
+        done = committed.run("uwf", "workflow", "validate", "--edited", *names)
+        assert done.returncode == 1
+        assert "'parts/how.md' not found" in done.stdout
+
+
 def test_what_a_commit_does_not_change_is_no_bar(project: Project) -> None:
     project.write(".workflows/ping.yaml", BAD)
     project.git("commit", "-q", "--no-verify", "-m", "bad")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,97 @@ def test_a_damaged_branch_of_the_registry_never_breaks_the_listing(
     assert hashes["odd"] is None
     assert hashes["ping"] is not None
     assert "workflow 'odd'" in listed.err
+
+
+# --- validate: what editors, git and pipes leave ---
+
+
+def test_editors_own_files_are_no_workflows(uwf: Uwf, work: Path) -> None:
+    (work / ".workflows").mkdir()
+    (work / ".workflows" / "ping.yaml").write_text(WORKFLOW)
+    (work / ".workflows" / ".#ping.yaml").symlink_to("ada@host.1234:99")
+    (work / ".workflows" / "._ping.yaml").write_bytes(b"\0\5\26\7")
+    (work / ".workflows" / ".hidden").mkdir()
+    (work / ".workflows" / ".hidden" / "index.yaml").write_text("{}")
+
+    assert uwf("workflow", "validate", ".workflows").code == 0
+
+
+def test_a_link_that_leads_nowhere_is_one_problem_of_a_folder(
+    uwf: Uwf, work: Path
+) -> None:
+    (work / ".workflows").mkdir()
+    (work / ".workflows" / "gone.yaml").symlink_to("/nowhere/x.yaml")
+    (work / ".workflows" / "ping.yaml").write_text(WORKFLOW.replace("goal", "gaol", 1))
+
+    done = uwf("workflow", "validate", ".workflows", "--json")
+
+    assert done.code == 1
+    assert {problem["code"] for problem in done.json["problems"]} >= {"Y15", "S1"}
+
+
+def test_a_workflow_is_checked_from_stdin(
+    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "how.md").write_text("How.")
+    text = WORKFLOW.replace("procedure: Write.", "procedure: !include how.md")
+    for given, code in ((text, 0), (text.replace("goal:", "gaol:", 1), 1)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        done = uwf("workflow", "validate", "-", "--json")
+        assert done.code == code
+        assert {p["file"] for p in done.json["problems"] if p["code"] == "S1"} <= {"-"}
+
+
+CONFLICT = "Write.\n<<<<<<< HEAD\nonce\n=======\ntwice\n>>>>>>> side\n"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        pytest.param(CONFLICT, ["Y17"], id="conflict"),
+        pytest.param(CONFLICT.replace("\n", "\r\n"), ["Y17"], id="windows"),
+        pytest.param(POINTER, ["Y17"], id="pointer"),
+        pytest.param(f"It looks so:\n\n```\n{CONFLICT}```\n", [], id="told-of"),
+        pytest.param("A title\n=======\n", [], id="a-heading"),
+    ],
+)
+def test_what_git_leaves_in_a_files_place_is_found(
+    uwf: Uwf, work: Path, text: str, codes: list[str]
+) -> None:
+    (work / "how.md").write_text(text)
+    (work / "ping.yaml").write_text(
+        WORKFLOW.replace("procedure: Write.", "procedure: !include how.md")
+    )
+
+    problems = uwf("workflow", "validate", "ping.yaml", "--json").json["problems"]
+
+    assert [p["code"] for p in problems if p["severity"] == "error"] == codes
+
+
+def test_a_workflow_is_the_same_whatever_ends_its_lines(uwf: Uwf, work: Path) -> None:
+    found = set()
+    for end in ("\n", "\r\n"):
+        text = WORKFLOW.replace("procedure: Write.", "procedure: !include how.md")
+        (work / "how.md").write_bytes(f"Write.{end}{end}Twice.{end}".encode())
+        (work / "ping.yaml").write_bytes(text.replace("\n", end).encode())
+        found.add(uwf("workflow", "add", "ping.yaml", "--json").json["hash"])
+    (work / "ping.yaml").write_bytes(WORKFLOW.replace("\n", "\r\n").encode())
+    uwf("workflow", "add", "ping.yaml")
+    (work / "ping.yaml").write_bytes(WORKFLOW.encode())
+    again = uwf("workflow", "add", "ping.yaml", "--json").json
+
+    assert len(found) == 1
+    assert again["changed"] is False
+
+
+def test_a_near_name_is_suggested(uwf: Uwf, work: Path) -> None:
+    uwf("workflow", "add", "ping.yaml")
+    (work / ".workflows").mkdir()
+    (work / ".workflows" / "fix-bug.yaml").write_text(
+        WORKFLOW.replace("name: ping", "name: fix-bug")
+    )
+
+    for word, near in (("pinng", "ping"), ("fix-bugg", "fix-bug")):
+        done = uwf("workflow", "show", word)
+        assert done.err.splitlines()[-1] == f"hint: did you mean '{near}'?"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from uwfgit.agents.base import Agent, AgentReply, Failure
 from uwfgit.agents.installed import find_installed
 from uwfgit.config import AgentChoice, AgentSettings, Settings
 from uwfgit.errors import ConfigError
+from uwfgit.spelling import suggest
 from uwfgit.store.canonical import Json
 
 
@@ -225,7 +225,7 @@ def find_agent(spec: str, around: Surroundings) -> AgentSettings:
 def unknown_kind(kind: str, *, key: str) -> ConfigError:
     """Say that there is no such kind, and which there are."""
     return ConfigError(
-        f"unknown kind '{kind}'{_suggest(kind, tuple(KINDS))}",
+        f"unknown kind '{kind}'{suggest(kind, tuple(KINDS))}",
         key=key,
         hint=f"kinds: {', '.join(KINDS)}",
     )
@@ -332,15 +332,10 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
         )
     names = [*around.settings.agents, *tuple(KINDS)]
     return ConfigError(
-        f"no agent '{spec}'{_suggest(spec.partition(':')[0], names)}",
+        f"no agent '{spec}'{suggest(spec.partition(':')[0], names)}",
         hint="an alias of your configuration, KIND[:ARG], or a command on PATH; "
         f"known: {', '.join(names)}",
     )
-
-
-def _suggest(word: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, list(names), n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def _read_argv(agent: AgentSettings, form: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 COMPLETE = "__complete"
@@ -10,11 +11,26 @@ _INTERRUPTED = 130
 
 def run() -> None:
     """Run the program and leave the process with its exit code."""
+    _fill_closed()
     try:
         _run()
     except KeyboardInterrupt:
         # Before there was anything to stop or to tell.
         sys.exit(_INTERRUPTED)
+
+
+def _fill_closed() -> None:
+    """Give closed standard streams a place, so that no file takes their number.
+
+    Python prints to stdout what goes to a stderr that is closed.
+    """
+    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if stream is None:
+            # The least number that is free, so the one that is missing.
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            if number == 2:  # noqa: PLR2004 - stderr
+                sys.stderr = os.fdopen(descriptor, "w", closefd=False)
 
 
 def _run() -> None:

@@ -5,7 +5,6 @@ Pure: works on plain mappings as YAML gives them.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -24,6 +23,7 @@ from uwfgit.config.table import (
     ValueType,
 )
 from uwfgit.errors import ConfigError, NotFoundError
+from uwfgit.spelling import find_similar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ def _suggest(path: KeyPath) -> str:
         }
         if part in names or "*" in names:
             continue
-        close = difflib.get_close_matches(part, sorted(names), n=1)
-        return f"; did you mean '{'.'.join((*head, close[0]))}'?" if close else ""
+        close = find_similar(part, sorted(names))
+        return f"; did you mean '{'.'.join((*head, close))}'?" if close else ""
     return ""
 
 

@@ -5,13 +5,13 @@ The only place that knows providers by name; a name given in the configuration w
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from uwfgit.config.settings import Provider, Settings
 from uwfgit.errors import ConfigError
+from uwfgit.spelling import suggest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def find_model(
     if found is None:
         names = [*settings.providers, *PRESETS]
         raise ConfigError(
-            f"unknown provider '{provider}'{_suggest(provider, names)}",
+            f"unknown provider '{provider}'{suggest(provider, names)}",
             key=key,
             hint=f"`uwf config set providers.{provider}.baseUrl URL`, or one of "
             f"{', '.join(dict.fromkeys(names))}",
@@ -141,7 +141,7 @@ def _split(settings: Settings, word: str, key: str) -> tuple[str, str]:
     if slash and provider and name:
         return provider, name
     raise ConfigError(
-        f"unknown model '{word}'{_suggest(word, list(settings.models))}",
+        f"unknown model '{word}'{suggest(word, list(settings.models))}",
         key=key,
         hint="an alias of your models, or PROVIDER/NAME",
     )
@@ -160,8 +160,3 @@ def _find_key(
             f"{provider.api_key_env}=KEY into <UWF_HOME>/.env",
         )
     return value
-
-
-def _suggest(word: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(word, names, n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""

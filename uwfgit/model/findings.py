@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
 from uwfgit.errors import Problem, Severity
 from uwfgit.model.yaml.located import Located, Path, Place
+from uwfgit.spelling import find_similar
 from uwfgit.store.canonical import Json, format_path
 
 RULES: Final[Mapping[str, str]] = {
@@ -29,6 +29,7 @@ RULES: Final[Mapping[str, str]] = {
     "Y14": "files that include each other",
     "Y15": "a file that cannot be read",
     "Y16": "what stands behind ' #' is a comment, and reads like text (warning)",
+    "Y17": "git left marks of a conflict, or a pointer of Git LFS, in a file's place",
     "S1": "a field is missing",
     "S2": "a field that is not known (warning)",
     "S3": "a field has the wrong type",
@@ -74,7 +75,6 @@ RULES: Final[Mapping[str, str]] = {
 }
 """What each code stands for; the documentation is made of it."""
 
-_SIMILAR: Final = 0.7
 _MAX_SEARCHES: Final = 200
 _MAX_KNOWN: Final = 200
 _MAX_NAME: Final = 80
@@ -102,8 +102,8 @@ class Findings:
         for each in islice(known, _MAX_KNOWN):
             if len(each) <= _MAX_NAME:
                 folded.setdefault(each.casefold(), each)
-        found = get_close_matches(name.casefold(), folded, n=1, cutoff=_SIMILAR)
-        return folded[found[0]] if found else None
+        found = find_similar(name, folded)
+        return folded[found] if found else None
 
     def add(
         self,

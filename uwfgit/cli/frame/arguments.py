@@ -31,6 +31,8 @@ def read_hash(argument: str) -> Hash:
 def read_text(context: CommandContext, argument: str, *, what: str) -> str:
     """Read a text argument: itself, all of stdin for ``-``, a file for ``@FILE``.
 
+    A text that begins with ``@`` itself is written with two of them.
+
     Args:
         what: Name of the argument, for messages.
 
@@ -39,13 +41,21 @@ def read_text(context: CommandContext, argument: str, *, what: str) -> str:
         InvalidError: What was read is not UTF-8, or the file cannot be read.
     """
     if argument == "-":
-        return _decode(_read_stdin(what), f"{what} on stdin")
+        return _decode(read_stdin(what), f"{what} on stdin")
+    if argument.startswith("@@"):
+        return argument[1:]
     if argument.startswith("@"):
         return _decode(_read_file(context, argument[1:], what), argument[1:])
     return argument
 
 
-def _read_stdin(what: str) -> bytes:
+def read_stdin(what: str) -> bytes:
+    """Read all of stdin, for an argument that is ``-``.
+
+    Raises:
+        UsageError: There is none.
+        InvalidError: It is too large.
+    """
     if sys.stdin is None:
         raise UsageError(f"{what} is '-', but there is no stdin")
     data = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -61,7 +71,8 @@ def _read_file(context: CommandContext, name: str, what: str) -> bytes:
         # A pipe too, as a shell's <(…) makes: whoever runs the command named it.
         return read_plain(context.resolve(name), most=_MOST_BYTES, any_kind=True)
     except FileNotFoundError as exc:
-        raise NotFoundError("file", name) from exc
+        hint = f"{what} that begins with '@' itself: write '@@', or give it on stdin: -"
+        raise NotFoundError("file", name, hint=hint) from exc
     except OSError as exc:
         raise InvalidError(f"cannot read '{name}': {exc.strerror}") from exc
 
@@ -90,6 +101,9 @@ def read_json(context: CommandContext, argument: str, *, what: str) -> Any:  # n
         ) from exc
     except RecursionError as exc:
         raise InvalidError(f"{what} is nested too deep") from exc
+    except ValueError as exc:
+        # Python refuses to read so many digits; no node may hold as large a number.
+        raise InvalidError(f"{what} has an integer beyond 2^53-1") from exc
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 import typer
@@ -14,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from uwfgit.cli.frame.catalog import CATALOG, find_entry
 from uwfgit.cli.frame.options import hidden_options, visible_options
 from uwfgit.errors import UsageError
+from uwfgit.spelling import find_similar
 
 Click: TypeAlias = Any
 """A context, parameter or command of the click inside Typer: no public names."""
@@ -48,6 +50,10 @@ class PlainValue:
             raise typer.BadParameter(
                 f"'{value}' is not a whole number", ctx=ctx, param=param
             )
+        if len(digits) > _MOST_DIGITS:
+            raise typer.BadParameter(
+                f"a number of {len(digits)} digits is too large", ctx=ctx, param=param
+            )
         return int(digits)
 
 
@@ -61,6 +67,36 @@ def use_plain_values(params: Iterable[Click]) -> None:
         if annotation in (str, int, bool) or annotation == list[str]:
             param._runtime_param = PlainValue(annotation)  # noqa: SLF001 - Typer has no public hook; without it the parameter works as before
 
+
+_MEANT: Final = {
+    "attach": "uwf step turns THREAD --live",
+    "live": "uwf step turns THREAD --live",
+    "log": "uwf thread log THREAD",
+    "logs": "uwf step turns THREAD --live",
+    "ls": "uwf thread list",
+    "ps": "uwf thread running",
+    "setup": "uwf config set defaultAgent AGENT",
+    "status": "uwf thread list",
+    "tail": "uwf step turns THREAD --live",
+}
+"""What people call commands elsewhere, and what they mean by it here."""
+
+
+def _find_elsewhere(name: str) -> str | None:
+    """Find a command of that name in another group."""
+    table = json.loads(Path(__file__).parents[1].joinpath(_WORDS).read_bytes())
+    found = [path for path in table if path.rpartition(" ")[2] == name and " " in path]
+    order = {group: index for index, group in enumerate(_GROUPS)}
+    found.sort(key=lambda path: order.get(path.partition(" ")[0], len(order)))
+    return f"uwf {found[0]}" if found else None
+
+
+_WORDS: Final = "words/words.json"
+_GROUPS: Final = ("thread", "workflow", "step")
+"""Whose command is meant first, where several have one of that name."""
+
+_MOST_DIGITS: Final = 18
+"""Of a number that is typed; it fits a field of SQLite."""
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -141,12 +177,16 @@ class Group(TyperGroup):
         return [name for name, each in found.items() if each and not each.hidden]
 
     def _unknown(self, ctx: Click, name: str) -> UsageError:
-        near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
-        tail = f"; did you mean '{near[0]}'?" if near else ""
-        return UsageError(
-            f"'{name}' is no command of '{ctx.command_path}'{tail}",
-            hint=None if near else f"'{ctx.command_path} --help' lists them",
-        )
+        listing = f"'{ctx.command_path} --help' lists them"
+        message = f"'{name}' is no command of '{ctx.command_path}'"
+        near = find_similar(name, self.list_commands(ctx))
+        if near is not None and near.casefold() == name.casefold():
+            return UsageError(f"{message}; did you mean '{near}'?")
+        meant = _MEANT.get(name) or _find_elsewhere(name)
+        if meant is not None:
+            return UsageError(f"{message}; did you mean '{meant}'?", hint=listing)
+        tail = f"; did you mean '{near}'?" if near else ""
+        return UsageError(f"{message}{tail}", hint=None if near else listing)
 
 
 class Root(Group):

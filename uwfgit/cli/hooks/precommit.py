@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -109,6 +109,8 @@ def _set_shared(path: Path, environment: Mapping[str, str], *, shared: bool) -> 
 
 
 HOOK: Final = "pre-commit"
+MERGE_HOOK: Final = "pre-merge-commit"
+"""What git runs in place of the other where a merge has no conflict."""
 COMMAND: Final = "uwf workflow validate --staged"
 _MODE: Final = 0o755
 _MOST_BYTES: Final = 65_536
@@ -120,6 +122,7 @@ _ENTRY: Final = r"""- repo: local
       entry: uwf workflow validate --edited
       language: system
       files: ^(.*/)?\.workflows?/
+      always_run: true
       require_serial: true"""
 
 # What tells that ours is run already: in a hook, and in pre-commit's file.
@@ -156,9 +159,25 @@ def install_pre_commit(context: CommandContext) -> Installed:
     if other is not None:
         # Whoever runs the hooks here may run ours as well by now.
         is_there = _NAMES[other.add == _ENTRY] in _read(other.path)
+        if other.path == path and is_there:
+            return _install_for_merges(_require_run(path))
         return _require_run(other.path) if is_there else other
     _write(path, find_packaged("hooks", HOOK).read_bytes())
-    return Installed(path=path, changed=True)
+    return _install_for_merges(Installed(path=path, changed=True))
+
+
+def _install_for_merges(done: Installed) -> Installed:
+    """Put the same hook beside it for merges, which git does not run it for."""
+    path = done.path.with_name(MERGE_HOOK)
+    if done.add is not None:
+        return done
+    if not os.path.lexists(path):
+        _write(path, find_packaged("hooks", HOOK).read_bytes())
+        return replace(done, changed=True)
+    if COMMAND.encode() in _read(path):
+        return done
+    reason = f"there is a hook for merges already, {path}; add to it:"
+    return replace(done, path=path, reason=reason, add=COMMAND)
 
 
 def _find_other(context: CommandContext, root: Path, path: Path) -> Installed | None:

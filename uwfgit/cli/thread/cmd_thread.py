@@ -187,7 +187,7 @@ def list_(  # noqa: PLR0917 - one parameter an option
     print_threads(context, context.open_ledger(), filters)
 
 
-@add_command(app, "running", hidden=True)
+@add_command(app, "running", "ps", hidden=True)
 def running(ctx: typer.Context) -> None:
     """List the threads that are being run right now."""
     from uwfgit.cli.thread.listing import print_threads, read_filters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +24,9 @@ def validate_command(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE...]", help="Files, or folders of them."),
+        typer.Argument(
+            metavar="[FILE...]", help="Files, or folders of them; - is stdin."
+        ),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Count warnings as errors.")
@@ -57,6 +60,8 @@ def validate_command(
         with _staged(context) as checked:
             _finish(context, checked, strict=strict, quiet=True)
     named = files or []
+    if named == ["-"]:
+        _finish(context, _check_stdin(context), strict=strict, quiet=False)
     if edited:
         paths = _list_affected(context, named)
     else:
@@ -85,12 +90,40 @@ def _check(paths: Sequence[Path]) -> _Checked:
     from uwfgit.engine.decide.conditions import find_syntax_error
     from uwfgit.model.workflow.source import check_workflow_file
 
-    problems = tuple(
-        problem
-        for path in paths
-        for problem in check_workflow_file(path, find_syntax_error=find_syntax_error)
-    )
+    def check(path: Path) -> tuple[Problem, ...]:
+        try:
+            return check_workflow_file(path, find_syntax_error=find_syntax_error)
+        except NotFoundError:
+            # One of a folder: the others are checked all the same.
+            return (_missing(path),)
+
+    problems = tuple(problem for path in paths for problem in check(path))
     return _Checked(files=len(paths), problems=problems)
+
+
+def _missing(path: Path) -> Problem:
+    is_link = path.is_symlink()
+    return Problem(
+        code="Y15",
+        message="it is a link to a file that is not there" if is_link else "it is gone",
+        hint="mend or remove the link" if is_link else None,
+        file=str(path),
+        line=1,
+        column=1,
+    )
+
+
+def _check_stdin(context: CommandContext) -> _Checked:
+    from uwfgit.cli.frame.arguments import read_stdin
+    from uwfgit.engine.decide.conditions import find_syntax_error
+    from uwfgit.model.workflow.source import check_workflow_text
+
+    problems = check_workflow_text(
+        read_stdin("FILE"),
+        folder=context.cwd,
+        find_syntax_error=find_syntax_error,
+    )
+    return _Checked(files=1, problems=problems)
 
 
 @contextmanager
@@ -160,7 +193,21 @@ def _finish(
 def _list_affected(context: CommandContext, names: Sequence[str]) -> list[Path]:
     from uwfgit.model.workflow.affected import find_affected
 
-    return list(find_affected(_as_path(context, name) for name in names))
+    paths = [_as_path(context, name) for name in names]
+    return list(find_affected([*paths, *_list_removed(context)]))
+
+
+def _list_removed(context: CommandContext) -> list[Path]:
+    """List what is removed in git's index: a hook is not told of those files."""
+    from uwfgit.model.workflow.affected import FOLDERS
+    from uwfgit.store.git.staged import list_removed
+
+    if context.enclosing is None:
+        return []
+    root = context.enclosing.root
+    # As the user would name it, so that editors find the workflow beside it.
+    top = Path(os.path.relpath(root, context.cwd))
+    return [top / name for name in list_removed(_find_staging(context), FOLDERS)]
 
 
 def _as_path(context: CommandContext, name: str) -> Path:

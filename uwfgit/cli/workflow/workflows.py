@@ -11,9 +11,14 @@ from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
 from uwfgit.model.node.node import WORKFLOW_TYPE, Node
-from uwfgit.model.workflow.source import read_workflow, resolve_workflow
+from uwfgit.model.workflow.source import (
+    list_workflow_files,
+    read_workflow,
+    resolve_workflow,
+)
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.model.yaml.dump import dump_yaml
+from uwfgit.spelling import find_similar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +59,28 @@ def find_workflow(
     if path is not None:
         return read_workflow_file(path)
     if ledger is not None:
-        return _load_registered(ledger, name)
-    raise NotFoundError("workflow", name, hint=_hint())
+        try:
+            return _load_registered(ledger, name)
+        except NotFoundError as exc:
+            near = find_similar(name, _list_names(context))
+            if exc.kind != "workflow" or near is None:
+                raise
+            raise _not_found(name, near) from exc
+    raise _not_found(name, find_similar(name, _list_names(context)))
+
+
+def _not_found(name: str, near: str | None) -> NotFoundError:
+    hint = f"did you mean '{near}'?" if near else _hint()
+    return NotFoundError("workflow", name, hint=hint)
+
+
+def _list_names(context: CommandContext) -> list[str]:
+    """Name the workflows of files here."""
+    found = list_workflow_files(
+        cwd=context.search_folder or Path("/"),
+        workflow_paths=context.settings.workflow_paths,
+    )
+    return [name for name, _, _ in found]
 
 
 def _find_file(context: CommandContext, name: str) -> Path | None:

@@ -21,6 +21,7 @@ from uwfgit.model.workflow.workflow import (
     workflow_from_nodes,
     workflow_nodes,
 )
+from uwfgit.spelling import find_similar
 from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import (
@@ -137,12 +138,13 @@ def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
 
 
 def _not_registered(ledger: Ledger, name: str) -> NotFoundError:
-    is_removed = is_workflow_name(name) and find_ref(ledger.store, _trash_ref(name))
-    hint = (
-        f"it was removed; bring it back: uwf workflow rollback {name}"
-        if is_removed
-        else "see what there is: uwf workflow list"
-    )
+    near = find_similar(name, list_workflows(ledger))
+    if is_workflow_name(name) and find_ref(ledger.store, _trash_ref(name)):
+        hint = f"it was removed; bring it back: uwf workflow rollback {name}"
+    elif near is not None:
+        hint = f"did you mean '{near}'?"
+    else:
+        hint = "see what there is: uwf workflow list"
     return NotFoundError("workflow", name, hint=hint)
 
 

@@ -151,14 +151,10 @@ def load_tip(store: Store, thread: ThreadId) -> Tip:
     with naming_mend(thread):
         commit = find_ref(store, thread_ref(thread))
         if commit is None:
-            raise _not_found(store, thread)
+            removed = find_ref(store, TRASH_PREFIX + thread)
+            hint = f"it was removed; bring it back: uwf thread restore {thread}"
+            raise NotFoundError("thread", thread, hint=hint if removed else None)
         return read_tip(store, thread, commit)
-
-
-def _not_found(store: Store, thread: ThreadId) -> NotFoundError:
-    is_removed = find_ref(store, TRASH_PREFIX + thread) is not None
-    hint = f"it was removed; bring it back: uwf thread restore {thread}"
-    return NotFoundError("thread", thread, hint=hint if is_removed else None)
 
 
 def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:

@@ -17,12 +17,17 @@ _REPLIES: Final = ".replies"
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """List the workflow files of a folder; replies of the agent scripted are none."""
+    """List the workflow files of a folder.
+
+    Replies of the agent scripted are none, and neither are hidden files: editors
+    and file systems keep their own beside the ones a person wrote.
+    """
     return sorted(
         file
         for pattern in _PATTERNS
         for file in folder.glob(pattern)
         if not file.stem.endswith(_REPLIES)
+        and not file.relative_to(folder).parts[0].startswith(".")
     )
 
 

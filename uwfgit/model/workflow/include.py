@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,11 @@ from uwfgit.store.safety.plainfile import read_start
 
 _PARSED: Final = frozenset({".json", ".yaml", ".yml"})
 _MAX_CHAIN: Final = 20
+_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+_CONFLICT = re.compile(
+    rb"^<{7} [^\n]*\n(?:[^\n]*\n)*?={7}\r?\n(?:[^\n]*\n)*?>{7} ", re.MULTILINE
+)
+_FENCE = re.compile(rb"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +129,28 @@ def _read_file(path: Path, target: str) -> bytes:
         raise _refusal("Y15", message, "check its permissions") from exc
     if len(content) > YAML_MAX_BYTES:
         raise _refusal("Y3", f"'{target}' is larger than 1 MiB", "make it smaller")
+    broken = find_git_marks(content)
+    if broken is not None:
+        message, hint, line = broken
+        raise _refusal("Y17", f"'{target}', line {line}: {message}", hint)
     return content
+
+
+def find_git_marks(content: bytes) -> tuple[str, str, int] | None:
+    """Find what git left in a file's place, and no person wrote.
+
+    Returns:
+        What it is, what to do about it, and its line; ``None`` where there is none.
+    """
+    if content.startswith(_POINTER):
+        hint = "run: git lfs pull"
+        return "it is a pointer of Git LFS, and not the text itself", hint, 1
+    conflict = _CONFLICT.search(content)
+    # Text about conflicts shows them in a code block.
+    if conflict is None or len(_FENCE.findall(content, 0, conflict.start())) % 2:
+        return None
+    line = content.count(b"\n", 0, conflict.start()) + 1
+    return "it has marks of a merge conflict", "resolve the conflict", line
 
 
 def _refusal(code: str, message: str, hint: str) -> InvalidError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from uwfgit.errors import NotFoundError, Problem, WorkflowError
 from uwfgit.model.legacy.read import Normalised, normalise_document
 from uwfgit.model.rules.check import check_normalised
 from uwfgit.model.rules.graph import FindSyntaxError
-from uwfgit.model.workflow.include import open_includes
+from uwfgit.model.workflow.include import find_git_marks, open_includes
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.model.yaml.core import dump_yaml, read_yaml, sort_problems
@@ -25,8 +26,11 @@ _DROPPED: Final = ".workflow"
 _FOLDERS: Final = (".workflows", ".workflow")
 _REPOSITORY: Final = ".git"
 
+_BREAK = re.compile(rb"\r\n?")
+
 LOCAL: Final = "local"
 CONFIGURED: Final = "path"
+STDIN: Final = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +90,39 @@ def _read(path: Path, find_syntax_error: FindSyntaxError | None = None) -> _Read
     content, problem = _read_bytes(path)
     if problem is not None:
         return _Reading(content=content, normalised=None, problems=(problem,))
-    located, problems = read_yaml(content, file=str(path), include=open_includes(path))
+    return _read_content(content, path, name_of(path), find_syntax_error)
+
+
+def check_workflow_text(
+    content: bytes, *, folder: Path, find_syntax_error: FindSyntaxError | None = None
+) -> tuple[Problem, ...]:
+    """Check a workflow that is in no file; problems name it ``-``.
+
+    Args:
+        content: Its text.
+        folder: Where its includes are.
+        find_syntax_error: Reads conditions; without it they are not checked.
+    """
+    return _read_content(content, folder / STDIN, None, find_syntax_error).problems
+
+
+def _read_content(
+    content: bytes,
+    path: Path,
+    stem: str | None,
+    find_syntax_error: FindSyntaxError | None,
+) -> _Reading:
+    broken = find_git_marks(content)
+    if broken is not None:
+        message, hint, line = broken
+        told = replace(_file_problem(path, "Y17", message, hint), line=line)
+        return _Reading(content=content, normalised=None, problems=(told,))
+    file = STDIN if stem is None else str(path)
+    located, problems = read_yaml(content, file=file, include=open_includes(path))
     if located is None:
         return _Reading(content=content, normalised=None, problems=problems)
     normalised = normalise_document(located)
-    found = check_normalised(
-        normalised, stem=name_of(path), find_syntax_error=find_syntax_error
-    )
+    found = check_normalised(normalised, stem=stem, find_syntax_error=find_syntax_error)
     problems = sort_problems((*problems, *found))
     if not any(each.severity == "error" for each in problems):
         problems = (*problems, *_check_resolved(path, content, normalised))
@@ -136,7 +166,7 @@ def _data(path: Path, content: bytes, normalised: Normalised) -> bytes:
     doc = normalised.doc
     resolved = ["older forms"] * normalised.is_older + ["!include"] * doc.includes
     if not resolved:
-        return content
+        return _BREAK.sub(b"\n", content)
     shown = "".join(c if c.isprintable() else "?" for c in path.name)
     first = f"# Written by uwf: {' and '.join(resolved)} resolved from {shown}\n"
     return (first + dump_yaml(doc.value)).encode()

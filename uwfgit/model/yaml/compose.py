@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -24,6 +25,7 @@ from uwfgit.store.canonical import Json
 
 INCLUDE_TAG: Final = "!include"
 _MAX_SHOWN: Final = 60
+_BREAK = re.compile(r"\r\n?")
 
 
 class IncludeReader(Protocol):
@@ -287,15 +289,19 @@ class Composer:
             self.session.problems.extend(exc.problems)
             self.session.broken.add(self._event_place(event))
             return self._mark_of(None, event)
+        # As YAML does with its own text: the line ends of a checkout, which git may
+        # choose, are no part of what is said.
+        text = _BREAK.sub("\n", source.text)
+        source = Source(file=source.file, text=text)
         return Mark(
-            value=source.text,
+            value=text,
             source=source,
             line=1,
             column=1,
             start=0,
-            end=len(source.text),
+            end=len(text),
             style="include",
-            weight=len(source.text),
+            weight=len(text),
         )
 
     def _refuse_tag(self, tag: str, event: yaml.Event) -> None:

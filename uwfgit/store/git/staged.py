@@ -49,9 +49,24 @@ def list_changed(staging: Staging, folders: Sequence[str]) -> tuple[str, ...]:
     Raises:
         StoreError: git cannot tell.
     """
+    return _list_changed(staging, folders)
+
+
+def list_removed(staging: Staging, folders: Sequence[str]) -> tuple[str, ...]:
+    """List what the next commit removes or moves away from such folders.
+
+    Raises:
+        StoreError: git cannot tell.
+    """
+    return _list_changed(staging, folders, "--diff-filter=D")
+
+
+def _list_changed(
+    staging: Staging, folders: Sequence[str], *options: str
+) -> tuple[str, ...]:
     head = _git(staging, "rev-parse", "--verify", "--quiet", "HEAD", codes=(0, 1))
     base = head.decode().strip() or _empty_tree(staging)
-    names = _diff(staging, base, _inside(folders), "--name-only")
+    names = _diff(staging, base, _inside(folders), "--name-only", *options)
     return tuple(sorted(os.fsdecode(name) for name in names))
 
 
