@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.code.repo import Repo
-from uwfgit.code.keep import Keeper
-from uwfgit.code.snapshot import Camera
+from uwfgit.code.snapshots.keep import Keeper
+from uwfgit.code.snapshots.take import Camera
 
 
 @pytest.fixture

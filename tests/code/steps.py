@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from tests.code.repo import THREAD, Repo
 from uwfgit.code.chain import Label
-from uwfgit.code.keep import Keeper
 from uwfgit.code.rewind import Rewound, rewind
+from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.ids import Oid, ThreadId
 
 FIVE = (

@@ -9,8 +9,8 @@ import pytest
 from tests.code.repo import Repo
 from tests.code.steps import Thread
 from uwfgit.code.bisect import Point, Verdict, find_culprit
-from uwfgit.code.keep import Keeper
 from uwfgit.code.scene import open_scene, set_files
+from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.errors import StateError
 from uwfgit.ids import Oid
 

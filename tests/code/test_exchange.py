@@ -22,7 +22,7 @@ from uwfgit.code.exchange import (
     push_chains,
     remote_ref,
 )
-from uwfgit.code.keep import Keeper
+from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.errors import NotFoundError, RejectedError
 
 

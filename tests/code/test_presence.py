@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.code.repo import OTHER, THREAD
-from uwfgit.code.presence import at_work, list_at_work
+from uwfgit.code.snapshots.presence import at_work, list_at_work
 
 
 def test_two_at_work_at_once_know_of_each_other(tmp_path: Path) -> None:

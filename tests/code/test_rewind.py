@@ -11,8 +11,8 @@ from tests.code.repo import Repo, read_files
 from tests.code.steps import FIVE, Thread
 from uwfgit.code.chain import chain_ref, list_chain, list_snapshots
 from uwfgit.code.changes import list_files
-from uwfgit.code.keep import Keeper
-from uwfgit.code.leave_out import Bounds
+from uwfgit.code.snapshots.keep import Keeper
+from uwfgit.code.snapshots.leave_out import Bounds
 from uwfgit.errors import StateError
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from tests.code.repo import PEOPLE, THREAD, Repo
 from uwfgit.code.chain import Label, chain_ref, list_chain
-from uwfgit.code.keep import Keeper, Kept
-from uwfgit.code.leave_out import Bounds
-from uwfgit.code.snapshot import sweep
+from uwfgit.code.snapshots.keep import Keeper, Kept
+from uwfgit.code.snapshots.leave_out import Bounds
+from uwfgit.code.snapshots.take import sweep
 
 BEFORE = Label(thread=THREAD, number=1, run=1, when="before")
 AFTER = Label(thread=THREAD, number=1, run=1, when="after")

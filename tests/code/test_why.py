@@ -6,22 +6,23 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.code.repo import OTHER, THREAD, Repo
 from tests.code.steps import Thread
-from uwfgit.code.chain import chain_ref, read_tips
-from uwfgit.code.keep import Keeper
-from uwfgit.code.steps import KnownStep, StepIndex
-from uwfgit.code.why import (
+from uwfgit.code.blame.steps import KnownStep, StepIndex
+from uwfgit.code.blame.why import (
     Chain,
     Origin,
     Question,
     blame_plainly,
     find_origins,
 )
+from uwfgit.code.chain import chain_ref, list_snapshots
+from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.ids import Hash, Oid, ThreadId
 
 LONG = "this line is long enough for git to see that it was moved, number {}\n"
@@ -57,6 +58,7 @@ class Story:
                 thread=thread,
                 number=number,
                 hash=Hash(f"{number:013}"),
+                detail=Hash(f"{number:013}"),
                 role="developer",
                 agent="scripted",
                 status="done",
@@ -93,10 +95,13 @@ class Story:
             for step in steps:
                 assert step.after is not None
                 index[step.after] = (*index.get(step.after, ()), step)
-            tip = read_tips(tree, chain_ref(thread)).snapshot
-            assert tip is not None
+            snapshots = list_snapshots(tree, chain_ref(thread))
             chains.append(
-                Chain(ref=chain_ref(thread), tip=tip, index=StepIndex(steps=index))
+                Chain(
+                    tip=snapshots[0],
+                    snapshots=snapshots,
+                    index=partial(StepIndex, steps=index),
+                )
             )
         chains.sort(key=lambda chain: -chain.tip.time)
         with tempfile.TemporaryDirectory() as scratch:
@@ -105,9 +110,7 @@ class Story:
                 question = Question(
                     tree=tree, path=path, content=taken.tree, scratch=Path(scratch)
                 )
-                return find_origins(
-                    question, chains, blame_plainly(question, contents=None)
-                )
+                return find_origins(question, chains, blame_plainly(question))
 
     def told(self, path: str) -> list[str]:
         """Say each line's origin in a word or two."""
@@ -288,13 +291,13 @@ def test_lines_older_than_the_thread_are_what_git_says(story: Story) -> None:
     assert story.told("src/b.txt") == ["first", "1"]
 
 
-def test_a_line_that_was_there_before_its_step_is_told_as_both(story: Story) -> None:
+def test_a_line_that_was_there_before_its_step_is_its_commits(story: Story) -> None:
     story.person("git checkout -q -b old && echo same >> a.txt && git commit -qam old")
     story.person("git checkout -q main")
     story.step("echo same >> a.txt")
     story.person("git checkout -q -f old")
 
-    assert story.told("a.txt") == [*OLD, "1 or old"]
+    assert story.told("a.txt") == [*OLD, "old"]
 
 
 def test_a_step_whose_snapshot_follows_another_is_not_named(story: Story) -> None:

@@ -19,7 +19,7 @@ from uwfgit.code.chain import (
 )
 from uwfgit.code.worktree import WorkTree, name_text
 from uwfgit.errors import NotFoundError, RejectedError, RemoteError
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import Oid, ThreadId, find_thread_id
 from uwfgit.store.git.gitcmd import check_operand
 
 _KEPT: Final = "refs/uwf/remotes/"
@@ -325,8 +325,13 @@ def push_chains(tree: WorkTree, remote: str, parcels: Sequence[Parcel]) -> None:
         tree.run(["update-ref", name, parcel.tip])
 
 
-def list_remote_chains(tree: WorkTree, thread: ThreadId) -> tuple[str, ...]:
-    """List the refs of what remotes had of a thread's chain."""
+def list_remote_chains(tree: WorkTree) -> list[tuple[ThreadId, str]]:
+    """List what remotes had of chains: the thread, and the ref."""
     words = ["for-each-ref", "--format=%(refname)", _KEPT]
-    refs = tree.ask(*words).decode("utf-8", "replace").splitlines()
-    return tuple(ref for ref in refs if ref.endswith(f"/code/{thread}"))
+    found = []
+    for ref in tree.ask(*words).decode("utf-8", "replace").splitlines():
+        folder, _, name = ref.rpartition("/")
+        thread = find_thread_id(name)
+        if thread is not None and folder.endswith("/code"):
+            found.append((thread, ref))
+    return found

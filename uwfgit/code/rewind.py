@@ -24,7 +24,7 @@ from uwfgit.code.chain import (
     write_snapshot,
 )
 from uwfgit.code.changes import ABSENT, SUBMODULE, Change, list_changes
-from uwfgit.code.snapshot import Camera, Taken, list_blobs
+from uwfgit.code.snapshots.take import Camera, Taken, list_blobs
 from uwfgit.code.worktree import WorkTree, name_text
 from uwfgit.errors import StateError, StoreError
 from uwfgit.ids import Oid

@@ -193,6 +193,14 @@ class Local:
         value = self._find_fact(f"trusted {thread}")
         return Oid(value) if value is not None else None
 
+    def set_without_code(self, thread: ThreadId) -> bool:
+        """Keep that no code is to be kept of a thread's steps here."""
+        return self._set_fact(f"without code {thread}", "yes")
+
+    def is_without_code(self, thread: ThreadId) -> bool:
+        """Tell whether no code is to be kept of a thread's steps here."""
+        return self._find_fact(f"without code {thread}") is not None
+
     def set_own(self, thread: ThreadId, upto: Oid | None) -> bool:
         """Keep that all of a thread up to a commit was made here.
 

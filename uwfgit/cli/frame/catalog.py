@@ -75,6 +75,26 @@ CATALOG: Final = (
         help="Look at single steps of a thread",
     ),
     Entry(
+        name="why",
+        module="code.cmd_why",
+        attribute="why_app",
+        section=_WORK,
+        help="Say which step wrote a line, and the prompt that led to it",
+    ),
+    Entry(
+        name="blame",
+        module="code.cmd_why",
+        attribute="blame_app",
+        section=_WORK,
+        help="Show a file with the step, or the commit, of each line",
+    ),
+    Entry(
+        name="bisect",
+        module="code.cmd_bisect",
+        section=_WORK,
+        help="Find the first step whose code makes a command fail",
+    ),
+    Entry(
         name="verify",
         module="share.cmd_verify",
         section=_WORK,

@@ -309,6 +309,7 @@ class CommandContext:
     def make_engine(self, ledger: Ledger) -> Engine:
         """Put an engine over a ledger, with the agents of the configuration."""
         from uwfgit.agents.registry import choose_agent, make_reader
+        from uwfgit.cli.frame.snapshots import make_keeper
         from uwfgit.engine.run.executor import Engine
 
         environment = self.child_environment()
@@ -333,6 +334,14 @@ class CommandContext:
             environment=environment,
             home=self.home,
             code_head=self._code_head,
+            keeper=make_keeper(
+                ledger,
+                settings=self.settings,
+                environment=self.environment,
+                home=self._home_for_paths(),
+                say=self.output.say,
+            ),
+            tell=lambda text: self.output.say(shown(text)),
             masker=self.masker,
             command=self.command,
             on_ready=self.ready.tell_begun,

@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 def run_shown(
     output: Output,
     words: Sequence[str],
-    store: Path,
+    store: Path | None,
     *,
     environment: Mapping[str, str],
     is_live: bool = False,
+    root: Path | None = None,
 ) -> int:
     """Run git in the store for the user; give what it exits with.
 
     Args:
+        root: A work tree of the user's own to run it in, in place of the store.
         is_live: Show on a terminal what git prints while it runs; else all of it
             at its end, through the pager when it is long.
 
@@ -43,6 +45,7 @@ def run_shown(
     code = pass_to_git(
         words,
         git_dir=store,
+        root=root,
         environment=environment,
         stdout=None if output.width is None else sink,
         stderr=_talker(),

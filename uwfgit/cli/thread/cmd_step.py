@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from uwfgit.cli.code.cmd_changes import (
+    DIFF_SETTINGS,
+    diff_command,
+    list_step_files,
+)
+from uwfgit.cli.code.place import file_line
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
@@ -88,9 +94,13 @@ def show_step(ctx: typer.Context, step: StepArgument) -> None:
     from uwfgit.model.ledger.ledger import resolve_step
 
     context = get_context(ctx)
-    record, found = resolve_step(context.open_ledger(), step)
+    ledger = context.open_ledger()
+    record, found = resolve_step(ledger, step)
     detail = _load_detail(record, found)
-    payload = step_payload(record.tip.thread, found, detail)
+    payload = {
+        **step_payload(record.tip.thread, found, detail),
+        "files": list_step_files(context, ledger, record, found),
+    }
     context.output.emit(payload, lambda: _step_text(context, payload))
 
 
@@ -119,6 +129,8 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
         ),
         ("folder", step["cwd"]),
         ("code", f"{step['code']['before'] or '-'} -> {step['code']['after'] or '-'}"),
+        ("files", _files_text(step["files"])),
+        ("shared", " ".join(step["code"].get("shared", [])) or None),
         ("asked", step["edgePrompt"]),
         ("note", step["note"]),
         ("attempts", " ".join(step["previousAttempts"]) or None),
@@ -129,6 +141,12 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
     output = format_json(step["output"])
     body = shown_lines(step["body"]).strip()
     return f"{head}\n\noutput\n{output}" + (f"\n\n{body}" if body else "")
+
+
+def _files_text(files: list[dict[str, Any]] | None) -> str | None:
+    if files is None:
+        return None
+    return "\n".join(file_line(each) for each in files) or "none changed"
 
 
 @add_command(app, "read")
@@ -243,6 +261,9 @@ def _turns_text(
     if not page:
         parts.append(none)
     return "\n\n".join(parts) + "\n"
+
+
+add_command(app, "diff", settings=DIFF_SETTINGS)(diff_command)
 
 
 @add_command(app, "fork")

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from uwfgit.cli.code.cmd_changes import DIFF_SETTINGS, code_command
+from uwfgit.cli.code.cmd_rewind import rewind_command, undo_command
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_duration, format_fields, format_time
@@ -52,6 +54,9 @@ add_command(app, "stop")(stop_command)
 add_command(app, "pause")(pause_command)
 add_command(app, "log", settings=LOG_SETTINGS)(log_command)
 add_command(app, "diff")(diff_command)
+add_command(app, "code", settings=DIFF_SETTINGS)(code_command)
+add_command(app, "rewind")(rewind_command)
+add_command(app, "undo")(undo_command)
 
 
 @add_command(app, "show")

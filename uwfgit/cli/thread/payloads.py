@@ -120,10 +120,22 @@ def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  
         "startedAtMs": step.started_at_ms,
         "completedAtMs": step.completed_at_ms,
         "previousAttempts": list(step.previous_attempts),
-        "code": {"before": step.code_before, "after": step.code_after},
+        "code": _code_payload(step),
         "extractedBy": step.extracted_by,
         "warnings": list(step.warnings),
     }
+
+
+def _code_payload(step: Step) -> dict[str, Any]:
+    code: dict[str, Any] = {"before": step.code_before, "after": step.code_after}
+    if step.snapshot is not None:
+        code["snapshot"] = {
+            "before": step.snapshot.before,
+            "after": step.snapshot.after,
+        }
+    if step.shared:
+        code["shared"] = list(step.shared)
+    return code
 
 
 def run_payload(

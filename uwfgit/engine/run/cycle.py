@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Failure, Phase, Turn
+from uwfgit.code.snapshots.watch import watching
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Talk, talk_to
@@ -83,8 +84,16 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
     engine.on_ready()
-    with hold_slot(engine):
-        return _run(_remember(run.begin()))
+    code = watching(
+        engine.ledger,
+        engine.keeper,
+        record,
+        run.cwd,
+        number=run.number,
+        tell=engine.tell,
+    )
+    with hold_slot(engine), code as watch:
+        return _run(_remember(run.begin(watch)))
 
 
 def _remember(run: Run) -> Run:
@@ -313,7 +322,10 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     )
     turns = _fitting_turns(talk)
     cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
-    warnings = (*missing, *talk.warnings[:_WARNINGS], *cut)
+    completed_at_ms = answer.completed_at_ms or ledger.now_ms()
+    run.watch.end()
+    said = talk.warnings[:_WARNINGS]
+    warnings = (*missing, *said, *cut, *run.watch.warnings)
     return StepDraft(
         role=run.cycle.routed.role,
         output=answer.output,
@@ -325,13 +337,15 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         note=run.cycle.note,
         cwd=str(run.cwd),
         started_at_ms=answer.started_at_ms or run.started_at_ms,
-        completed_at_ms=answer.completed_at_ms or ledger.now_ms(),
+        completed_at_ms=completed_at_ms,
         usage=answer.usage if answer.node_type == STEP_TYPE else talk.usage,
         previous_attempts=_pending_attempts(run.record, run.cycle.routed.role)
         if answer.output_type != ERROR_TYPE
         else (),
         code_before=run.code_before,
         code_after=run.engine.code_head(run.cwd),
+        snapshot=run.watch.snapshot,
+        shared=run.watch.shared,
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )

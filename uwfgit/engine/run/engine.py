@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from uwfgit.agents.base import Agent, AgentReply
+from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.config import Settings
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.ids import Oid
@@ -39,6 +40,8 @@ class Engine:
         environment: What every agent's environment starts from.
         home: ``UWF_HOME``.
         code_head: Reads the HEAD of the work tree at a folder.
+        keeper: Keeps the code around each step, unless the user wants none kept.
+        tell: Told what the user should know of a run before it begins.
         masker: Knows the secrets that must not be recorded.
         command: What is being run, for whoever meets the thread's lock.
         on_ready: Told before each cycle that it can begin: the thread is held
@@ -58,6 +61,8 @@ class Engine:
     environment: Mapping[str, str]
     home: Path
     code_head: Callable[[Path], str | None]
+    keeper: Keeper | None = None
+    tell: Callable[[str], None] = lambda _: None
     masker: Masker = NO_MASK
     command: str = "uwf"
     on_ready: Callable[[], None] = lambda: None

@@ -10,18 +10,23 @@ from uwfgit.errors import StateError
 from uwfgit.model.thread.record import Record, Step
 
 
-def find_cwd(record: Record, cycle: Cycle, replaced: Step | None) -> Path:
+def find_cwd(
+    record: Record, cycle: Cycle, replaced: Step | None, *, folder: Path | None
+) -> Path:
     """Choose a step's folder: by flag, as the old step's, by the edge, the thread's.
+
+    Args:
+        folder: Where the thread works on this machine, if not where it was started.
 
     Raises:
         StateError: The chosen one does not exist.
     """
     if cycle.ground is not None:
         return _find_ground(cycle, cycle.ground)
-    base = Path(record.start.cwd)
+    base = folder or Path(record.start.cwd)
     if cycle.cwd is not None:
         chosen, why = cycle.cwd, "--cwd"
-    elif replaced is not None and _is_folder(Path(replaced.cwd)):
+    elif not folder and replaced is not None and _is_folder(Path(replaced.cwd)):
         chosen, why = Path(replaced.cwd), "of the replaced step"
     elif cycle.routed.location is not None:
         chosen, why = base / cycle.routed.location, "named by the workflow"

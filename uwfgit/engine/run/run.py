@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Agent, AgentRequest, ReplyCount
+from uwfgit.code.snapshots.watch import Watch
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.masking import Recorder
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
@@ -58,6 +59,8 @@ class Run:
     recorder: Recorder
     started_at_ms: int = 0
     code_before: str | None = None
+    watch: Watch = field(default_factory=Watch)
+    """What looks after the code around it."""
     session: AgentSession | None = None
     """The agent's own session, which it is asked to go on with."""
     remarks: tuple[str, ...] = ()
@@ -91,7 +94,8 @@ class Run:
         require_identity(engine.ledger)
         Place.of(record, name, replaces=replaced is not None)
         _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
-        cwd = find_cwd(record, cycle, replaced)
+        folder = engine.ledger.local.find_folder(state.thread)
+        cwd = find_cwd(record, cycle, replaced, folder=folder)
         return cls(
             engine=engine,
             record=record,
@@ -112,10 +116,11 @@ class Run:
             ),
         )
 
-    def begin(self) -> Run:
+    def begin(self, watch: Watch) -> Run:
         """Note time and code as they are right before the agent is asked."""
         return replace(
             self,
+            watch=watch,
             started_at_ms=self.engine.ledger.now_ms(),
             code_before=self.engine.code_head(self.cwd),
         )

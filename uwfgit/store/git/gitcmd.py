@@ -327,8 +327,9 @@ def stream_git(
 def pass_to_git(
     args: Sequence[str],
     *,
-    git_dir: Path,
+    git_dir: Path | None,
     environment: Mapping[str, str],
+    root: Path | None = None,
     stdout: Callable[[bytes], None] | None = None,
     stderr: Hear | None = None,
 ) -> int:
@@ -336,6 +337,8 @@ def pass_to_git(
 
     Args:
         args, environment: As in ``run_git``.
+        root: The user's own work tree, as ``run_code_git`` has it, in place of
+            ``git_dir``.
         stdout: Told what git writes there, as it comes, instead.
         stderr: Told each line git says there, and how it ended, instead.
 
@@ -346,6 +349,8 @@ def pass_to_git(
         args,
         git_dir=git_dir,
         environment=environment,
+        cwd=root,
+        options=_OPTIONS if root is None else _CODE_OPTIONS,
         stdout=subprocess.PIPE if stdout else None,
         stderr=subprocess.PIPE if stderr else None,
     )
@@ -372,11 +377,12 @@ def _start(
     git_dir: Path | None,
     environment: Mapping[str, str],
     cwd: Path | None = None,
+    options: Sequence[str] = _OPTIONS,
     stdin: int | None = None,
     stdout: int | None,
     stderr: int | None,
 ) -> subprocess.Popen[bytes]:
-    command = _command(args, git_dir=git_dir, environment=environment)
+    command = _command(args, git_dir=git_dir, environment=environment, options=options)
     try:
         return subprocess.Popen(  # noqa: S603 - the one door
             command,

@@ -7,20 +7,15 @@ the snapshots the step names; where two answers are left, both are told.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uwfgit.code.chain import (
-    Snapshot,
-    list_snapshots,
-    write_snapshot,
-)
-from uwfgit.code.porcelain import Blame, Commit, parse_blame
-from uwfgit.code.steps import KnownStep, StepIndex
+from uwfgit.code.blame.porcelain import ZERO, Blame, Commit, parse_blame
+from uwfgit.code.blame.steps import KnownStep, StepIndex
+from uwfgit.code.chain import Snapshot, write_snapshot
 from uwfgit.code.worktree import WorkTree
 from uwfgit.errors import InvalidError, StoreError
 from uwfgit.ids import Oid, ThreadId
@@ -59,11 +54,25 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A thread's chain and the steps its snapshots may belong to."""
+    """A thread's snapshots, newest first, and the steps they may belong to.
 
-    ref: str
+    ``index`` is asked for when a line may be theirs; ``None`` when the thread is not
+    here.
+    """
+
     tip: Snapshot
-    index: StepIndex
+    snapshots: tuple[Snapshot, ...]
+    index: Callable[[], StepIndex | None]
+
+    @property
+    def began(self) -> int:
+        """When its first snapshot was taken, in seconds."""
+        return min(each.time for each in self.snapshots)
+
+    @property
+    def is_still(self) -> bool:
+        """Whether nothing ever changed in it."""
+        return len({each.tree for each in self.snapshots}) == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +97,14 @@ class _Claims:
 
 
 def find_origins(
-    question: Question, chains: Sequence[Chain], plain: Blame
+    question: Question, chains: Iterable[Chain], plain: Blame
 ) -> tuple[Origin, ...]:
     """Say of each line where it comes from.
 
     Args:
         question: The file.
-        chains: Those that could know, newest first.
+        chains: Those that could know, newest first; no more are taken than are
+            needed.
         plain: What git says of the file.
 
     Raises:
@@ -103,10 +113,16 @@ def find_origins(
     claims = _Claims()
     open_lines = set(plain.lines)
     for chain in chains:
-        if not open_lines:
-            break
-        found = _ask_chain(question, chain, open_lines)
-        for number, (steps, commit) in found.items():
+        # What was committed before it began is none of its work.
+        wanted = {
+            number
+            for number in open_lines
+            if plain.lines[number].is_uncommitted
+            or plain.lines[number].committed_at >= chain.began - _SLACK
+        }
+        if not wanted or chain.is_still or (index := chain.index()) is None:
+            continue
+        for number, (steps, commit) in _ask(question, chain, index, wanted).items():
             claims.steps.setdefault(number, []).extend(steps)
             if commit is not None:
                 claims.commits.setdefault(number, commit)
@@ -131,14 +147,11 @@ def _settle(
         return Origin(number=number, text=text, commit=commit)
     others = {step.thread for step in steps}
     shared = tuple(
-        thread for step in steps for thread in step.shared if thread not in others
+        dict.fromkeys(
+            thread for step in steps for thread in step.shared if thread not in others
+        )
     )
-    is_older = (
-        not commit.is_uncommitted
-        and commit.committed_at < min(step.started_at for step in steps) - _SLACK
-    )
-    doubt = inside or (commit if is_older else None)
-    return Origin(number=number, text=text, steps=steps, commit=doubt, shared=shared)
+    return Origin(number=number, text=text, steps=steps, commit=inside, shared=shared)
 
 
 def _latest(steps: tuple[KnownStep, ...]) -> tuple[KnownStep, ...]:
@@ -149,12 +162,12 @@ def _latest(steps: tuple[KnownStep, ...]) -> tuple[KnownStep, ...]:
     return tuple(step for step in steps if step.completed_at >= last.started_at)
 
 
-def _ask_chain(
-    question: Question, chain: Chain, lines: Collection[int]
+def _ask(
+    question: Question, chain: Chain, index: StepIndex, lines: Collection[int]
 ) -> dict[int, tuple[list[KnownStep], Commit | None]]:
     """Return the steps of a chain that may have written lines, with a doubt."""
     tree = question.tree
-    snapshots = {each.commit: each for each in list_snapshots(tree, chain.ref)}
+    snapshots = {each.commit: each for each in chain.snapshots}
     today = write_snapshot(
         tree,
         question.content,
@@ -172,7 +185,7 @@ def _ask_chain(
             lambda options: _blame(question, [*options, today.commit, *edge]),
             ([], ["--first-parent"]),
         )
-    judge = _Judge(tree=tree, snapshots=snapshots, index=chain.index)
+    judge = _Judge(tree=tree, snapshots=snapshots, index=index)
     found = {}
     for number in lines:
         if number in whole.lines and number in straight.lines:
@@ -180,8 +193,10 @@ def _ask_chain(
     return {number: each for number, each in found.items() if each[0]}
 
 
-def blame_plainly(question: Question, *, contents: Path | None) -> Blame:
+def blame_plainly(question: Question, *, contents: Path | None = None) -> Blame:
     """Say what git says of the file as it is asked about.
+
+    Of a file that no commit of HEAD has, all is uncommitted.
 
     Args:
         question: The file.
@@ -189,17 +204,40 @@ def blame_plainly(question: Question, *, contents: Path | None) -> Blame:
             work tree's.
 
     Raises:
-        InvalidError: git does not know the file.
+        InvalidError: git cannot say, as of lines that the file does not have.
     """
-    words = list(_OPTIONS)
-    if contents is not None:
-        words.append(f"--contents={contents}")
-    if question.lines is not None:
-        words.append(f"-L{question.lines.start},{question.lines.stop - 1}")
-    done = question.tree.run([*words, "--", question.path])
+    tree, path = question.tree, question.path
+    text = tree.ask(
+        "cat-file", "blob", f"{question.content}:{path}", objects=question.scratch
+    )
+    count = len(text.splitlines())
+    lines = question.lines or range(1, count + 1)
+    if lines.stop - 1 > count:
+        raise InvalidError(f"'{path}' has {count} lines")
+    if tree.resolve(f"HEAD:{path}") is None:
+        return _all_open(text, lines)
+    words = [] if contents is None else [f"--contents={contents}"]
+    words.append(f"-L{lines.start},{lines.stop - 1}")
+    done = tree.run([*_OPTIONS, *words, "--", path])
     if done.code:
         raise InvalidError(f"git cannot tell: {done.complaint}")
     return parse_blame(done.stdout)
+
+
+def _all_open(text: bytes, lines: range) -> Blame:
+    nobody = Commit(
+        oid=Oid(ZERO * 40),
+        author="",
+        mail="",
+        authored_at=0,
+        committed_at=0,
+        summary="",
+    )
+    found = Blame()
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if number in lines:
+            found.lines[number], found.texts[number] = nobody, line
+    return found
 
 
 def _blame(question: Question, words: Sequence[str]) -> Blame:
@@ -273,12 +311,10 @@ class _Judge:
         return self._known[key]
 
 
-def may_know(question: Question, tip: Snapshot, oldest: Snapshot | None) -> bool:
-    """Whether a chain can have changed the file: it is not what it began with."""
-    names = [f"{tip.tree}:{question.path}"]
-    names += [f"{oldest.tree}:{question.path}"] if oldest is not None else []
-    found = [question.tree.resolve(name) for name in names]
-    return found[0] is None or len(set(found)) > 1
+def staged_lines(tree: WorkTree, path: str) -> frozenset[int]:
+    """Return the lines of a staged file that HEAD's does not have, by number."""
+    words = ("diff", "--cached", "--unified=0", "--no-ext-diff", "--no-textconv")
+    return read_staged_lines(tree.ask(*words, "--no-color", "--", path))
 
 
 def read_staged_lines(output: bytes) -> frozenset[int]:
@@ -292,9 +328,3 @@ def read_staged_lines(output: bytes) -> frozenset[int]:
         first = int(start)
         found.update(range(first, first + int(count or b"1")))
     return frozenset(found)
-
-
-def open_scratch(folder: Path) -> tempfile.TemporaryDirectory[str]:
-    """Make a folder for objects that nobody keeps."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return tempfile.TemporaryDirectory(prefix="objects-", dir=folder)

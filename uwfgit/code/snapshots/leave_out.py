@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from uwfgit.code.status import Status
+from uwfgit.code.snapshots.status import Status
 from uwfgit.code.worktree import Deadline, WorkTree, name_text
 from uwfgit.errors import StoreError
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uwfgit.code.leave_out import Bounds, IsSecret, LeftOut, leave_out
-from uwfgit.code.status import ARGUMENTS, Status, parse_status
+from uwfgit.code.snapshots.leave_out import Bounds, IsSecret, LeftOut, leave_out
+from uwfgit.code.snapshots.status import ARGUMENTS, Status, parse_status
 from uwfgit.code.worktree import Deadline, WorkTree
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
@@ -92,6 +92,18 @@ class Camera:
             deadline=deadline,
         )
         return (*left, *_add(desk, status))
+
+
+def write_staged(tree: WorkTree, room: Path, objects: Path) -> Oid:
+    """Write what is staged as a tree, among objects that nobody keeps.
+
+    Raises:
+        StoreError: There are conflicts, or git cannot.
+    """
+    index = room / "staged-index"
+    _copy_index(tree, index)
+    written = tree.ask("write-tree", index=index, objects=objects)
+    return Oid(written.decode().strip())
 
 
 def sweep(folder: Path) -> None:

@@ -26,6 +26,7 @@ class KnownStep:
     thread: ThreadId
     number: int | None
     hash: Hash
+    detail: Hash
     role: str
     agent: str
     status: str | None
@@ -100,6 +101,7 @@ def read_known(
         thread=thread,
         number=number,
         hash=node.hash,
+        detail=Hash(payload["detail"]),
         role=payload["role"],
         agent=payload["agent"],
         status=status if isinstance(status, str) else None,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uwfgit.code.chain import Label, Snapshot, add_snapshot, chain_ref, read_tips
-from uwfgit.code.leave_out import warn_left_out
-from uwfgit.code.snapshot import Camera, Taken
+from uwfgit.code.snapshots.leave_out import warn_left_out
+from uwfgit.code.snapshots.take import Camera, Taken
 from uwfgit.code.worktree import Deadline, WorkTree
 from uwfgit.errors import RefConflictError, StoreError
 from uwfgit.ids import Oid
@@ -40,14 +40,20 @@ class Keeper:
     now: Callable[[], int]
     on_first: Callable[[WorkTree], None] = lambda _: None
 
-    def keep(self, folder: Path, label: Label, *, origin: Oid | None = None) -> Kept:
+    def keep(
+        self,
+        folder: Path,
+        label: Label,
+        *,
+        origin: Callable[[], Oid | None] = lambda: None,
+    ) -> Kept:
         """Put the files of the work tree around a folder on a thread's chain.
 
         Never fails: a step must not be lost to its snapshot. Outside of a work
         tree there is nothing to keep.
 
         Args:
-            origin: The snapshot a fork's first one goes on from.
+            origin: Gives the snapshot that a fork's first one goes on from.
         """
         tree = WorkTree.find(folder, self.environment)
         if tree is None:
@@ -65,7 +71,12 @@ class Keeper:
 
 
 def take(
-    tree: WorkTree, camera: Camera, label: Label, *, origin: Oid | None, time: int
+    tree: WorkTree,
+    camera: Camera,
+    label: Label,
+    *,
+    origin: Callable[[], Oid | None],
+    time: int,
 ) -> tuple[Snapshot, Taken]:
     """Take a snapshot and put it on the chain of the thread it is labelled with.
 
@@ -84,7 +95,7 @@ def take(
                     taken.tree,
                     label,
                     tips=tips,
-                    origin=origin,
+                    origin=None if tips.snapshot else origin(),
                     time=time,
                     deadline=deadline,
                 )

@@ -1,0 +1,1 @@
+"""Commands about the code beside threads: what a step changed, and the way back."""

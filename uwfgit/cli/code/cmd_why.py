@@ -1,0 +1,448 @@
+"""``why`` and ``blame``: which step, prompt and workflow wrote a line."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+
+from uwfgit.cli.code.place import path_inside
+from uwfgit.cli.frame.commands import add_command, make_single
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import format_json
+from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.frame.snapshots import has_secret, make_camera, now
+from uwfgit.errors import InvalidError, NotFoundError, StateError, UsageError, UwfError
+from uwfgit.model.wording import format_time
+
+if TYPE_CHECKING:
+    from uwfgit.code.blame.porcelain import Commit
+    from uwfgit.code.blame.steps import KnownStep, StepIndex
+    from uwfgit.code.blame.why import Chain, Origin
+    from uwfgit.code.worktree import WorkTree
+    from uwfgit.ids import Oid, ThreadId
+    from uwfgit.model.ledger.ledger import Ledger
+
+    _Found: TypeAlias = list[tuple[str, tuple[Origin, ...]]]
+
+why_app = make_single()
+blame_app = make_single()
+
+_PLACE: Final = re.compile(r"(.+?):([0-9]{1,9})(?:,([0-9]{1,9}))?")
+_SHORT: Final = 5
+_OID: Final = 8
+_LABEL: Final = 30
+_MS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A file, and the lines asked about; ``None`` means all."""
+
+    text: str
+    lines: range | None
+
+
+@add_command(why_app, "why")
+def why(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE[:LINE[,LINE]]...", help="Files, and which lines of them."
+        ),
+    ] = None,
+    staged: Annotated[
+        bool,
+        typer.Option("--staged", help="The lines that are staged to be committed."),
+    ] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            metavar="FORMAT",
+            help="Write a record for other tools: agent-trace.",
+        ),
+    ] = None,
+) -> None:
+    """Say which step wrote a line, and the prompt that led to it.
+
+    It compares the file with the snapshots around steps, so it holds after a squash
+    merge, a rebase, a rename and a deleted branch. Lines by people, and older ones,
+    are told as git says. Where two answers are left, both are told.
+    """
+    context = get_context(ctx)
+    if export not in (None, "agent-trace"):
+        raise UsageError(f"--export: '{export}' is not agent-trace")
+    if not files and not staged:
+        raise UsageError("name a file, or --staged")
+    tree = _require_tree(context)
+    asked = [_read_place(context, text) for text in files or ()]
+    if staged and not asked:
+        asked = [_Asked(text=path, lines=None) for path in _list_staged(tree)]
+        if not asked:
+            raise StateError("nothing is staged", hint="git add stages changes")
+    folder = tree.root if staged and not files else context.cwd
+    found: _Found = []
+    for each in asked:
+        path = path_inside(tree, folder, each.text)
+        found.append((path, _origins(context, tree, path, each.lines, staged)))
+    if export is not None:
+        _export(context, tree, found)
+        return
+    payload = {"files": [_file_payload(path, origins) for path, origins in found]}
+    context.output.emit(payload, lambda: _why_text(found))
+
+
+@add_command(blame_app, "blame")
+def blame(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file.")],
+) -> None:
+    """Show a file with the step, or the commit, of each line."""
+    context = get_context(ctx)
+    tree = _require_tree(context)
+    path = path_inside(tree, context.cwd, file)
+    origins = _origins(context, tree, path, None, staged=False)
+    if context.output.is_text:
+        context.output.emit_document(_blame_text(origins))
+    else:
+        context.output.emit(_file_payload(path, origins), str)
+
+
+def _require_tree(context: CommandContext) -> WorkTree:
+    from uwfgit.code.worktree import WorkTree
+
+    tree = WorkTree.find(context.cwd, context.environment)
+    if tree is None:
+        raise StateError(
+            "this is not a git work tree", hint="run it in a clone of the code"
+        )
+    return tree
+
+
+def _read_place(context: CommandContext, text: str) -> _Asked:
+    match = _PLACE.fullmatch(text)
+    if match is None or (context.cwd / text).exists():
+        return _Asked(text=text, lines=None)
+    first = int(match[2])
+    last = int(match[3] or first)
+    if first < 1 or last < first:
+        raise UsageError(f"'{text}': lines count from 1, the last not before the first")
+    return _Asked(text=match[1], lines=range(first, last + 1))
+
+
+def _list_staged(tree: WorkTree) -> list[str]:
+    words = (
+        "diff",
+        "--cached",
+        "--name-only",
+        "--diff-filter=AMR",
+        "-z",
+        "--no-ext-diff",
+    )
+    names = tree.ask(*words).decode("utf-8", "surrogateescape").split("\0")
+    return [name for name in names if name and (tree.root / name).exists()]
+
+
+def _origins(
+    context: CommandContext,
+    tree: WorkTree,
+    path: str,
+    lines: range | None,
+    staged: bool,
+) -> tuple[Origin, ...]:
+    """Find where the lines of a file come from.
+
+    Raises:
+        StateError: Snapshots leave the file out, so nothing can be told.
+    """
+    from uwfgit.code.blame.why import (
+        Question,
+        blame_plainly,
+        find_origins,
+        staged_lines,
+    )
+
+    with tempfile.TemporaryDirectory(prefix="uwf-") as place:
+        room = Path(place)
+        scratch = room / "objects"
+        scratch.mkdir()
+        question = Question(
+            tree=tree,
+            path=path,
+            content=_content(context, tree, path, room, staged=staged),
+            lines=lines,
+            scratch=scratch,
+        )
+        contents = _staged_copy(tree, path, room) if staged else None
+        plain = blame_plainly(question, contents=contents)
+        origins = find_origins(question, _iter_chains(context, tree), plain)
+    if not staged:
+        return origins
+    wanted = staged_lines(tree, path)
+    return tuple(each for each in origins if each.number in wanted)
+
+
+def _content(
+    context: CommandContext, tree: WorkTree, path: str, room: Path, *, staged: bool
+) -> Oid:
+    """Return a tree of the files as they are asked about.
+
+    Raises:
+        StateError: Snapshots leave the file out, so nothing can be told.
+    """
+    from uwfgit.code.snapshots.take import write_staged
+
+    scratch = room / "objects"
+    if staged:
+        return write_staged(tree, room, scratch)
+    camera = make_camera(
+        room / "index", settings=context.settings, home=context.user_home
+    )
+    with camera.taking(tree, None, objects=scratch) as taken:
+        for left in taken.left_out:
+            if left.path == os.fsencode(path):
+                raise StateError(
+                    f"snapshots leave '{shown(path)}' out: {left.why}",
+                    hint="git blame may say more",
+                )
+        return taken.tree
+
+
+def _staged_copy(tree: WorkTree, path: str, room: Path) -> Path:
+    copy = room / "staged"
+    copy.write_bytes(tree.ask("cat-file", "blob", f":{path}"))
+    return copy
+
+
+def _iter_chains(context: CommandContext, tree: WorkTree) -> Iterator[Chain]:
+    """Give the chains there are, the one used last first."""
+    from uwfgit.code.blame.why import Chain
+    from uwfgit.code.chain import chain_ref, list_chain_refs, list_snapshots, read_tips
+    from uwfgit.code.exchange import list_remote_chains
+
+    ledger = _find_ledger(context)
+    if ledger is None:
+        return
+    refs = [(thread, chain_ref(thread)) for thread in list_chain_refs(tree)]
+    refs += list_remote_chains(tree)
+    tips = [(thread, ref, read_tips(tree, ref).snapshot) for thread, ref in refs]
+    known = [(thread, ref, tip) for thread, ref, tip in tips if tip is not None]
+    for thread, ref, tip in sorted(known, key=lambda each: -each[2].time):
+        yield Chain(
+            tip=tip,
+            snapshots=list_snapshots(tree, ref),
+            index=partial(_index, ledger, thread),
+        )
+
+
+def _index(ledger: Ledger, thread: ThreadId) -> StepIndex | None:
+    from uwfgit.code.blame.steps import index_steps
+    from uwfgit.model.thread.record import load_tip, open_record
+
+    try:
+        return index_steps(open_record(ledger.store, load_tip(ledger.store, thread)))
+    except UwfError:
+        # A thread that is not here, or is damaged, can name no step.
+        return None
+
+
+def _find_ledger(context: CommandContext) -> Ledger | None:
+    try:
+        return context.open_ledger()
+    except NotFoundError:
+        return None
+
+
+def _file_payload(path: str, origins: tuple[Origin, ...]) -> dict[str, Any]:
+    return {"path": path, "lines": [_line_payload(each) for each in origins]}
+
+
+def _line_payload(origin: Origin) -> dict[str, Any]:
+    return {
+        "line": origin.number,
+        "text": origin.text.decode("utf-8", "replace"),
+        "kind": _kind(origin),
+        "steps": [_step_payload(step) for step in origin.steps],
+        "commit": None if origin.commit is None else _commit_payload(origin.commit),
+        "sharedWith": list(origin.shared),
+    }
+
+
+def _kind(origin: Origin) -> str:
+    if not origin.is_sure:
+        return "unsure"
+    if origin.steps:
+        return "step"
+    is_open = origin.commit is not None and origin.commit.is_uncommitted
+    return "uncommitted" if is_open else "commit"
+
+
+def _step_payload(step: KnownStep) -> dict[str, Any]:
+    return {
+        "threadId": step.thread,
+        "number": step.number,
+        "hash": step.hash,
+        "role": step.role,
+        "agent": step.agent,
+        "status": step.status,
+        "prompt": step.prompt,
+        "note": step.note,
+        "timeMs": step.completed_at * _MS,
+    }
+
+
+def _commit_payload(commit: Commit) -> dict[str, Any] | None:
+    if commit.is_uncommitted:
+        return None
+    return {
+        "oid": commit.oid,
+        "author": commit.author,
+        "mail": commit.mail,
+        "authoredAtMs": commit.authored_at * _MS,
+        "subject": commit.summary,
+    }
+
+
+def _why_text(found: _Found) -> str:
+    parts = []
+    for path, origins in found:
+        lines = [shown(path)] if len(found) > 1 else []
+        for group in _groups(origins):
+            first, last = group[0].number, group[-1].number
+            place = str(first) if first == last else f"{first}-{last}"
+            lines += [
+                f"{place:<9} {line}" if number == 0 else f"{'':<9} {line}"
+                for number, line in enumerate(_tell(group[0]))
+            ]
+        parts.append("\n".join(lines) if lines else "no lines")
+    return "\n\n".join(parts)
+
+
+def _groups(origins: tuple[Origin, ...]) -> Iterator[list[Origin]]:
+    group: list[Origin] = []
+    for each in origins:
+        is_next = group and each.number == group[-1].number + 1
+        if group and not (is_next and _same(each, group[-1])):
+            yield group
+            group = []
+        group.append(each)
+    if group:
+        yield group
+
+
+def _same(a: Origin, b: Origin) -> bool:
+    return (a.steps, a.commit, a.shared) == (b.steps, b.commit, b.shared)
+
+
+def _tell(origin: Origin) -> Iterator[str]:
+    answers = [_name_step(step) for step in origin.steps]
+    answers += [
+        f"thread {thread}, at work in the same folder" for thread in origin.shared
+    ]
+    if origin.commit is not None:
+        answers.append(_name_commit(origin.commit, alone=not answers))
+    yield shown(" or ".join(answers))
+    for step in origin.steps:
+        yield shown(f"asked: {_first_line(step.prompt)}")
+        if step.note:
+            yield shown(f"note:  {_first_line(step.note)}")
+        yield f"more:  uwf step show {step.thread}:{step.number}"
+
+
+def _name_step(step: KnownStep) -> str:
+    status = step.status or "-"
+    return (
+        f"step {step.number} of {step.thread}: {step.role} by {step.agent}, {status}, "
+        f"{format_time(step.completed_at * _MS)}"
+    )
+
+
+def _name_commit(commit: Commit, *, alone: bool) -> str:
+    if commit.is_uncommitted:
+        return "not committed, and of no known step" if alone else "a person since"
+    when = format_time(commit.authored_at * _MS)
+    who = f"{commit.author} <{commit.mail}>"
+    return f"commit {commit.oid[:_OID]} {who} {when}: {commit.summary}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _blame_text(origins: tuple[Origin, ...]) -> str:
+    digits = len(str(len(origins)))
+    lines = []
+    for each in origins:
+        label = shown(_label(each))[:_LABEL]
+        text = shown(each.text.decode("utf-8", "replace"))
+        lines.append(f"{label:<{_LABEL}} {each.number:>{digits}}) {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _label(origin: Origin) -> str:
+    names = [
+        f"{step.thread[-_SHORT:]}:{step.number} {step.role}" for step in origin.steps
+    ]
+    names += [f"thread {thread[-_SHORT:]}" for thread in origin.shared]
+    commit = origin.commit
+    if commit is not None:
+        is_open = commit.is_uncommitted
+        names.append(
+            "not committed" if is_open else f"{commit.oid[:_OID]} {commit.author}"
+        )
+    return " or ".join(names)
+
+
+def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
+    from uwfgit import __version__
+    from uwfgit.code.blame.agent_trace import make_record
+
+    record = make_record(
+        found,
+        models=_find_models(context, found),
+        revision=_revision(tree, [path for path, _ in found]),
+        tool_version=__version__,
+        now=now(),
+        random=os.urandom(16),
+    )
+    text = format_json(record)
+    if has_secret("", text.encode()):
+        raise InvalidError("the record would carry a secret: a path or a model is one")
+    context.output.emit_data(record, text)
+
+
+def _revision(tree: WorkTree, paths: list[str]) -> str | None:
+    """Return the commit whose lines were counted, if the files are those of HEAD."""
+    is_same = tree.run(["diff", "--quiet", "HEAD", "--", *paths]).code == 0
+    return tree.resolve("HEAD") if is_same else None
+
+
+def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None]:
+    from uwfgit.model.ledger.ledger import load_node
+
+    ledger = _find_ledger(context)
+    steps = {step.hash: step for _, each in found for o in each for step in o.steps}
+    models: dict[Any, str | None] = {}
+    for name, step in steps.items():
+        if ledger is not None:
+            detail = load_node(ledger, step.detail, thread=step.thread).payload
+            models[name] = _model_id(detail.get("kind"), detail.get("model"))
+    return models
+
+
+def _model_id(kind: str | None, model: str | None) -> str | None:
+    """Write a model as provider and name, where the agent says only the name."""
+    if model is None or "/" in model:
+        return model
+    providers = {"claude-code": "anthropic", "codex": "openai", "gemini": "google"}
+    provider = providers.get(kind or "")
+    return f"{provider}/{model}" if provider else model

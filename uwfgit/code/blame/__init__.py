@@ -1,0 +1,1 @@
+"""Which step wrote a line, told by content."""

@@ -1,0 +1,1 @@
+"""Snapshots: the files of a work tree as a git tree, taken around each run."""

@@ -1,0 +1,131 @@
+"""The code around a run: kept before and after it, and who else is at work there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uwfgit.code.chain import Label, When, chain_ref, find_snapshot
+from uwfgit.code.snapshots.keep import Keeper, Kept
+from uwfgit.code.snapshots.presence import Presence, at_work, list_at_work
+from uwfgit.code.worktree import WorkTree
+from uwfgit.errors import UwfError
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.draft import next_run
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import Record, Snapshot, load_tip, open_record
+
+_INTERRUPTED: Final = Kept(warnings=("no code snapshot after the run: interrupted",))
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """What is known of the code around one run; what cannot be told is nothing."""
+
+    keep: Callable[[When], Kept] = lambda _: Kept()
+    presence: Presence | None = None
+    is_own: Callable[[ThreadId], bool] = lambda _: False
+    _before: Kept = field(default_factory=Kept)
+    _after: Kept | None = None
+
+    def begin(self) -> None:
+        """Keep the code as it is before the agent is asked."""
+        self._before = self.keep("before")
+
+    def end(self) -> None:
+        """Keep the code as the agent left it; once, however often it is asked."""
+        if self._after is None:
+            self._after = _INTERRUPTED
+            self._after = self.keep("after")
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The trees before and after the run, as far as they were kept."""
+        after = self._after or Kept()
+        if self._before.tree is None and after.tree is None:
+            return None
+        return Snapshot(before=self._before.tree, after=after.tree)
+
+    @property
+    def shared(self) -> tuple[ThreadId, ...]:
+        """The threads that were at work in the same folder meanwhile."""
+        others = () if self.presence is None else self.presence.others()
+        return tuple(other for other in others if not self.is_own(other))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why there is no snapshot, or what one leaves out; each once."""
+        after = self._after or Kept()
+        return tuple(dict.fromkeys((*self._before.warnings, *after.warnings)))
+
+
+@contextmanager
+def watching(
+    ledger: Ledger,
+    keeper: Keeper | None,
+    record: Record,
+    folder: Path,
+    *,
+    number: int,
+    tell: Callable[[str], None],
+) -> Iterator[Watch]:
+    """Watch the code of a work tree for the length of a run.
+
+    Args:
+        keeper: Keeps it; ``None`` when the user does not want that.
+        number: Of the step that is run.
+        tell: Told when another thread is at work there.
+    """
+    thread = record.tip.thread
+    environment = {} if keeper is None else keeper.environment
+    tree = None if keeper is None else WorkTree.find(folder, environment)
+    if keeper is None or tree is None or ledger.local.is_without_code(thread):
+        yield Watch()
+        return
+    state, run = ledger.store.state_dir, next_run(record, number).rpartition("/")[2]
+
+    def is_own(other: ThreadId) -> bool:
+        return _are_family(ledger, record, other)
+
+    for other in list_at_work(state, tree.root):
+        if not is_own(other):
+            tell(f"note: thread {other} is at work in '{tree.root}' too")
+
+    def keep(when: When) -> Kept:
+        label = Label(thread=thread, number=number, run=int(run), when=when)
+        return keeper.keep(folder, label, origin=lambda: _find_origin(record, tree))
+
+    with at_work(state, tree.root, thread) as presence:
+        watch = Watch(keep=keep, presence=presence, is_own=is_own)
+        watch.begin()
+        yield watch
+
+
+def _find_origin(record: Record, tree: WorkTree) -> Oid | None:
+    """Find the snapshot that a fork's first one goes on from."""
+    origin = record.tip.state.forked_from
+    if origin is None or origin.number == 0:
+        return None
+    try:
+        wanted = record.step_at(origin.number).snapshot
+        if wanted is None or wanted.after is None:
+            return None
+        found = find_snapshot(tree, chain_ref(origin.thread), wanted.after)
+    except UwfError:
+        return None
+    return None if found is None else found.commit
+
+
+def _are_family(ledger: Ledger, record: Record, other: ThreadId) -> bool:
+    """Whether one of two threads started the other: they take turns."""
+    mine = record.start.parent
+    if mine is not None and mine[0] == other:
+        return True
+    try:
+        theirs = open_record(ledger.store, load_tip(ledger.store, other)).start.parent
+    except UwfError:
+        return False
+    return theirs is not None and theirs[0] == record.tip.thread
