@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 import uwfgit
-from uwfgit.model.thread.message import EventName
+from uwfgit.model.thread.event import EventName
 from uwfgit.store.care.tracking import REMOTES_PREFIX
 from uwfgit.store.layout import (
     HEAD_REF,

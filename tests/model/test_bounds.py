@@ -244,8 +244,8 @@ def test_a_summary_of_16_kib_is_written_and_a_longer_one_is_not(
     text = "x" * (MAX_SUMMARY_BYTES - 1)
 
     with pytest.raises(SizeError):
-        append_summary(ledger, tip, text=text + "x", usage=None, by="m")
-    append_summary(ledger, tip, text=text, usage=None, by="m")
+        append_summary(ledger, tip, text=text + "x", usage=None, judge="m")
+    append_summary(ledger, tip, text=text, usage=None, judge="m")
 
     check_thread(ledger.store, thread)
 

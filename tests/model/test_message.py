@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_MESSAGE_BYTES, QUOTE_CHARS, QUOTE_LINES, SUBJECT_CHARS
+from uwfgit.model.thread.event import event_trailers
 from uwfgit.model.thread.events import read_event
 from uwfgit.model.thread.message import (
-    event_trailers,
     format_message,
     format_status,
     format_subject,
@@ -20,7 +20,7 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import Commit, Person
 
 THREAD = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
-TRAILERS = event_trailers("step", THREAD, [("Uwf-Role", "dev")])
+TRAILERS = event_trailers("step", THREAD, Role="dev").items()
 READ = {
     "Uwf-Format": "1",
     "Uwf-Event": "step",
@@ -223,7 +223,7 @@ def test_a_status_longer_than_any_edge_has_is_cut() -> None:
 
 
 def _read_status(written: str) -> str | None:
-    trailers = event_trailers("step", THREAD, [("Uwf-Status", written)])
+    trailers = event_trailers("step", THREAD, Status=written).items()
     person = Person(name="Ada", email="a", time=1)
     commit = Commit(
         oid=GENESIS_OID,

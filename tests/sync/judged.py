@@ -55,12 +55,14 @@ def make_judged(ledger: Ledger, folder: Path, **changes: Any) -> ThreadId:  # no
 
 def hold(ledger: Ledger, thread: ThreadId, reason: str) -> None:
     record = open_record(ledger.store, load_tip(ledger.store, thread))
-    append_hold(ledger, record, reason=reason, detail=DETAIL, usage=USAGE, by="judge-1")
+    append_hold(
+        ledger, record, reason=reason, detail=DETAIL, usage=USAGE, judge="judge-1"
+    )
 
 
 def summarise(ledger: Ledger, thread: ThreadId, text: str) -> None:
     tip = load_tip(ledger.store, thread)
-    append_summary(ledger, tip, text=text, usage=USAGE, by="writer/2")
+    append_summary(ledger, tip, text=text, usage=USAGE, judge="writer/2")
 
 
 def _held(**changes: object) -> Change:

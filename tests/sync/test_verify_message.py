@@ -27,7 +27,8 @@ from tests.sync.tour import tip_of
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.message import event_trailers, format_message, read_quote
+from uwfgit.model.thread.event import event_trailers
+from uwfgit.model.thread.message import format_message, read_quote
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.verify.state import may_give_reason
@@ -172,9 +173,11 @@ _TEXTS = st.text(
 @example(f"{'a' * 71}…")
 def test_any_reason_gives_a_cancel_its_subject_and_quote(text: str) -> None:
     said = f"cancel: {text}" if text.strip() else "cancel"
-    message = format_message(said, text, event_trailers("cancel", OTHER))
+    message = format_message(said, text, event_trailers("cancel", OTHER).items())
     again = format_message(
-        message.partition("\n")[0], read_quote(message), event_trailers("cancel", OTHER)
+        message.partition("\n")[0],
+        read_quote(message),
+        event_trailers("cancel", OTHER).items(),
     )
 
     for each in (message, again):

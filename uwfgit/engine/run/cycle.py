@@ -41,7 +41,8 @@ from uwfgit.model.ledger.append import append_attempt, append_step
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
-from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.care.guard import changed_files, fingerprint

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record, Step
 
 

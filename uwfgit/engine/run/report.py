@@ -9,7 +9,8 @@ from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.events import STEP_EVENTS, Event, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, read_tip
 from uwfgit.model.thread.state import ThreadState
 

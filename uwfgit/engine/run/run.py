@@ -25,7 +25,8 @@ from uwfgit.model.ledger.draft import Place
 from uwfgit.model.ledger.ledger import find_linkable
 from uwfgit.model.node.node import STEP_TYPE, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
-from uwfgit.model.thread.events import STEP_EVENTS, find_cause, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Step
 from uwfgit.model.workflow.workflow import Role

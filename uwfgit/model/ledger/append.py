@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from uwfgit.constants import ERROR_STATUS, STATUS
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import (
-    after_event,
     agent_person,
     committer,
-    completed_at,
     event_person,
+    recorded_by,
     write_event,
     writes_event,
 )
@@ -29,27 +27,24 @@ from uwfgit.model.ledger.draft import (
     step_nodes,
 )
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import DETAIL_TYPE, ERROR_TYPE, HOLD_TYPE, Node, make_node
+from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, make_node
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
-from uwfgit.model.thread.links import LinkRule, collect_links
-from uwfgit.model.thread.message import (
-    NONE,
+from uwfgit.model.thread.event import (
     EventName,
-    event_trailers,
-    format_message,
-    format_status,
+    Told,
+    tell_attempt,
+    tell_hold,
+    tell_step,
 )
-from uwfgit.model.thread.record import Record, Tip, step_from_payload
+from uwfgit.model.thread.links import LinkRule, collect_links
+from uwfgit.model.thread.record import Record, Step, Tip, step_from_payload
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
     Outcome,
-    ThreadState,
     agent_label,
-    hold_message,
-    short_message,
 )
-from uwfgit.model.thread.usage import Usage, add_usage, usage_payload
+from uwfgit.model.thread.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import ATTEMPTS, thread_folder
 from uwfgit.store.objects import Person
@@ -80,7 +75,6 @@ def append_step(
     Raises:
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
-    state = record.tip.state
     place = Place.of(record, draft.role, replaces=event == "poke")
     strings = find_hash_strings(draft.output)
     links = collect_links(
@@ -95,33 +89,19 @@ def append_step(
     changes |= added
     changes |= output_changes(place.folder, draft)
     changes |= link_changes(record, place.folder, draft.output, places)
-    state = replace(
-        state,
-        head=node.hash,
-        steps=place.number,
-        status=outcome.status,
-        current_role=outcome.current_role,
-        suspended_role=outcome.suspended_role,
-        suspend_message=outcome.suspend_message
-        and short_message(outcome.suspend_message),
-        retry_at_ms=None,
-    )
-    state = _after_run(ledger, record, state, node, draft)
+    step = step_from_payload(node.hash, place.number, node.payload, output.payload)
+    person = committer(ledger, not_before=record.tip.committed_at)
     tip = _commit_run(
         ledger,
         record,
         changes,
-        state=state,
-        draft=draft,
-        node=node,
+        told=tell_step(record.tip.state, event, step, outcome, by=recorded_by(person)),
+        step=step,
+        person=person,
         places=places,
-        event=event,
-        next_role=outcome.next,
         is_last=is_last or outcome.status != "idle",
     )
-    record.note_step(
-        step_from_payload(node.hash, place.number, node.payload, output.payload)
-    )
+    record.note_step(step)
     return tip
 
 
@@ -147,27 +127,18 @@ def append_attempt(
     tries = count_entries(record, f"{place.folder}/{ATTEMPTS}")
     folder = f"{place.folder}/{ATTEMPTS}/{tries + 1}"
     changes |= output_changes(folder, draft)
-    state = record.tip.state
-    if not of_poke:
-        state = replace(
-            state,
-            status="suspended",
-            current_role=None,
-            suspended_role=draft.role,
-            suspend_message=short_message(str(draft.output["error"])),
-            retry_at_ms=draft.output.get("retryAtMs"),
-        )
-    state = _after_run(ledger, record, state, node, draft)
+    step = step_from_payload(node.hash, place.number, node.payload, output.payload)
+    person = committer(ledger, not_before=record.tip.committed_at)
     _commit_run(
         ledger,
         record,
         changes,
-        state=state,
-        draft=draft,
-        node=node,
+        told=tell_attempt(
+            record.tip.state, step, of_poke=of_poke, by=recorded_by(person)
+        ),
+        step=step,
+        person=person,
         places=places,
-        event="attempt",
-        next_role=NONE,
     )
     return node.hash
 
@@ -180,7 +151,7 @@ def append_hold(
     reason: str,
     detail: Mapping[str, Json],
     usage: Usage | None,
-    by: str,
+    judge: str,
 ) -> Tip:
     """Record that a supervisor stopped a thread; a person decides.
 
@@ -190,14 +161,13 @@ def append_hold(
         reason: Why.
         detail: How that was found out.
         usage: What it cost.
-        by: The model's or agent's label.
+        judge: The model's or agent's label.
 
     Raises:
         SizeError: The thread has no room for it.
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
     tip = record.tip
-    role = tip.state.current_role or NONE
     found = make_node(DETAIL_TYPE, dict(detail))
     hold = make_node(
         HOLD_TYPE,
@@ -208,96 +178,44 @@ def append_hold(
         record, f"{thread_folder(tip.thread)}/{run}", (found, hold), own=hold
     )
     person = event_person(ledger, tip)
-    state = replace(
-        tip.state,
-        status="suspended",
-        current_role=None,
-        suspended_role=tip.state.current_role,
-        suspend_message=hold_message(reason),
-        usage=add_usage(tip.state.usage, usage),
-    )
-    message = format_message(
-        f"hold: {reason}",
-        reason,
-        event_trailers(
-            "hold", tip.thread, (("Uwf-Node", hold.hash), ("Uwf-Role", role))
-        ),
-    )
     new = write_event(
         ledger,
         tip,
         changes,
-        state=after_event(state, person),
-        author=agent_person(by, person),
+        told=tell_hold(tip.state, hold.hash, reason, usage, by=recorded_by(person)),
+        author=agent_person(judge, person),
         person=person,
-        message=message,
         old=tip.commit,
     )
     record.advance(new, places)
     return new
 
 
-def _after_run(
-    ledger: Ledger, record: Record, state: ThreadState, node: Node, draft: StepDraft
-) -> ThreadState:
-    completed = node.payload["completedAtMs"]
-    return replace(
-        state,
-        updated_at_ms=completed,
-        completed_at_ms=completed_at(state, completed),
-        usage=add_usage(record.tip.state.usage, draft.usage),
-        updated_by=str(committer(ledger)),
-    )
-
-
-def _commit_run(  # noqa: PLR0913 - one argument a fact
+def _commit_run(
     ledger: Ledger,
     record: Record,
     changes: Changes,
     *,
-    state: ThreadState,
-    draft: StepDraft,
-    node: Node,
+    told: Told,
+    step: Step,
+    person: Person,
     places: NodePlaces,
-    event: EventName,
-    next_role: str,
     is_last: bool = True,
 ) -> Tip:
-    tip = record.tip
-    status = draft.output.get(STATUS)
-    status = status if isinstance(status, str) else None
-    prev = node.payload["prev"]
-    trailers = (
-        ("Uwf-Node", node.hash),
-        ("Uwf-Prev", prev or NONE),
-        ("Uwf-Role", draft.role),
-        ("Uwf-Status", format_status(status)),
-        ("Uwf-Next", next_role),
-    )
-    result = status if status is not None else "answered"
-    if draft.output_type == ERROR_TYPE and status == ERROR_STATUS:
-        result = f"failed: {draft.output['error']}"
-    how = "" if event in {"step", "attempt"} else f" ({event})"
-    message = format_message(
-        f"{draft.role}: {result}{how}",
-        draft.body,
-        event_trailers(event, tip.thread, trailers),
-    )
     author = Person(
-        name=agent_label(draft.agent),
+        name=agent_label(step.agent),
         email=AGENT_EMAIL,
-        time=node.payload["completedAtMs"] // 1000,
+        time=step.completed_at_ms // 1000,
         offset=ledger.utc_offset,
     )
     new = write_event(
         ledger,
-        tip,
+        record.tip,
         changes,
-        state=state,
+        told=told,
         author=author,
-        person=committer(ledger, not_before=tip.committed_at),
-        message=message,
-        old=tip.commit,
+        person=person,
+        old=record.tip.commit,
         is_last=is_last,
         holds_reply=True,
     )

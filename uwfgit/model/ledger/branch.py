@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from uwfgit.constants import MAX_SUMMARY_BYTES, RULES_VERSION
 from uwfgit.errors import SizeError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.commit import (
-    after_event,
     agent_person,
     committer,
     event_person,
+    recorded_by,
     write_event,
     writes_event,
 )
@@ -21,9 +20,9 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
-from uwfgit.model.thread.message import event_trailers, format_message, summary_subject
-from uwfgit.model.thread.record import Record, Tip, open_record
-from uwfgit.model.thread.state import ForkedFrom, ThreadState
+from uwfgit.model.thread.event import tell_cancel, tell_fork, tell_start, tell_summary
+from uwfgit.model.thread.record import Record, Tip, open_record, start_from_payload
+from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.thread.usage import Usage, add_usage
 from uwfgit.model.workflow.workflow import (
     Workflow,
@@ -90,41 +89,15 @@ def _write_start(
     changes[f"{folder}/{TASK_FILE}"] = file_entry(task_file(node.payload["prompt"]))
     oid = _entry(changes, f"{folder}/{START_NODES}/{pinned.name}").oid
     person = committer(ledger)
-    now = person.time * 1000
-    state = ThreadState(
+    told = tell_start(
+        start_from_payload(node.hash, node.payload),
         thread=thread,
-        status="idle",
-        workflow_name=workflow.name,
-        workflow_hash=pinned.hash,
-        workflow_oid=oid,
-        start=node.hash,
-        head=node.hash,
-        steps=0,
-        current_role=current_role,
-        started_at_ms=now,
-        updated_at_ms=now,
-        started_by=str(person),
-        updated_by=str(person),
+        workflow=workflow.name,
+        oid=oid,
+        role=current_role,
+        by=recorded_by(person),
     )
-    trailers = (
-        ("Uwf-Node", node.hash),
-        ("Uwf-Workflow", f"{pinned.hash} {oid}"),
-        ("Uwf-Next", current_role),
-    )
-    message = format_message(
-        f"start {workflow.name}: {node.payload['prompt'].strip()}",
-        node.payload["prompt"],
-        event_trailers("start", thread, trailers),
-    )
-    return write_event(
-        ledger,
-        None,
-        changes,
-        state=state,
-        author=person,
-        person=person,
-        message=message,
-    )
+    return write_event(ledger, None, changes, told=told, author=person, person=person)
 
 
 @writes_event
@@ -140,59 +113,28 @@ def append_fork(
         forked_from: The step forked at.
     """
     person = event_person(ledger, origin)
-    state = after_event(
-        replace(origin.state, thread=thread, forked_from=forked_from), person
-    )
-    trailer = ("Uwf-Forked-From", f"{forked_from.thread} {forked_from.step}")
-    message = format_message(
-        f"fork from {forked_from.thread} at step {forked_from.number}",
-        "",
-        event_trailers("fork", thread, [trailer]),
-    )
-    return write_event(
-        ledger,
-        origin,
-        {},
-        state=state,
-        author=person,
-        person=person,
-        message=message,
-        old=None,
-    )
+    told = tell_fork(origin.state, thread, by=recorded_by(person), origin=forked_from)
+    return write_event(ledger, origin, {}, told=told, author=person, person=person)
 
 
 @writes_event
 def append_cancel(ledger: Ledger, tip: Tip, *, reason: str | None) -> Tip:
     """Give a thread up for good; a reason stands in the message only."""
     person = event_person(ledger, tip)
-    state = replace(
-        tip.state,
-        status="cancelled",
-        current_role=None,
-        suspended_role=None,
-        suspend_message=None,
-        retry_at_ms=None,
-    )
-    message = format_message(
-        f"cancel: {reason}" if reason and reason.strip() else "cancel",
-        reason or "",
-        event_trailers("cancel", tip.thread),
-    )
     return write_event(
         ledger,
         tip,
         {},
-        state=after_event(state, person),
+        told=tell_cancel(tip.state, reason, by=recorded_by(person)),
         author=person,
         person=person,
-        message=message,
         old=tip.commit,
     )
 
 
 @writes_event
 def append_summary(
-    ledger: Ledger, tip: Tip, *, text: str, usage: Usage | None, by: str
+    ledger: Ledger, tip: Tip, *, text: str, usage: Usage | None, judge: str
 ) -> Tip:
     """Put a summary of a thread that does not run into its tree.
 
@@ -201,7 +143,7 @@ def append_summary(
         tip: The thread; it has ended, waits or is cancelled.
         text: The summary.
         usage: What it cost.
-        by: The label of the model or agent that wrote it.
+        judge: The label of the model or agent that wrote it.
 
     Raises:
         SizeError: It is longer than a summary may be.
@@ -211,24 +153,15 @@ def append_summary(
     if len(data) > MAX_SUMMARY_BYTES:
         raise SizeError("the summary", found=len(data), limit=MAX_SUMMARY_BYTES)
     person = event_person(ledger, tip)
-    after = after_event(tip.state, person)
-    state = replace(
-        after,
-        completed_at_ms=tip.state.completed_at_ms,
-        usage=add_usage(tip.state.usage, usage),
-    )
     path = f"{thread_folder(tip.thread)}/{SUMMARY_FILE}"
-    text = data.decode()
+    total = add_usage(tip.state.usage, usage)
     return write_event(
         ledger,
         tip,
         {path: file_entry(data)},
-        state=state,
-        author=agent_person(by, person),
+        told=tell_summary(tip.state, data.decode(), total, by=recorded_by(person)),
+        author=agent_person(judge, person),
         person=person,
-        message=format_message(
-            summary_subject(text), text, event_trailers("summary", tip.thread)
-        ),
         old=tip.commit,
     )
 

@@ -15,13 +15,9 @@ from uwfgit.errors import SizeError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.draft import Changes, file_entry
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.event import By, Told
 from uwfgit.model.thread.record import Tip
-from uwfgit.model.thread.state import (
-    AGENT_EMAIL,
-    ThreadState,
-    agent_label,
-    encode_state,
-)
+from uwfgit.model.thread.state import AGENT_EMAIL, agent_label, encode_state
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
@@ -96,31 +92,19 @@ def agent_person(label: str, person: Person) -> Person:
     return replace(person, name=agent_label(label), email=AGENT_EMAIL)
 
 
-def after_event(state: ThreadState, person: Person) -> ThreadState:
-    """Give a state the times and the name of an event that is no run."""
-    now = person.time * 1000
-    return replace(
-        state,
-        updated_at_ms=now,
-        completed_at_ms=completed_at(state, now),
-        updated_by=str(person),
-    )
+def recorded_by(person: Person) -> By:
+    """Give a committer as the table of events has one."""
+    return By(who=str(person), time=person.time)
 
 
-def completed_at(state: ThreadState, now: int) -> int | None:
-    """Give ``completedAtMs``: the time of the event when it is the last."""
-    return now if state.status in {"end", "cancelled"} else None
-
-
-def write_event(  # noqa: PLR0913 - one argument a fact
+def write_event(
     ledger: Ledger,
     parent: Tip | None,
     changes: Changes,
     *,
-    state: ThreadState,
+    told: Told,
     author: Person,
     person: Person,
-    message: str,
     old: Oid | None = None,
     is_last: bool = True,
     holds_reply: bool = False,
@@ -131,10 +115,9 @@ def write_event(  # noqa: PLR0913 - one argument a fact
         ledger: Where to.
         parent: The commit before; ``None`` for genesis.
         changes: Paths to set, but for ``thread.json``.
-        state: The state afterwards.
+        told: The state afterwards, and the message.
         author: Who did the work.
         person: Who records it, and when.
-        message: The commit message.
         old: What the branch must point at; ``None`` when it must not exist.
         is_last: Whether the command may end with it.
         holds_reply: Whether it keeps what an agent said, signed or not.
@@ -143,7 +126,7 @@ def write_event(  # noqa: PLR0913 - one argument a fact
         SizeError: Something of it is larger than the format allows.
         StoreError: It was to be signed, and cannot be.
     """
-    store = ledger.store
+    store, state, message = ledger.store, told.state, told.message
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
     data = encode_state(state)
     if len(data) > MAX_STATE_BYTES:

@@ -17,7 +17,8 @@ from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
 from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import Node
 from uwfgit.model.node.places import Place, read_node, read_nodes
-from uwfgit.model.thread.events import STEP_EVENTS, Event, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import (
     Record,
     Step,

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, cast, get_args
+from typing import cast
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_thread_id
-from uwfgit.model.thread.message import NONE, EventName, parse_trailers
+from uwfgit.model.thread.event import EVENT_NAMES, TABLE, EventName
+from uwfgit.model.thread.message import NONE, parse_trailers
 from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit
-
-EVENT_NAMES: Final = get_args(EventName)
-STEP_EVENTS: Final = ("step", "resume", "poke")
-"""Events that add a step to the logical chain, or replace its last."""
-_RUNS: Final = frozenset({"start", *STEP_EVENTS, "attempt", "hold", "cancel"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +91,6 @@ def find_cause(store: Store, tip: Oid) -> Event:
         CorruptError: A commit is missing or is no event.
     """
     for event in iter_events(store, tip):
-        if event.name in _RUNS:
+        if TABLE[event.name].settles:
             return event
     raise CorruptError(f"the thread at {tip} was never started")

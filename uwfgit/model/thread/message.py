@@ -5,28 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final
 
 from uwfgit.constants import (
-    FORMAT_VERSION,
     MAX_MESSAGE_BYTES,
     QUOTE_CHARS,
     QUOTE_LINES,
     SUBJECT_CHARS,
 )
-
-EventName = Literal[
-    "start",
-    "step",
-    "resume",
-    "poke",
-    "attempt",
-    "fork",
-    "hold",
-    "summary",
-    "cancel",
-    "resolve",
-]
 
 NONE: Final = "-"
 _STATUS_CHARS: Final = 64
@@ -69,23 +55,6 @@ def format_message(subject: str, body: str, trailers: Iterable[tuple[str, str]])
         if not quote or len(message.encode()) <= MAX_MESSAGE_BYTES:
             return message
         quote.pop()
-
-
-def summary_subject(text: str) -> str:
-    """Write the subject of a summary, as long as it comes."""
-    return f"summary: {text.strip()}"
-
-
-def event_trailers(
-    event: EventName, thread: str, more: Iterable[tuple[str, str]] = ()
-) -> list[tuple[str, str]]:
-    """Give the trailers of an event, those that every event has first."""
-    return [
-        ("Uwf-Format", str(FORMAT_VERSION)),
-        ("Uwf-Event", event),
-        ("Uwf-Thread", thread),
-        *more,
-    ]
 
 
 def parse_trailers(message: str) -> dict[str, str]:

@@ -256,11 +256,6 @@ def short_message(text: str) -> str:
     return text[: SUSPEND_CHARS - 1] + "…"
 
 
-def hold_message(reason: str) -> str:
-    """Write why a thread waits that its supervisor stopped."""
-    return short_message(f"supervisor: {reason}")
-
-
 def agent_label(label: str) -> str:
     """Make a label that can stand in an author line."""
     return _LABEL.sub("-", label)[:64] or "agent"

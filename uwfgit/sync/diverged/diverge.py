@@ -14,8 +14,8 @@ from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import InvalidError, StateError, UsageError
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.event import tell_resolve
 from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.message import event_trailers, format_message
 from uwfgit.model.thread.record import Tip, load_tip, read_tip
 from uwfgit.model.thread.sharing import compare_sharing
 from uwfgit.store.ancestry import is_ancestor, iter_first_parents
@@ -222,9 +222,7 @@ def _keep_one(
         parents=parents,
         author=person,
         committer=person,
-        message=format_message(
-            f"resolve: keep {kept}", "", event_trailers("resolve", thread)
-        ),
+        message=tell_resolve(read_tip(store, thread, kept).state, kept).message,
     )
     ledger.local.record_commit(commit)
     move_ref(

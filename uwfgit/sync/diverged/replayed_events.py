@@ -12,7 +12,7 @@ from typing import Final
 
 from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.commit import commit_tree, signer_for
+from uwfgit.model.ledger.commit import commit_tree, recorded_by, signer_for
 from uwfgit.model.ledger.draft import (
     Changes,
     Place,
@@ -21,15 +21,15 @@ from uwfgit.model.ledger.draft import (
     replace_changes,
 )
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.event import TABLE, tell_fork
 from uwfgit.model.thread.events import Event, iter_events, read_event
 from uwfgit.model.thread.message import (
-    event_trailers,
     format_message,
     parse_trailers,
     read_quote,
 )
 from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
-from uwfgit.model.thread.state import ForkedFrom, ThreadState, encode_state
+from uwfgit.model.thread.state import ThreadState, encode_state
 from uwfgit.store.layout import (
     ATTEMPTS,
     HISTORY,
@@ -122,7 +122,7 @@ def _iter_tail(ledger: Ledger, base: Oid, tip: Oid) -> Iterator[Event]:
                 f"the {event.name} of thread {event.thread} is not in common",
                 hint=f"keep your side by hand: uwf thread fork {event.thread}",
             )
-        if event.name != "resolve":
+        if TABLE[event.name].is_replayable:
             yield event
 
 
@@ -138,24 +138,10 @@ def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId, *, is_last: bool) -> 
         time=origin.committed_at,
         offset=ledger.utc_offset,
     )
-    before = origin.state
-    forked_from = ForkedFrom(
-        thread=before.thread, step=before.head, number=before.steps
+    told = tell_fork(origin.state, copy, by=recorded_by(person))
+    return _commit(
+        ledger, origin, {}, told.state, person, person, told.message, is_last=is_last
     )
-    state = _with_time(
-        replace(before, thread=copy, forked_from=forked_from, updated_by=str(person)),
-        max(before.updated_at_ms, person.time * 1000),
-    )
-    message = format_message(
-        f"fork from {before.thread} at step {before.steps}",
-        "",
-        event_trailers(
-            "fork",
-            copy,
-            [("Uwf-Forked-From", f"{forked_from.thread} {forked_from.step}")],
-        ),
-    )
-    return _commit(ledger, origin, {}, state, person, person, message, is_last=is_last)
 
 
 def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:

@@ -287,7 +287,7 @@ def _redo_summary(redo: _Redo, event: Event, record: Record, ledger: Ledger) -> 
         record.tip,
         text=redo.text(text),
         usage=usage_since(*_usages(redo, event)),
-        by=event.commit.author.name,
+        judge=event.commit.author.name,
     )
     record.advance(tip, {})
 
@@ -311,7 +311,7 @@ def _redo_hold(
         reason=redo.text(payload["reason"]),
         detail=redo.value(detail.payload),
         usage=usage_from_payload(payload["usage"]),
-        by=event.commit.author.name,
+        judge=event.commit.author.name,
     )
 
 

@@ -14,6 +14,13 @@ from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import META_TYPE, START_TYPE, WORKFLOW_TYPE, Node
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import task_file
+from uwfgit.model.thread.event import (
+    Told,
+    tell_cancel,
+    tell_fork,
+    tell_resolve,
+    tell_start,
+)
 from uwfgit.model.thread.record import Start, start_from_payload
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
@@ -22,21 +29,8 @@ from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added
 from uwfgit.sync.verify.rawtree import Changes
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
-from uwfgit.sync.verify.settle import Expected
+from uwfgit.sync.verify.settle import Expected, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
-from uwfgit.sync.verify.state import (
-    ALLOWED,
-    fork_subject,
-    fork_trailers,
-    origin_of,
-    resolve_subject,
-    start_subject,
-    start_trailers,
-    state_of_cancel,
-    state_of_fork,
-    state_of_start,
-    trailers_of,
-)
 from uwfgit.sync.verify.view import ALL_STEPS, KEPT_STEPS, Run, View
 
 _RESOLVER: Final = ("uwf", "uwf@localhost", "+0000")
@@ -80,7 +74,9 @@ def check_start(
     file = f"{thread_folder(thread)}/{WORKFLOW_FILE}"
     _check_file(run, file, node, changes, findings)
     view = _first_view(run, commit, thread, start, workflow, added)
-    return _expect_start(view), added
+    role = view.state.current_role or ""
+    told = _tell_start(commit, thread, start, workflow, added, role=role)
+    return _expect_start(view, told), added
 
 
 def _refuse_earlier(added: NodePlaces) -> None:
@@ -146,21 +142,14 @@ def _first_view(
     workflow: Workflow,
     places: NodePlaces,
 ) -> View:
-    state = state_of_start(
-        commit,
-        thread,
-        start,
-        name=workflow.name,
-        oid=places[start.workflow][1],
-        role="",
-    )
+    told = _tell_start(commit, thread, start, workflow, places, role="")
     node = load_node(run.reader, places, start.workflow)
     run.kept_steps = ALL_STEPS if _has_conditions(workflow) else KEPT_STEPS
     view = View(
         commit=commit.oid,
         root=commit.tree,
         committed_at=commit.committer.time,
-        state=state,
+        state=told.state,
         start=start,
         workflow=workflow,
         schemas=_schemas(node.payload),
@@ -171,7 +160,26 @@ def _first_view(
     routed = run.route(places, view, None, thread)
     if not isinstance(routed, Routed) or routed.role == END:
         raise refusal("routing", "the workflow gives no first step for this task")
-    return replace(view, state=replace(state, current_role=routed.role))
+    return replace(view, state=replace(told.state, current_role=routed.role))
+
+
+def _tell_start(
+    commit: RawCommit,
+    thread: ThreadId,
+    start: Start,
+    workflow: Workflow,
+    places: NodePlaces,
+    *,
+    role: str,
+) -> Told:
+    return tell_start(
+        start,
+        thread=thread,
+        workflow=workflow.name,
+        oid=places[start.workflow][1],
+        role=role,
+        by=commit.committed_by,
+    )
 
 
 def _has_conditions(workflow: Workflow) -> bool:
@@ -182,16 +190,13 @@ def _schemas(payload: Mapping[str, Any]) -> dict[str, Hash]:
     return {name: Hash(role["frontmatter"]) for name, role in payload["roles"].items()}
 
 
-def _expect_start(view: View) -> Expected:
+def _expect_start(view: View, told: Told) -> Expected:
     task = f"{thread_folder(view.thread)}/{TASK_FILE}"
-    more = start_trailers(view.state)
     return Expected(
         view=view,
         files={task: task_file(view.start.prompt)},
-        trailers=trailers_of("start", view.thread, more),
+        told=told,
         fact=Fact(event="start"),
-        subject=start_subject(view.state, view.start.prompt),
-        quoted=view.start.prompt,
     )
 
 
@@ -206,42 +211,39 @@ def check_fork(
     thread = thread_of(message)
     if thread in view.lineage or run.objects.find(view.root, thread_folder(thread)):
         findings.note("event", "the fork has the id of a thread it comes from")
-    origin = origin_of(view.state)
-    state = state_of_fork(view.state, commit, thread, origin)
+    told = tell_fork(view.state, thread, by=commit.committed_by)
     following = replace(
         view,
         commit=commit.oid,
         root=commit.tree,
         committed_at=commit.committer.time,
-        state=state,
+        state=told.state,
         lineage=(thread, *view.lineage),
     )
     return Expected(
         view=following,
         files={},
-        trailers=trailers_of("fork", thread, fork_trailers(origin)),
+        told=told,
         fact=Fact(event="fork"),
-        subject=fork_subject(origin),
     )
 
 
 def check_cancel(commit: RawCommit, *, view: View, findings: Findings) -> Expected:
     """Say what a cancel must leave."""
-    if view.state.status not in ALLOWED["cancel"]:
-        findings.note("event", f"no cancel may follow while {view.state.status}")
+    check_order("cancel", view, findings)
+    told = tell_cancel(view.state, None, by=commit.committed_by)
     following = replace(
         view,
         commit=commit.oid,
         root=commit.tree,
         committed_at=commit.committer.time,
-        state=state_of_cancel(view.state, commit),
+        state=told.state,
     )
     return Expected(
         view=following,
         files={},
-        trailers=trailers_of("cancel", view.thread, {}),
+        told=told,
         fact=Fact(event="cancel"),
-        subject=None,
     )
 
 
@@ -277,7 +279,6 @@ def check_resolve(
     return Expected(
         view=following,
         files={},
-        trailers=trailers_of("resolve", view.thread, {}),
+        told=tell_resolve(view.state, commit.parents[0]),
         fact=Fact(event="resolve"),
-        subject=resolve_subject(commit.parents[0]),
     )

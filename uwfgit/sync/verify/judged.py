@@ -12,7 +12,7 @@ from uwfgit.ids import Hash
 from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import summary_file
-from uwfgit.model.thread.message import summary_subject
+from uwfgit.model.thread.event import tell_hold, tell_summary
 from uwfgit.model.thread.state import ThreadState, agent_label, decode_state
 from uwfgit.model.thread.usage import Usage, is_grown, usage_from_payload
 from uwfgit.store.layout import STATE_FILE, SUMMARY_FILE, thread_folder
@@ -20,15 +20,8 @@ from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added, without
 from uwfgit.sync.verify.rawtree import Changes
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
-from uwfgit.sync.verify.settle import Expected
+from uwfgit.sync.verify.settle import Expected, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
-from uwfgit.sync.verify.state import (
-    ALLOWED,
-    hold_trailers,
-    state_of_hold,
-    state_of_summary,
-    trailers_of,
-)
 from uwfgit.sync.verify.step_events import next_run_folder
 from uwfgit.sync.verify.view import Run, View
 
@@ -50,8 +43,7 @@ def check_hold(
     Raises:
         CorruptError: There is no telling why the thread was held.
     """
-    if view.state.status not in ALLOWED["hold"]:
-        findings.note("event", f"no hold may follow while {view.state.status}")
+    check_order("hold", view, findings)
     claimed = Hash(message.trailers.get("Uwf-Node", ""))
     folder = next_run_folder(run.objects, view, view.state.steps + 1)
     added = take_added(changes, folder, places, findings, own=claimed)
@@ -73,15 +65,14 @@ def check_hold(
     kind = detail.payload["kind"]
     findings.expect("the detail's kind", kind, _SUPERVISOR, code="type")
     usage = usage_from_payload(payload["usage"])
-    state = state_of_hold(view.state, commit, payload["reason"], usage)
-    trailers = hold_trailers(claimed, view.state.current_role)
+    told = tell_hold(
+        view.state, claimed, payload["reason"], usage, by=commit.committed_by
+    )
     expected = Expected(
-        view=_following(view, commit, state=state),
+        view=_following(view, commit, state=told.state),
         files={},
-        trailers=trailers_of("hold", view.thread, trailers),
+        told=told,
         fact=Fact(event="hold"),
-        subject=f"hold: {payload['reason']}",
-        quoted=payload["reason"],
         agent=_judge(commit),
     )
     return expected, added
@@ -99,21 +90,18 @@ def check_summary(
     Raises:
         CorruptError: There is no summary, or none that may be one.
     """
-    if view.state.status not in ALLOWED["summary"]:
-        findings.note("event", f"no summary may follow while {view.state.status}")
+    check_order("summary", view, findings)
     folder = thread_folder(view.thread)
     text = _read_summary(run, commit, f"{folder}/{SUMMARY_FILE}", findings)
     usage = _read_usage(run, commit, f"{folder}/{STATE_FILE}")
     if not is_grown(view.state.usage, usage):
         findings.note("state", "the usage is less than before the summary")
-    state = state_of_summary(view.state, commit, usage)
+    told = tell_summary(view.state, text, usage, by=commit.committed_by)
     return Expected(
-        view=_following(view, commit, state=state),
+        view=_following(view, commit, state=told.state),
         files={f"{folder}/{SUMMARY_FILE}": summary_file(text)},
-        trailers=trailers_of("summary", view.thread, {}),
+        told=told,
         fact=Fact(event="summary"),
-        subject=summary_subject(text),
-        quoted=text,
         agent=_judge(commit),
     )
 

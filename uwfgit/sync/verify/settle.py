@@ -6,13 +6,13 @@ file, ``thread.json``, the message and its author.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, InvalidError
 from uwfgit.ids import Oid, is_oid
+from uwfgit.model.thread.event import TABLE, Told
 from uwfgit.model.thread.message import format_message, format_subject, read_quote
 from uwfgit.model.thread.state import AGENT_EMAIL, ThreadState, encode_state
 from uwfgit.store.layout import STATE_FILE, thread_folder
@@ -25,9 +25,6 @@ from uwfgit.sync.verify.state import find_differences, may_give_reason
 from uwfgit.sync.verify.view import View
 
 REPLAYED: Final = "Uwf-Replayed-From"
-_REPLAYABLE: Final = frozenset(
-    {"step", "resume", "poke", "attempt", "hold", "summary", "cancel"}
-)
 
 Files: TypeAlias = dict[str, "bytes | Oid | None"]
 """Path → the bytes, or the blob, that must stand there; ``None``: nothing may."""
@@ -39,15 +36,17 @@ class Expected:
 
     view: View
     files: Files
-    trailers: Mapping[str, str]
+    told: Told
+    """Its message; a cancel's but for the reason, which the message alone holds."""
     fact: Fact
-    subject: str | None
-    """The text of the subject; ``None`` for a cancel, whose reason the message
-    alone holds."""
-    quoted: str = ""
-    """The text the message quotes, unless it is a cancel's."""
     agent: tuple[str, int] | None = None
     """An agent's label and the second its step ended; ``None``: a person's event."""
+
+
+def check_order(event: str, view: View, findings: Findings) -> None:
+    """Tell when an event may not follow on the state that a thread is in."""
+    if view.state.status not in TABLE[event].follows:
+        findings.note("event", f"no {event} may follow while {view.state.status}")
 
 
 def settle(
@@ -130,7 +129,7 @@ def _tell_state(
 def _settle_message(message: Message, expected: Expected, findings: Findings) -> None:
     found = dict(message.trailers)
     replayed = found.pop(REPLAYED, None)
-    wanted = expected.trailers
+    wanted = expected.told.trailers
     for key in {**wanted, **found}:
         findings.expect(key, found.get(key), wanted.get(key), code="trailers")
     if list(found) != list(wanted) or (
@@ -139,19 +138,19 @@ def _settle_message(message: Message, expected: Expected, findings: Findings) ->
         findings.note("trailers", "the trailers are not in their order")
     if replayed is not None and not _can_be_replayed(replayed, expected):
         findings.note("trailers", f"{REPLAYED} does not belong here")
-    if expected.subject is None:
+    if expected.fact.event == "cancel":
         _settle_reason(message, findings)
         return
-    subject = format_subject(expected.subject)
+    subject = format_subject(expected.told.subject)
     findings.expect("subject", message.subject, subject, code="message")
     trailers = message.trailers.items()
-    if format_message(message.subject, expected.quoted, trailers) != message.text:
+    if format_message(message.subject, expected.told.quoted, trailers) != message.text:
         findings.note("message", "the message does not quote what the event records")
 
 
 def _can_be_replayed(oid: str, expected: Expected) -> bool:
     is_commit = is_oid(oid) and oid.strip("0") != ""
-    return is_commit and expected.fact.event in _REPLAYABLE
+    return is_commit and TABLE[expected.fact.event].is_replayable
 
 
 def _settle_reason(message: Message, findings: Findings) -> None:

@@ -19,6 +19,7 @@ from uwfgit.constants import (
     SUBJECT_CHARS,
 )
 from uwfgit.ids import Oid
+from uwfgit.model.thread.event import By
 from uwfgit.model.thread.message import has_unsafe
 from uwfgit.sync.verify.report import refusal, shown
 
@@ -84,6 +85,11 @@ class RawCommit:
     committer: Stamp
     is_signed: bool
     message: bytes
+
+    @property
+    def committed_by(self) -> By:
+        """Who recorded it, and when."""
+        return By(who=self.committer.who, time=self.committer.time)
 
 
 def parse_commit(oid: Oid, data: bytes) -> RawCommit:

@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from uwfgit.constants import MAX_LINKED_NODES, MAX_RUNS, MAX_STEPS, MAX_TIME, SUSPEND
 from uwfgit.engine.decide.moderator import Routed, RoutingError
@@ -32,6 +32,7 @@ from uwfgit.model.thread.derive import (
     output_file,
     prompt_file,
 )
+from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
 from uwfgit.model.thread.record import Step, step_from_payload
 from uwfgit.model.thread.state import Outcome, agent_label
 from uwfgit.store.canonical import Json
@@ -49,17 +50,9 @@ from uwfgit.store.layout import (
 from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
 from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
-from uwfgit.sync.verify.settle import REPLAYED, Expected, Files
+from uwfgit.sync.verify.settle import REPLAYED, Expected, Files, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
-from uwfgit.sync.verify.state import (
-    ALLOWED,
-    pending_after,
-    state_of_attempt,
-    state_of_step,
-    step_subject,
-    step_trailers,
-    trailers_of,
-)
+from uwfgit.sync.verify.state import pending_after
 from uwfgit.sync.verify.view import Link, Run, View
 
 _OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
@@ -157,8 +150,7 @@ def check_step(
     Raises:
         CorruptError: There is no telling what the event adds.
     """
-    if view.state.status not in ALLOWED[event]:
-        findings.note("event", f"no {event} may follow while {view.state.status}")
+    check_order(event, view, findings)
     payload, slot, added = _read_payload(
         run, message, event, view, places, changes, findings
     )
@@ -169,7 +161,7 @@ def check_step(
     _check_linked(step, added, findings)
     _check_output(step, event, view, nodes, findings)
     _check_route(run, step, slot, view, places, findings)
-    facts = _Facts(event=event, kind=kind, step=step, slot=slot)
+    facts = _Facts(event=cast("EventName", event), kind=kind, step=step, slot=slot)
     return _expect(run, commit, view, nodes, facts), added
 
 
@@ -353,7 +345,7 @@ def _check_route(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    event: str
+    event: EventName
     kind: str
     step: Step
     slot: _Slot
@@ -369,12 +361,13 @@ def _expect(
     step, slot = facts.step, facts.slot
     outcome = None if facts.is_attempt else _outcome(run, view, nodes, facts)
     if outcome is None:
-        is_poke = slot.replaced is not None
-        state = state_of_attempt(view.state, commit, step, is_poke=is_poke)
+        told = tell_attempt(
+            view.state, step, of_poke=slot.replaced is not None, by=commit.committed_by
+        )
         files = attempt_files(run.objects, view, step)
         links = view.chain
     else:
-        state = state_of_step(view.state, commit, step, outcome)
+        told = tell_step(view.state, facts.event, step, outcome, by=commit.committed_by)
         files = step_files(
             run.objects, view, nodes, step, is_poke=slot.replaced is not None
         )
@@ -385,23 +378,19 @@ def _expect(
         commit=commit.oid,
         root=commit.tree,
         committed_at=commit.committer.time,
-        state=state,
+        state=told.state,
         chain=links,
         pending=pending_after(view.pending, step, is_attempt=facts.is_attempt),
     )
-    trailers = step_trailers(step, outcome.next if outcome else None)
-    is_error = nodes[step.output_hash][0] == ERROR_TYPE
     return Expected(
         view=following,
         files=files,
-        trailers=trailers_of(facts.event, view.thread, trailers),
+        told=told,
         fact=Fact(
             event=facts.event,
             agent=facts.kind,
             has_note=step.note is not None,
         ),
-        subject=step_subject(facts.event, step, is_error=is_error),
-        quoted=step.body,
         agent=(agent_label(step.agent), step.completed_at_ms // 1000),
     )
 

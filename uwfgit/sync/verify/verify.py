@@ -14,6 +14,7 @@ from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
@@ -44,7 +45,7 @@ from uwfgit.sync.verify.shape import Message, RawCommit, parse_commit, parse_mes
 from uwfgit.sync.verify.step_events import check_step
 from uwfgit.sync.verify.view import Run, Seen, View
 
-_STEPS = frozenset({"step", "resume", "poke", "attempt"})
+_STEPS = frozenset({*STEP_EVENTS, "attempt"})
 _KEPT_COMMITS = 50_000
 """Commits whose state one run keeps, so that forks are not checked again."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from uwfgit.ids import ThreadId
+from uwfgit.model.thread.event import EventName
 from uwfgit.model.thread.events import Event
-from uwfgit.model.thread.message import EventName
 from uwfgit.web.render.frame import (
     DASH,
     Site,

@@ -12,7 +12,8 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
-from uwfgit.model.thread.events import STEP_EVENTS, Event, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Step, Tip, open_record
 from uwfgit.model.workflow.workflow import Workflow
 

@@ -1,0 +1,326 @@
+"""The table of events: what each may follow, and all it tells of itself (pure).
+
+The one place that says what an event does to ``thread.json``, and what stands in
+its message. The writer, verify and the replay of a thread's end read it; what an
+event adds to the tree is the writer's and verify's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, get_args
+
+from uwfgit.constants import ERROR_STATUS, FORMAT_VERSION
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.thread.message import NONE, format_message, format_status
+from uwfgit.model.thread.record import Start, Step
+from uwfgit.model.thread.state import (
+    STATUSES,
+    ForkedFrom,
+    Outcome,
+    Status,
+    ThreadState,
+    short_message,
+)
+from uwfgit.model.thread.usage import Usage, add_usage
+
+EventName = Literal[
+    "start",
+    "step",
+    "resume",
+    "poke",
+    "attempt",
+    "fork",
+    "hold",
+    "summary",
+    "cancel",
+    "resolve",
+]
+EVENT_NAMES: Final = get_args(EventName)
+STEP_EVENTS: Final = ("step", "resume", "poke")
+"""Events that add a step to the logical chain, or replace its last."""
+_ENDS: Final = frozenset({"end", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the table."""
+
+    follows: frozenset[str] = frozenset(STATUSES)
+    """The states a thread may be in before it."""
+    is_run: bool = False
+    """Whether its nodes stand in a run folder of a step."""
+    is_replayable: bool = True
+    """Whether it can be written again in a copy of its thread."""
+    settles: bool = True
+    """Whether it leaves the thread in a state of its own."""
+
+
+def _after(*statuses: Status) -> frozenset[str]:
+    return frozenset(statuses)
+
+
+TABLE: Final[Mapping[str, Row]] = {
+    "start": Row(follows=frozenset(), is_replayable=False),
+    "step": Row(follows=_after("idle"), is_run=True),
+    "resume": Row(follows=_after("suspended", "end"), is_run=True),
+    "poke": Row(follows=_after("idle", "suspended", "end"), is_run=True),
+    "attempt": Row(follows=_after("idle", "suspended", "end"), is_run=True),
+    "hold": Row(follows=_after("idle"), is_run=True),
+    "summary": Row(follows=_after("suspended", "end", "cancelled"), settles=False),
+    "fork": Row(is_replayable=False, settles=False),
+    "cancel": Row(follows=_after("idle", "suspended")),
+    "resolve": Row(is_replayable=False, settles=False),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class By:
+    """Who commits an event, as ``Name <mail>``, and when, in seconds."""
+
+    who: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What an event leaves besides nodes and files of its own.
+
+    ``subject`` and ``quoted`` are whole; a message has them as far as they fit.
+    """
+
+    state: ThreadState
+    subject: str
+    quoted: str = ""
+    trailers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """The commit message."""
+        return format_message(self.subject, self.quoted, self.trailers.items())
+
+
+def event_trailers(event: EventName, thread: str, **more: str) -> dict[str, str]:
+    """Give an event's trailers, in their order; ``more`` by the ends of their names."""
+    return {
+        "Uwf-Format": str(FORMAT_VERSION),
+        "Uwf-Event": event,
+        "Uwf-Thread": thread,
+        **{f"Uwf-{name.replace('_', '-')}": value for name, value in more.items()},
+    }
+
+
+def _now(before: ThreadState, by: By) -> int:
+    return max(before.updated_at_ms, by.time * 1000)
+
+
+def _moved(before: ThreadState, at_ms: int, by: By) -> ThreadState:
+    """Give a state the time of an event and its committer."""
+    completed = at_ms if before.status in _ENDS else None
+    return replace(
+        before, updated_at_ms=at_ms, completed_at_ms=completed, updated_by=by.who
+    )
+
+
+def tell_start(
+    start: Start, *, thread: ThreadId, workflow: str, oid: Oid, role: str, by: By
+) -> Told:
+    """Tell of a start.
+
+    Args:
+        start: The StartNode.
+        thread: The new thread.
+        workflow: The pinned workflow's name.
+        oid: The blob of its node.
+        role: The role the first exec runs.
+        by: Who starts it, and when.
+    """
+    now = by.time * 1000
+    state = ThreadState(
+        thread=thread,
+        status="idle",
+        workflow_name=workflow,
+        workflow_hash=start.workflow,
+        workflow_oid=oid,
+        start=start.hash,
+        head=start.hash,
+        steps=0,
+        current_role=role,
+        started_at_ms=now,
+        updated_at_ms=now,
+        started_by=by.who,
+        updated_by=by.who,
+    )
+    pinned = f"{start.workflow} {oid}"
+    return Told(
+        state=state,
+        subject=f"start {workflow}: {start.prompt.strip()}",
+        quoted=start.prompt,
+        trailers=event_trailers(
+            "start", thread, Node=start.hash, Workflow=pinned, Next=role or NONE
+        ),
+    )
+
+
+def tell_step(
+    before: ThreadState, event: EventName, step: Step, outcome: Outcome, *, by: By
+) -> Told:
+    """Tell of a step, resume or poke."""
+    message = outcome.suspend_message
+    state = replace(
+        before,
+        status=outcome.status,
+        head=step.hash,
+        steps=step.number,
+        current_role=outcome.current_role,
+        suspended_role=outcome.suspended_role,
+        suspend_message=None if message is None else short_message(message),
+        retry_at_ms=None,
+        usage=add_usage(before.usage, step.usage),
+    )
+    return _tell_run(
+        before, _moved(state, _ended(before, step), by), event, step, outcome.next
+    )
+
+
+def tell_attempt(before: ThreadState, step: Step, *, of_poke: bool, by: By) -> Told:
+    """Tell of a failed try; one of a poke leaves the state as it was.
+
+    Args:
+        before: The state before it.
+        step: What it adds.
+        of_poke: Whether it was to replace the newest step.
+        by: Who records it, and when.
+    """
+    state = replace(before, usage=add_usage(before.usage, step.usage))
+    if not of_poke:
+        state = replace(
+            state,
+            status="suspended",
+            current_role=None,
+            suspended_role=step.role,
+            suspend_message=short_message(str(step.output.get("error", ""))),
+            retry_at_ms=step.output.get("retryAtMs"),
+        )
+    state = _moved(state, _ended(before, step), by)
+    return _tell_run(before, state, "attempt", step, NONE)
+
+
+def _ended(before: ThreadState, step: Step) -> int:
+    return max(before.updated_at_ms, step.completed_at_ms)
+
+
+def _tell_run(
+    before: ThreadState,
+    state: ThreadState,
+    event: EventName,
+    step: Step,
+    following: str,
+) -> Told:
+    result = "answered" if step.status is None else step.status
+    if event == "attempt" and step.status == ERROR_STATUS:
+        result = f"failed: {step.output.get('error')}"
+    how = "" if event in {"step", "attempt"} else f" ({event})"
+    return Told(
+        state=state,
+        subject=f"{step.role}: {result}{how}",
+        quoted=step.body,
+        trailers=event_trailers(
+            event,
+            before.thread,
+            Node=step.hash,
+            Prev=step.prev or NONE,
+            Role=step.role,
+            Status=format_status(step.status),
+            Next=following,
+        ),
+    )
+
+
+def tell_hold(
+    before: ThreadState, hold: Hash, reason: str, usage: Usage | None, *, by: By
+) -> Told:
+    """Tell that a supervisor stopped a thread."""
+    state = replace(
+        before,
+        status="suspended",
+        current_role=None,
+        suspended_role=before.current_role,
+        suspend_message=short_message(f"supervisor: {reason}"),
+        usage=add_usage(before.usage, usage),
+    )
+    role = before.current_role or NONE
+    return Told(
+        state=_moved(state, _now(before, by), by),
+        subject=f"hold: {reason}",
+        quoted=reason,
+        trailers=event_trailers("hold", before.thread, Node=hold, Role=role),
+    )
+
+
+def tell_summary(
+    before: ThreadState, text: str, usage: Usage | None, *, by: By
+) -> Told:
+    """Tell of a summary; ``usage`` is the thread's with what it cost."""
+    state = replace(_moved(before, _now(before, by), by), usage=usage)
+    return Told(
+        state=replace(state, completed_at_ms=before.completed_at_ms),
+        subject=f"summary: {text.strip()}",
+        quoted=text,
+        trailers=event_trailers("summary", before.thread),
+    )
+
+
+def origin_of(before: ThreadState) -> ForkedFrom:
+    """Say where a fork leaves from that follows a state."""
+    return ForkedFrom(thread=before.thread, step=before.head, number=before.steps)
+
+
+def tell_fork(
+    before: ThreadState, thread: ThreadId, *, by: By, origin: ForkedFrom | None = None
+) -> Told:
+    """Tell of a fork: the state of the commit it leaves from, renamed.
+
+    Args:
+        before: That state.
+        thread: The new thread.
+        by: Who forks, and when.
+        origin: The step forked at, should it be one that a poke replaced.
+    """
+    left = origin or origin_of(before)
+    state = replace(before, thread=thread, forked_from=left)
+    return Told(
+        state=_moved(state, _now(before, by), by),
+        subject=f"fork from {left.thread} at step {left.number}",
+        trailers=event_trailers(
+            "fork", thread, Forked_From=f"{left.thread} {left.step}"
+        ),
+    )
+
+
+def tell_cancel(before: ThreadState, reason: str | None, *, by: By) -> Told:
+    """Tell that a thread was given up; the message alone has the reason."""
+    state = replace(
+        before,
+        status="cancelled",
+        current_role=None,
+        suspended_role=None,
+        suspend_message=None,
+        retry_at_ms=None,
+    )
+    return Told(
+        state=_moved(state, _now(before, by), by),
+        subject=f"cancel: {reason}" if reason and reason.strip() else "cancel",
+        quoted=reason or "",
+        trailers=event_trailers("cancel", before.thread),
+    )
+
+
+def tell_resolve(before: ThreadState, kept: Oid) -> Told:
+    """Tell of a resolve, which leaves everything as on the side it keeps."""
+    return Told(
+        state=before,
+        subject=f"resolve: keep {kept}",
+        trailers=event_trailers("resolve", before.thread),
+    )
