@@ -20,8 +20,8 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import Node
-from uwfgit.model.thread.record import Step
 from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.step import Step
 
 DONE: Final = reply(plan="x")
 GOOD: Final = reply("good", "Fine.")

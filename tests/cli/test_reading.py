@@ -5,7 +5,7 @@ import pytest
 from uwfgit.cli.thread.reading import check_quota, step_markdown, turn_markdown
 from uwfgit.errors import UsageError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 
 THREAD = ThreadId("01J00000000000000000000000")
 NODE = Hash("22Q90W9A5THH6")
@@ -30,8 +30,6 @@ def make_step() -> Step:
         completed_at_ms=3_000,
         usage=None,
         previous_attempts=(),
-        code_before=None,
-        code_after=None,
         extracted_by="frontmatter",
         warnings=("a \x1b[1mwarning",),
     )

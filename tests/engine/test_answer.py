@@ -36,7 +36,7 @@ from uwfgit.model.node.node import (
     make_schema,
     make_text,
 )
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 
@@ -144,7 +144,7 @@ def test_of_a_step_node_the_work_is_the_adapters_and_the_rest_the_engines(
     )
     assert step.completed_at_ms - step.started_at_ms == 59_999
     assert (step.agent, step.note, step.warnings) == ("acting", None, ())
-    assert (step.code_before, step.code_after) == (None, None)
+    assert (step.code.before, step.code.after) == (None, None)
     assert (step.extracted_by, step.previous_attempts) == (None, ())
     assert state_of(ledger.store, thread).usage == step.usage
 

@@ -29,7 +29,8 @@ from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import Start, Step, load_tip, open_record
+from uwfgit.model.thread.record import Start, load_tip, open_record
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Edges, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
@@ -60,8 +61,6 @@ def _step(
         completed_at_ms=1000 * number,
         usage=None,
         previous_attempts=(),
-        code_before=None,
-        code_after=None,
         extracted_by=None,
         warnings=(),
     )

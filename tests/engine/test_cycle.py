@@ -171,7 +171,7 @@ def test_a_step_records_what_was_asked_and_what_was_said(
     assert (step.prev, step.start) == (None, state_of(ledger.store, thread).start)
     assert (step.edge_prompt, step.note) == ("Begin: Fix the bug", None)
     assert (step.cwd, step.extracted_by) == (str(tmp_path), "frontmatter")
-    assert (step.code_before, step.code_after) == ("a" * 40, "b" * 40)
+    assert (step.code.before, step.code.after) == ("a" * 40, "b" * 40)
     assert step.started_at_ms < step.completed_at_ms
     assert detail["assembledPrompt"] == asked[0].prompt
     assert [turn["content"] for turn in detail["turns"]] == [DONE]

@@ -11,7 +11,7 @@ from tests.model.older_text import normalise
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, route
 from uwfgit.model.rules.check import check_normalised
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.migrate import migrate_text
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Workflow

@@ -9,8 +9,8 @@ from tests.builders import make_workflow
 from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt, is_routing_error, outcome_of
 from uwfgit.ids import Hash
-from uwfgit.model.thread.record import Step
 from uwfgit.model.thread.state import Outcome
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
@@ -55,8 +55,6 @@ def _step(role: str, body: str = "", **output: Json) -> Step:
         completed_at_ms=0,
         usage=None,
         previous_attempts=(),
-        code_before=None,
-        code_after=None,
         extracted_by=None,
         warnings=(),
     )

@@ -21,7 +21,7 @@ from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker, Secret
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 
 MASKER = Masker([Secret(name="BUILD_PASSWORD", value=PASSWORD)])
 SHOWN = "[redacted:BUILD_PASSWORD]"

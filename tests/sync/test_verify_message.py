@@ -27,6 +27,8 @@ from tests.sync.tour import tip_of
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import ERROR_TYPE
 from uwfgit.model.thread.event import event_trailers
 from uwfgit.model.thread.message import format_message, read_quote
 from uwfgit.model.workflow.workflow import Target, Workflow
@@ -127,14 +129,8 @@ def test_any_status_verifies(ledger: Ledger, tmp_path: Path) -> None:
 def test_a_role_whose_answer_is_of_the_error_type_verifies(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    text = {"type": "string"}
-    schema = {
-        "title": "uwf error output",
-        "type": "object",
-        "properties": {"$status": {"const": "error"}, "error": text, "phase": text},
-        "required": ["$status", "error", "phase"],
-        "additionalProperties": False,
-    }
+    schema = find_builtin_schema(ERROR_TYPE)
+    assert schema is not None
     workflow = make_workflow(
         roles={"worker": replace(make_role(), schema=schema)},
         graph={
@@ -147,7 +143,7 @@ def test_a_role_whose_answer_is_of_the_error_type_verifies(
     go(ledger, thread, reply("error", error="No luck", phase="agent"))
 
     subject = git(ledger.store, "log", "-1", "--format=%s", tip_of(ledger, thread))
-    assert subject == "worker: failed: No luck\n"
+    assert subject == "worker: error\n"
     assert_verified(ledger.store)
 
 

@@ -18,7 +18,8 @@ from uwfgit.model.picture.columns import cut, fill
 if TYPE_CHECKING:
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
     from uwfgit.model.thread.events import Event
-    from uwfgit.model.thread.record import Step, Tip
+    from uwfgit.model.thread.record import Tip
+    from uwfgit.model.thread.step import Step
     from uwfgit.model.thread.usage import Usage
     from uwfgit.store.canonical import Json
 

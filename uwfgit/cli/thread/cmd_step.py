@@ -31,7 +31,8 @@ from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.record import Record, Step, Tip
+    from uwfgit.model.thread.record import Record, Tip
+    from uwfgit.model.thread.step import Step
 
 app = make_group("Look at single steps of a thread.")
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import ThreadRow
 from uwfgit.model.ledger.standing import status_of
-from uwfgit.model.thread.record import Step, Tip
+from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import usage_payload
 
 if TYPE_CHECKING:

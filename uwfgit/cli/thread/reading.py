@@ -11,7 +11,8 @@ from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.thread.derive import output_file
-from uwfgit.model.thread.record import Record, Step
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Step
 
 SEPARATOR: Final = "\n\n---\n\n"
 _HEADER_ROOM: Final = 200

@@ -10,14 +10,9 @@ from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt, outcome_of
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.draft import Place, StepDraft, step_nodes
-from uwfgit.model.thread.record import (
-    Record,
-    Start,
-    Step,
-    start_from_payload,
-    step_from_payload,
-)
+from uwfgit.model.thread.record import Record, Start, start_from_payload
 from uwfgit.model.thread.state import Outcome
+from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.canonical import Json
 

@@ -12,8 +12,9 @@ from itertools import chain
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, RoutingError, route
-from uwfgit.model.thread.record import Start, Step
+from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import Outcome
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 

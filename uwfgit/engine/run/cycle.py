@@ -44,6 +44,7 @@ from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Code
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.care.guard import changed_files, fingerprint
 from uwfgit.store.handle import git_errors
@@ -343,10 +344,12 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         previous_attempts=_pending_attempts(run.record, run.cycle.routed.role)
         if answer.output_type != ERROR_TYPE
         else (),
-        code_before=run.code_before,
-        code_after=run.engine.code_head(run.cwd),
-        snapshot=run.watch.snapshot,
-        shared=run.watch.shared,
+        code=Code(
+            before=run.code_before,
+            after=run.engine.code_head(run.cwd),
+            snapshot=run.watch.snapshot,
+            shared=run.watch.shared,
+        ),
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )

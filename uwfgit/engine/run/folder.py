@@ -7,7 +7,8 @@ from pathlib import Path
 
 from uwfgit.engine.run.engine import Cycle, Ground
 from uwfgit.errors import StateError
-from uwfgit.model.thread.record import Record, Step
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Step
 
 
 def find_cwd(

@@ -23,7 +23,8 @@ from uwfgit.model.memory.memory import (
     write_session,
 )
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
-from uwfgit.model.thread.events import STEP_EVENTS, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import iter_events
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import THREADS, memory_ref
 from uwfgit.store.local import AgentSession

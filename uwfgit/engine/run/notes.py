@@ -9,7 +9,8 @@ from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
-from uwfgit.model.thread.record import Record, Step
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

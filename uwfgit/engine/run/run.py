@@ -28,7 +28,8 @@ from uwfgit.model.thread.derive import find_hash_words, output_file
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
-from uwfgit.model.thread.record import Record, Step
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.handle import git_errors

@@ -21,7 +21,7 @@ from uwfgit.engine.decide.plan import (
 )
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 
@@ -273,8 +273,6 @@ def _step_of(number: int, role: str, said: Said) -> Step:
         completed_at_ms=0,
         usage=None,
         previous_attempts=(),
-        code_before=None,
-        code_after=None,
         extracted_by=None,
         warnings=(),
     )

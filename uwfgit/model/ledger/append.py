@@ -38,12 +38,13 @@ from uwfgit.model.thread.event import (
     tell_step,
 )
 from uwfgit.model.thread.links import LinkRule, collect_links
-from uwfgit.model.thread.record import Record, Step, Tip, step_from_payload
+from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
     Outcome,
     agent_label,
 )
+from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.thread.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import ATTEMPTS, thread_folder

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from uwfgit.constants import MAX_RUNS, MAX_STEPS
 from uwfgit.errors import SizeError
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, Node, make_node
 from uwfgit.model.node.places import NodePlaces, add_place
 from uwfgit.model.thread.derive import link_field, output_file, prompt_file
-from uwfgit.model.thread.record import Child, Record, Snapshot
-from uwfgit.model.thread.usage import Usage, usage_payload
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import StepFields, write_fields
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     LINKS,
@@ -40,29 +40,12 @@ Changes: TypeAlias = dict[str, Entry | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepDraft:
+class StepDraft(StepFields):
     """What a cycle gave, before it has a place and a name."""
 
-    role: str
     output: Mapping[str, Json]
     output_type: Hash
-    body: str
     detail: Mapping[str, Json]
-    agent: str
-    edge_prompt: str
-    note: str | None
-    cwd: str
-    started_at_ms: int
-    completed_at_ms: int
-    usage: Usage | None
-    previous_attempts: tuple[Hash, ...]
-    code_before: str | None
-    code_after: str | None
-    extracted_by: str | None
-    warnings: tuple[str, ...]
-    snapshot: Snapshot | None = None
-    shared: tuple[ThreadId, ...] = ()
-    child: Child | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,40 +119,16 @@ def step_nodes(
     # Ahead of the parent by a millisecond at least: two tries that are alike are
     # still two nodes when the clock stands.
     completed = max(draft.completed_at_ms, record.tip.state.updated_at_ms + 1)
+    started = min(draft.started_at_ms, completed)
+    draft = replace(draft, started_at_ms=started, completed_at_ms=completed)
     payload = {
+        **write_fields(draft),
         "start": record.tip.state.start,
         "prev": place.prev,
-        "role": draft.role,
         "output": output.hash,
-        "body": draft.body,
         "detail": detail.hash,
-        "agent": draft.agent,
-        "edgePrompt": draft.edge_prompt,
-        "note": draft.note,
-        "cwd": draft.cwd,
-        "startedAtMs": min(draft.started_at_ms, completed),
-        "completedAtMs": completed,
-        "usage": usage_payload(draft.usage),
-        "previousAttempts": list(draft.previous_attempts) or None,
-        "code": _code_payload(draft),
-        "extractedBy": draft.extracted_by,
-        "warnings": list(draft.warnings),
     }
-    if draft.child is not None:
-        payload["child"] = {"thread": draft.child.thread, "oid": draft.child.oid}
     return output, detail, make_node(STEP_TYPE, payload)
-
-
-def _code_payload(draft: StepDraft) -> dict[str, Json]:
-    code: dict[str, Json] = {"before": draft.code_before, "after": draft.code_after}
-    if draft.snapshot is not None:
-        code["snapshot"] = {
-            "before": draft.snapshot.before,
-            "after": draft.snapshot.after,
-        }
-    if draft.shared:
-        code["shared"] = list(draft.shared)
-    return code
 
 
 def place_nodes(

@@ -19,15 +19,9 @@ from uwfgit.model.node.node import Node
 from uwfgit.model.node.places import Place, read_node, read_nodes
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.record import (
-    Record,
-    Step,
-    Tip,
-    load_tip,
-    open_record,
-    read_tip,
-)
+from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, parse_state
+from uwfgit.model.thread.step import Step
 from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store

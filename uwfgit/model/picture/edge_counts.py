@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from uwfgit.constants import END, NEW, RESUME, START, SUSPEND
 from uwfgit.model.template.render import TemplateError, render
-from uwfgit.model.thread.record import Step
 from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import Usage, add_usage
 
 

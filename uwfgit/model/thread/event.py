@@ -14,7 +14,7 @@ from typing import Final, Literal, get_args
 from uwfgit.constants import ERROR_STATUS, FORMAT_VERSION
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.message import NONE, format_message, format_status
-from uwfgit.model.thread.record import Start, Step
+from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import (
     STATUSES,
     ForkedFrom,
@@ -23,6 +23,7 @@ from uwfgit.model.thread.state import (
     ThreadState,
     short_message,
 )
+from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import Usage, add_usage
 
 EventName = Literal[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
@@ -25,7 +25,7 @@ from uwfgit.model.node.places import (
     read_nodes,
 )
 from uwfgit.model.thread.state import ThreadState, decode_state
-from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
@@ -87,58 +87,6 @@ class Start:
     inputs: Hash | None = None
     children: Mapping[str, Hash] = field(default_factory=dict)
     private: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The files at a step's folder around it, as trees of the code repository."""
-
-    before: Oid | None
-    after: Oid | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
-    """The thread that did a step, and its tip as the result was taken."""
-
-    thread: ThreadId
-    oid: Oid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A StepNode with its output, typed; ``number`` is its place in the chain."""
-
-    number: int
-    hash: Hash
-    start: Hash
-    prev: Hash | None
-    role: str
-    output_hash: Hash
-    output: Mapping[str, Json]
-    body: str
-    detail_hash: Hash
-    agent: str
-    edge_prompt: str
-    note: str | None
-    cwd: str
-    started_at_ms: int
-    completed_at_ms: int
-    usage: Usage | None
-    previous_attempts: tuple[Hash, ...]
-    code_before: str | None
-    code_after: str | None
-    extracted_by: str | None
-    warnings: tuple[str, ...]
-    snapshot: Snapshot | None = None
-    shared: tuple[ThreadId, ...] = ()
-    child: Child | None = None
-
-    @property
-    def status(self) -> str | None:
-        """The ``$status`` the role reported."""
-        value = self.output.get("$status")
-        return value if isinstance(value, str) else None
 
 
 def load_tip(store: Store, thread: ThreadId) -> Tip:
@@ -413,51 +361,3 @@ def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
         children=payload.get("children", {}),
         private=payload.get("private", False),
     )
-
-
-def step_from_payload(
-    step: Hash, number: int, payload: dict[str, Any], output: Mapping[str, Json]
-) -> Step:
-    """Read a StepNode's payload.
-
-    Raises:
-        KeyError, TypeError: The payload is not that of a step.
-    """
-    return Step(
-        number=number,
-        hash=step,
-        start=Hash(payload["start"]),
-        prev=payload["prev"],
-        role=payload["role"],
-        output_hash=Hash(payload["output"]),
-        output=output,
-        body=payload["body"],
-        detail_hash=Hash(payload["detail"]),
-        agent=payload["agent"],
-        edge_prompt=payload["edgePrompt"],
-        note=payload["note"],
-        cwd=payload["cwd"],
-        started_at_ms=payload["startedAtMs"],
-        completed_at_ms=payload["completedAtMs"],
-        usage=usage_from_payload(payload["usage"]),
-        previous_attempts=tuple(payload["previousAttempts"] or ()),
-        code_before=payload["code"]["before"],
-        code_after=payload["code"]["after"],
-        extracted_by=payload["extractedBy"],
-        warnings=tuple(payload["warnings"]),
-        snapshot=_snapshot(payload["code"].get("snapshot")),
-        shared=tuple(map(ThreadId, payload["code"].get("shared", ()))),
-        child=_child(payload.get("child")),
-    )
-
-
-def _snapshot(payload: Json) -> Snapshot | None:
-    if payload is None:
-        return None
-    return Snapshot(before=payload["before"], after=payload["after"])
-
-
-def _child(payload: Json) -> Child | None:
-    if payload is None:
-        return None
-    return Child(thread=ThreadId(payload["thread"]), oid=Oid(payload["oid"]))

@@ -40,14 +40,8 @@ from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.events import Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.message import read_quote
-from uwfgit.model.thread.record import (
-    Record,
-    Tip,
-    load_tip,
-    open_record,
-    read_tip,
-    step_from_payload,
-)
+from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
+from uwfgit.model.thread.step import read_fields
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
@@ -353,30 +347,14 @@ def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> St
     made = redo.value({**payload, "edgePrompt": ""})
     values = redo.value(output.payload)
     details = redo.value(detail.payload)
-    prompt = _edge_prompt(record, payload["role"], replaces=replaces)
-    step = step_from_payload(old.hash, 0, payload, {})
+    made["edgePrompt"] = _edge_prompt(record, payload["role"], replaces=replaces)
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
+    fields = read_fields({**made, "usage": payload["usage"], "code": payload["code"]})
     return StepDraft(
-        role=payload["role"],
+        **{**fields, "warnings": (*fields["warnings"], *remarks)},
         output=values,
         output_type=ERROR_TYPE if output.type == ERROR_TYPE else redo.node(output.type),
-        body=made["body"],
         detail=details,
-        agent=made["agent"],
-        edge_prompt=prompt,
-        note=made["note"],
-        cwd=made["cwd"],
-        started_at_ms=payload["startedAtMs"],
-        completed_at_ms=payload["completedAtMs"],
-        usage=usage_from_payload(payload["usage"]),
-        previous_attempts=tuple(made["previousAttempts"] or ()),
-        code_before=payload["code"]["before"],
-        code_after=payload["code"]["after"],
-        extracted_by=payload["extractedBy"],
-        warnings=(*made["warnings"], *remarks),
-        snapshot=step.snapshot,
-        shared=step.shared,
-        child=step.child,
     )
 
 

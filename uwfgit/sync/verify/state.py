@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from uwfgit.ids import Hash
-from uwfgit.model.thread.record import Step
 from uwfgit.model.thread.state import (
     ThreadState,
     decode_state,
     state_payload,
 )
+from uwfgit.model.thread.step import Step
 
 _CANCEL: Final = "cancel:"
 

@@ -33,8 +33,8 @@ from uwfgit.model.thread.derive import (
     prompt_file,
 )
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
-from uwfgit.model.thread.record import Step, step_from_payload
 from uwfgit.model.thread.state import Outcome, agent_label
+from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     ATTEMPTS,

@@ -15,8 +15,9 @@ from uwfgit.engine.decide.plan import base_prompt
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.places import NodePlaces
-from uwfgit.model.thread.record import Start, Step, step_from_payload
+from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
 from uwfgit.sync.verify.rawtree import Objects

@@ -14,7 +14,8 @@ from uwfgit.model.thread.compare import (
     list_fields,
     step_duration,
 )
-from uwfgit.model.thread.record import Step, Tip
+from uwfgit.model.thread.record import Tip
+from uwfgit.model.thread.step import Step
 from uwfgit.web.render.frame import Site, chip, facts, page, spent, steps_of, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Html, div, join, link, span, tag

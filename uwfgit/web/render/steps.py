@@ -196,7 +196,7 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
         ("kind", str(run.detail.get("kind") or "-")),
         ("session", str(run.detail.get("sessionId") or "") or None),
         ("folder", tag("code", step.cwd)),
-        ("code", _code(step.code_before, step.code_after)),
+        ("code", _code(step.code.before, step.code.after)),
         ("understood by", step.extracted_by),
     ]
     if event is not None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from uwfgit.model.picture.columns import cut, one_line
 from uwfgit.model.thread.compare import step_duration
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 from uwfgit.model.wording import format_duration
 from uwfgit.web.render.markup import Html, join, tag
 

@@ -14,7 +14,8 @@ from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.record import Record, Step, Tip, open_record
+from uwfgit.model.thread.record import Record, Tip, open_record
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 
 _MARKS: Final = re.compile(r"^\s*#{1,6}\s+")

@@ -1,0 +1,181 @@
+"""A StepNode's fields, typed, and their one way to and from a payload (pure).
+
+A field is declared here and in ``schemas/step.json``, and nowhere else: names
+differ by their case alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from uwfgit.constants import STATUS
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
+from uwfgit.store.canonical import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The files at a step's folder around it, as trees of the code repository."""
+
+    before: Oid | None
+    after: Oid | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """The user's code around a step: HEAD, the files, and who else worked there."""
+
+    before: str | None = None
+    after: str | None = None
+    snapshot: Snapshot | None = None
+    shared: tuple[ThreadId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """The thread that did a step, and its tip as the result was taken."""
+
+    thread: ThreadId
+    oid: Oid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFields:
+    """What a StepNode says besides its place and the nodes it names."""
+
+    role: str
+    body: str
+    agent: str
+    edge_prompt: str
+    note: str | None = None
+    cwd: str
+    started_at_ms: int
+    completed_at_ms: int
+    usage: Usage | None = None
+    previous_attempts: tuple[Hash, ...] = ()
+    code: Code = Code()
+    extracted_by: str | None = None
+    warnings: tuple[str, ...] = ()
+    child: Child | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(StepFields):
+    """A StepNode with its output; ``number`` is its place in the chain."""
+
+    number: int
+    hash: Hash
+    start: Hash
+    prev: Hash | None
+    output_hash: Hash
+    output: Mapping[str, Json]
+    detail_hash: Hash
+
+    @property
+    def status(self) -> str | None:
+        """The ``$status`` the role reported."""
+        value = self.output.get(STATUS)
+        return value if isinstance(value, str) else None
+
+
+def _read_code(payload: Json) -> Code:
+    snapshot = payload.get("snapshot")
+    return Code(
+        before=payload["before"],
+        after=payload["after"],
+        snapshot=None if snapshot is None else Snapshot(**snapshot),
+        shared=tuple(map(ThreadId, payload.get("shared", ()))),
+    )
+
+
+def _write_code(code: Code) -> Json:
+    payload: dict[str, Json] = {"before": code.before, "after": code.after}
+    if code.snapshot is not None:
+        payload["snapshot"] = {
+            "before": code.snapshot.before,
+            "after": code.snapshot.after,
+        }
+    if code.shared:
+        payload["shared"] = list(code.shared)
+    return payload
+
+
+def _read_child(payload: Json) -> Child:
+    return Child(thread=ThreadId(payload["thread"]), oid=Oid(payload["oid"]))
+
+
+_READERS: Final[Mapping[str, Callable[[Json], Any]]] = {
+    "usage": usage_from_payload,
+    "previous_attempts": lambda value: tuple(value or ()),
+    "code": _read_code,
+    "warnings": tuple,
+    "child": _read_child,
+}
+_WRITERS: Final[Mapping[str, Callable[[Any], Json]]] = {
+    "usage": usage_payload,
+    "previous_attempts": lambda value: list(value) or None,
+    "code": _write_code,
+    "warnings": list,
+    "child": lambda child: {"thread": child.thread, "oid": child.oid},
+}
+"""Fields whose JSON is not the value itself."""
+_OPTIONAL: Final = frozenset({"child"})
+"""Left out of a payload where they are ``None``."""
+
+
+def _key(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+_KEYS: Final = {each.name: _key(each.name) for each in fields(StepFields)}
+
+
+def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:
+    """Read the fields of a StepNode's payload, by their names here.
+
+    Raises:
+        KeyError, TypeError: The payload is not that of a step.
+    """
+    found = {}
+    for name, key in _KEYS.items():
+        if name in _OPTIONAL and key not in payload:
+            continue
+        read = _READERS.get(name)
+        found[name] = payload[key] if read is None else read(payload[key])
+    return found
+
+
+def write_fields(step: StepFields) -> dict[str, Json]:
+    """Write the fields of a StepNode as its payload has them."""
+    payload = {}
+    for name, key in _KEYS.items():
+        value = getattr(step, name)
+        if value is None and name in _OPTIONAL:
+            continue
+        write = _WRITERS.get(name)
+        payload[key] = value if write is None else write(value)
+    return payload
+
+
+def step_from_payload(
+    step: Hash, number: int, payload: Mapping[str, Json], output: Mapping[str, Json]
+) -> Step:
+    """Read a StepNode's payload.
+
+    Raises:
+        KeyError, TypeError: The payload is not that of a step.
+    """
+    return Step(
+        **read_fields(payload),
+        number=number,
+        hash=step,
+        start=Hash(payload["start"]),
+        prev=payload["prev"],
+        output_hash=Hash(payload["output"]),
+        output=output,
+        detail_hash=Hash(payload["detail"]),
+    )
