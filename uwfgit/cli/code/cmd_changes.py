@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from uwfgit.code.worktree import WorkTree
     from uwfgit.ids import Oid
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.record import Record, Step
+    from uwfgit.model.thread.record import Record
+    from uwfgit.model.thread.step import Step
 
 DIFF_SETTINGS: Final = {"ignore_unknown_options": True}
 """What stands behind the step is git's."""
@@ -78,7 +79,7 @@ def list_step_files(
     context: CommandContext, ledger: Ledger, record: Record, step: Step
 ) -> list[dict[str, Any]] | None:
     """List the files a step changed; ``None`` where that cannot be told here."""
-    snapshot = step.snapshot
+    snapshot = step.code.snapshot
     if snapshot is None or snapshot.before is None or snapshot.after is None:
         return None
     try:

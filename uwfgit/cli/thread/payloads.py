@@ -10,7 +10,7 @@ from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Step, write_fields
 from uwfgit.model.thread.usage import usage_payload
 
 if TYPE_CHECKING:
@@ -121,22 +121,10 @@ def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  
         "startedAtMs": step.started_at_ms,
         "completedAtMs": step.completed_at_ms,
         "previousAttempts": list(step.previous_attempts),
-        "code": _code_payload(step),
+        "code": write_fields(step)["code"],
         "extractedBy": step.extracted_by,
         "warnings": list(step.warnings),
     }
-
-
-def _code_payload(step: Step) -> dict[str, Any]:
-    code: dict[str, Any] = {"before": step.code_before, "after": step.code_after}
-    if step.snapshot is not None:
-        code["snapshot"] = {
-            "before": step.snapshot.before,
-            "after": step.snapshot.after,
-        }
-    if step.shared:
-        code["shared"] = list(step.shared)
-    return code
 
 
 def run_payload(

@@ -16,7 +16,8 @@ from uwfgit.errors import UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import Record, Snapshot, load_tip, open_record
+from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.step import Snapshot
 
 _INTERRUPTED: Final = Kept(warnings=("no code snapshot after the run: interrupted",))
 
@@ -110,7 +111,7 @@ def _find_origin(record: Record, tree: WorkTree) -> Oid | None:
     if origin is None or origin.number == 0:
         return None
     try:
-        wanted = record.step_at(origin.number).snapshot
+        wanted = record.step_at(origin.number).code.snapshot
         if wanted is None or wanted.after is None:
             return None
         found = find_snapshot(tree, chain_ref(origin.thread), wanted.after)
