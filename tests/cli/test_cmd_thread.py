@@ -26,6 +26,7 @@ SHOW_KEYS = [
     "currentRole",
     "suspendedRole",
     "suspendMessage",
+    "retryAtMs",
     "done",
     "steps",
     "usage",
@@ -47,6 +48,7 @@ STEP_KEYS = [
     "done",
     "suspendedRole",
     "suspendMessage",
+    "retryAtMs",
     "error",
 ]
 SCRIPT = ("--agent", "scripted:replies.yaml")

@@ -18,7 +18,7 @@ import typer
 from uwfgit import errors
 from uwfgit.cli.frame.commands import Group, Root, make_root, value_options
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.cli.frame.options import GlobalOptions
+from uwfgit.cli.frame.options import GlobalOptions, fill_wait
 from uwfgit.cli.frame.output import format_json, format_yaml, talk, write
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.errors import UsageError, UwfError
@@ -168,7 +168,7 @@ def run_command(words: list[str], context: CommandContext) -> int:
     """
     try:
         with context.closing:
-            return _invoke(words, context)
+            return _invoke(fill_wait(words), context)
     except BrokenPipeError:
         raise
     except typer.Exit as exc:

@@ -106,6 +106,8 @@ def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
         )
     if thread["suspendMessage"]:
         fields.append(("waiting", thread["suspendMessage"]))
+    if thread["retryAtMs"] is not None:
+        fields.append(("until", format_time(thread["retryAtMs"])))
     return format_fields(context.output, fields)
 
 

@@ -27,6 +27,12 @@ _UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
+def parse_span(text: str) -> int | None:
+    """Read a span of time such as 7d, 12h or 30m, in ms; ``None`` when it is none."""
+    span = _SPAN.fullmatch(text)
+    return None if span is None else int(span[1]) * _UNIT_MS[span[2]]
+
+
 def parse_time(text: str, *, option: str, now_ms: int) -> int:
     """Read a point in time, in ms since 1970.
 
@@ -37,9 +43,9 @@ def parse_time(text: str, *, option: str, now_ms: int) -> int:
         UsageError: It is none of these; names the option.
     """
     wanted = text.strip()
-    span = _SPAN.fullmatch(wanted)
-    if span:
-        return now_ms - int(span[1]) * _UNIT_MS[span[2]]
+    span = parse_span(wanted)
+    if span is not None:
+        return now_ms - span
     try:
         found = datetime.fromisoformat(wanted)
         if _DATE.fullmatch(wanted):

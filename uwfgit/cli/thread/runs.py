@@ -57,6 +57,22 @@ CountOption = Annotated[
 AllOption = Annotated[
     bool, typer.Option("--all", help="Run until the thread stops (limits.maxSteps).")
 ]
+FreshOption = Annotated[
+    bool,
+    typer.Option("--fresh", help="Begin a new session: the agent remembers nothing."),
+]
+MemoryOption = Annotated[
+    bool,
+    typer.Option("--memory", help="Take what others' agents remembered, unproven."),
+]
+WaitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="Wait for a vendor's limit that ends within 30m, 6h, 2d …",
+    ),
+]
 BackgroundOption = Annotated[
     bool,
     typer.Option(
@@ -75,11 +91,13 @@ class _Call:
     trust: bool
     background: bool
     note: str | None = None
+    fresh: bool = False
+    memory: bool = False
     flags: tuple[str, ...] = ()
     """What else a worker in the background is called with."""
 
 
-def exec_command(
+def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     ctx: typer.Context,
     thread: ThreadArgument,
     count: CountOption = None,
@@ -87,6 +105,9 @@ def exec_command(
     agent: AgentOption = None,
     cwd: CwdOption = None,
     trust: TrustOption = False,
+    fresh: FreshOption = False,
+    memory: MemoryOption = False,
+    wait: WaitOption = None,
     background: BackgroundOption = False,
 ) -> None:
     """Run the next step of a thread.
@@ -94,6 +115,12 @@ def exec_command(
     Exits 3 when the thread then waits for a person, 5 when the agent failed
     (what it said is kept), 4 when somebody else runs the thread.
     """
+    from uwfgit.cli.thread.waiting import (
+        add_report,
+        count_good,
+        read_duration,
+        wait_for_limit,
+    )
     from uwfgit.engine.run.executor import exec_thread
 
     context = get_context(ctx)
@@ -102,9 +129,13 @@ def exec_command(
     if count is not None and run_all:
         raise UsageError("--count and --all exclude each other")
     most = None if run_all else (count or 1)
+    patience = None if wait is None else read_duration(wait)
 
     def run(engine: Engine, found: ThreadId, **how: Any) -> RunReport:  # noqa: ANN401 - as executor takes them
         report = exec_thread(engine, found, count=most, **how)
+        while patience is not None and wait_for_limit(context, engine, found, patience):
+            left = None if most is None else max(1, most - count_good(report))
+            report = add_report(report, exec_thread(engine, found, count=left, **how))
         _hint_at_gc(context, engine.ledger.store)
         return report
 
@@ -114,7 +145,12 @@ def exec_command(
         cwd=cwd,
         trust=trust,
         background=background,
-        flags=("--all",) if most is None else ("--count", str(most)),
+        fresh=fresh,
+        memory=memory,
+        flags=(
+            *(("--all",) if most is None else ("--count", str(most))),
+            *(() if wait is None else ("--wait", wait)),
+        ),
     )
     _run(context, thread, call, run)
 
@@ -142,6 +178,8 @@ def resume_command(
     agent: AgentOption = None,
     cwd: CwdOption = None,
     trust: TrustOption = False,
+    fresh: FreshOption = False,
+    memory: MemoryOption = False,
     background: BackgroundOption = False,
 ) -> None:
     """Go on with a thread that waits for a person, or that has ended.
@@ -158,6 +196,8 @@ def resume_command(
         cwd=cwd,
         trust=trust,
         background=background,
+        fresh=fresh,
+        memory=memory,
         note=note,
     )
     _run(context, thread, call, partial(resume_thread, note=note))
@@ -178,6 +218,8 @@ def poke_command(
     agent: AgentOption = None,
     cwd: CwdOption = None,
     trust: TrustOption = False,
+    fresh: FreshOption = False,
+    memory: MemoryOption = False,
     background: BackgroundOption = False,
 ) -> None:
     """Have the newest step done again, with a correction.
@@ -196,6 +238,8 @@ def poke_command(
         cwd=cwd,
         trust=trust,
         background=background,
+        fresh=fresh,
+        memory=memory,
         note=note,
     )
     _run(context, thread, call, partial(poke_thread, note=note))
@@ -235,7 +279,7 @@ def _run(
         folder = find_folder(context, call.cwd)
         engine = context.make_engine(ledger)
         admit = make_admit(context, ledger, engine.choose, trust=call.trust)
-        engine = replace(engine, admit=admit)
+        engine = replace(engine, admit=admit, recall=_recall(call))
         if call.background:
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
@@ -244,6 +288,12 @@ def _run(
     if worker is not None:
         _finish_start(context, with_detour(ledger, report), worker)
     finish_run(context, ledger, report)
+
+
+def _recall(call: _Call) -> Literal["proven", "any", "none"]:
+    if call.fresh and call.memory:
+        raise UsageError("--fresh and --memory exclude each other")
+    return "none" if call.fresh else "any" if call.memory else "proven"
 
 
 def _start_worker(
@@ -261,6 +311,8 @@ def _start_worker(
     words += ["--color", "never", *call.flags]
     words += ["--agent", call.agent] if call.agent is not None else []
     words += ["--trust"] if call.trust else []
+    words += ["--fresh"] if call.fresh else []
+    words += ["--memory"] if call.memory else []
     words += ["--prompt", "-"] if call.note is not None else []
     words += ["--cwd", str(folder)] if folder is not None else []
     # The user is asked about a foreign thread here: a worker has no terminal.

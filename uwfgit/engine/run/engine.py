@@ -51,6 +51,8 @@ class Engine:
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
             where a thread that others made may work.
+        recall: What agents may remember: what is proven to be the user's or of
+            someone trusted, ``any`` memory of the thread, or ``none`` at all.
         is_trusted: Whether the commit of a memory is signed by someone the user
             trusts.
     """
@@ -71,6 +73,7 @@ class Engine:
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None
     )
+    recall: Literal["proven", "any", "none"] = "proven"
     is_trusted: Callable[[Oid], bool] = lambda _: False
 
 
@@ -86,9 +89,5 @@ class Cycle:
     note: str | None = None
     masked: tuple[str, ...] = ()
     """The secrets that were masked in the note."""
-    fresh: bool = False
-    """Whether the agent begins a session of its own, whatever it remembers."""
-    memory: bool = False
-    """Whether what others' agents remembered may be restored unproven."""
     is_last: Callable[[], bool] = lambda: True
     """Whether the command ends with it even when the thread could go on."""

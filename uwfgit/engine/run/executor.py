@@ -77,17 +77,17 @@ def exec_thread(
         record = _open(engine, thread)
         _require_runnable(record)
         limit = engine.settings.limits.max_steps if count is None else count
-        state, ground = record.tip.state, None
-        if state.status == "idle":
-            role = state.current_role or ""
-            ground = engine.admit(record, role, agent, cwd)
+        ground = None
+        if _can_go_on(engine, record):
+            ground = engine.admit(record, _route(record).role, agent, cwd)
         ends: list[CycleEnd] = []
         reports: list[StepReport] = []
         began, is_paused = record.tip.commit, False
         try:
-            while record.tip.state.status == "idle" and len(ends) < limit:
+            while _can_go_on(engine, record) and len(ends) < limit:
+                is_idle = record.tip.state.status == "idle"
                 cycle = Cycle(
-                    event="step",
+                    event="step" if is_idle else "resume",
                     routed=_route(record),
                     agent=agent,
                     cwd=cwd,
@@ -106,6 +106,14 @@ def exec_thread(
             return _interrupted(engine, thread, began)
         is_limited = count is None and not is_paused
         return _exec_report(record, ends, reports, limited=is_limited)
+
+
+def _can_go_on(engine: Engine, record: Record) -> bool:
+    """Whether exec may run a thread: it is idle, or waited for a limit that is over."""
+    state = record.tip.state
+    if state.status == "suspended" and state.retry_at_ms is not None:
+        return engine.ledger.now_ms() >= state.retry_at_ms
+    return state.status == "idle"
 
 
 def _run_next(
@@ -353,7 +361,10 @@ def _waiting(record: Record, report: RunReport) -> RunReport:
     state = record.tip.state
     resume = f"uwf thread resume {state.thread}"
     cause = find_cause(record.store, record.tip.commit)
-    if cause.name == "hold":
+    if state.retry_at_ms is not None:
+        problem = f"thread {state.thread} waits for a limit of the agent's vendor"
+        hint = f"wait for it with: uwf thread exec {state.thread} --wait"
+    elif cause.name == "hold":
         problem = f"thread {state.thread} was stopped"
         hint = f"go on with: {resume}"
     elif cause.name == "attempt":

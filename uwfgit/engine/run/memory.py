@@ -115,7 +115,7 @@ def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oi
 
 def find_session(run: Run) -> Found:
     """Find the session to go on with; one that is not here is put back first."""
-    if not run.agent.has_sessions or run.cycle.fresh:
+    if not run.agent.has_sessions or run.engine.recall == "none":
         return Found()
     row = run.engine.ledger.local.find_session(
         run.thread, run.cycle.routed.role, run.agent.label

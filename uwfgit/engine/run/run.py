@@ -135,7 +135,7 @@ class Run:
         """
         return (
             self.cycle.ground is None
-            or self.cycle.memory
+            or self.engine.recall == "any"
             or self.engine.ledger.local.is_made_here(memory)
             or self.engine.is_trusted(memory)
         )
