@@ -463,6 +463,7 @@ def test_every_value_has_its_origin() -> None:
         ("limits.maxSteps", repository),
         ("limits.snapshotSeconds", "default"),
         ("record.code", "default"),
+        ("record.mask", "default"),
         ("record.session", "default"),
         ("record.toolResults", "default"),
         ("workflowPaths", repository),

@@ -63,16 +63,39 @@ def agent(folder: Path, script: str) -> str:
     return f"stdio:{shlex.quote(str(path))}"
 
 
-def test_a_task_is_masked_wherever_the_value_is_known_from(
+def test_a_value_is_masked_wherever_it_is_known_from(
+    uwf: Uwf, source: str, thread: str
+) -> None:
+    cancelled = uwf("thread", "cancel", thread, "--reason", f"use {VALUE}")
+
+    assert f"use {source}" in recorded(uwf)
+    assert VALUE not in recorded(uwf)
+    assert "--reason: the value of" in cancelled.err
+    assert VALUE not in cancelled.err
+
+
+def test_a_task_stays_what_its_user_wrote_and_is_warned_of(
     uwf: Uwf, source: str
 ) -> None:
     started = uwf("thread", "start", "ping.yaml", "-p", f"use {VALUE}", "--json")
     thread = started.json["threadId"]
 
-    assert uwf("thread", "read", thread).out.count(f"use {source}") == 1
-    assert VALUE not in recorded(uwf)
-    assert "--prompt: the value of" in started.err
+    assert f"use {VALUE}" in uwf("thread", "read", thread).out
+    name = source.removeprefix("[redacted:").removesuffix("]")
+    assert f"--prompt has the value of {name}, and is kept for good" in started.err
     assert VALUE not in started.err
+
+
+def test_masking_can_be_switched_off(
+    uwf: Uwf, home: Path, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_TOKEN", VALUE)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.yaml").write_text("record: {mask: none}\n")
+
+    uwf("thread", "cancel", thread, "--reason", f"use {VALUE}")
+
+    assert VALUE in recorded(uwf)
 
 
 def test_what_an_agent_prints_is_masked_in_record_and_on_screen(

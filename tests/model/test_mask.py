@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.planted import PASSWORD, PEM, noise
-from uwfgit.model.mask import NO_MASK, Masker, Secret, collect_secrets, mask_warnings
+from uwfgit.model.mask import (
+    NO_MASK,
+    Masker,
+    Secret,
+    collect_secrets,
+    is_secret_name,
+    mask_warnings,
+)
 
 VALUE = noise("value", 24) + "/+=&'\"é\\"
 SHOWN = "[redacted:SOME_KEY]"
@@ -191,3 +198,42 @@ def test_parts_of_a_value_that_may_stand_alone_are_taken_too() -> None:
 
 def test_a_secret_never_shows_its_value() -> None:
     assert VALUE not in repr(Secret(name="SOME_KEY", value=VALUE))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *((name, True) for name in (
+            "API_KEY", "apiKey", "OPENAI_API_KEY", "STRIPE_SECRET_KEY", "SIGNING_KEY",
+            "GITHUB_TOKEN", "authToken", "OAUTHTOKEN", "client_secret", "DBPASSWORD",
+            "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "SSH_PRIVATE_KEY", "APIKEY",
+            "SSH_PASSPHRASE", "AZURE_CREDENTIALS", "x-api-key",
+        )),
+        *((name, False) for name in (
+            "MONKEY", "SORT_KEY", "PRIMARY_KEY", "HOTKEY", "KEYBOARD", "TURKEY",
+            "TOKENIZERS_PARALLELISM", "KEY", "SECRETARY", "PASSWORD_STORE_DIR", "",
+            "sortKey", "CACHE_KEY",
+        )),
+    ],
+)  # fmt: skip
+def test_a_secret_is_named_by_whole_words(name: str, *, expected: bool) -> None:
+    assert is_secret_name(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_masked"),
+    [
+        ("MONKEY", "created_at_descending_order", False),
+        ("SORT_KEY", "created_at_descending_order", False),
+        ("SORT_KEY", noise("sort", 24), True),
+        ("PRIMARY_KEY", "tenant-id/user-id/created-at", False),
+        ("MONKEY", noise("ape", 24), False),
+        ("API_KEY", "correct-horse-battery-staple", True),
+    ],
+)
+def test_what_some_key_is_its_value_tells(
+    name: str, value: str, *, is_masked: bool
+) -> None:
+    found = [s.value for s in collect_secrets({name: value}, names=())]
+
+    assert found == ([value] if is_masked else [])

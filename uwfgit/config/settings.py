@@ -29,6 +29,7 @@ DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("limits", "contextChars"): 32_000,
     ("limits", "snapshotSeconds"): 10,
     ("record", "toolResults"): "full",
+    ("record", "mask"): "known",
     ("record", "code"): "keep",
     ("record", "session"): "keep",
 }
@@ -129,6 +130,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     workflow_paths: tuple[Path, ...] = ()
     tool_results: str = "full"
+    masks: bool = True
     keeps_code: bool = True
     keeps_sessions: bool = True
     trust: tuple[str, ...] = ()
@@ -258,6 +260,7 @@ def _build(
         ),
         workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
         tool_results=get("record.toolResults"),
+        masks=get("record.mask") == "known",
         keeps_code=get("record.code") == "keep",
         keeps_sessions=get("record.session") == "keep"
         and get("record.toolResults") == "full",

@@ -183,6 +183,11 @@ KEYS: Final = (
         about="How much of what tools gave back is kept.",
     ),
     _key(
+        "record.mask",
+        choices=("known", "none"),
+        about="Whether values of secrets that uwf knows are replaced in what is kept.",
+    ),
+    _key(
         "record.code",
         layers=BOTH,
         choices=("keep", "none"),

@@ -23,7 +23,45 @@ LEAST_CHARS: Final = 12
 CUT: Final = "…"
 """What stands where a text was shortened; half a value may stand beside it."""
 
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORD = re.compile(
+    r"\w*(?:token|secret|password|passphrase|passwd|apikey)s?|credentials?"
+    r"|(?:auth|access|secret|private|signing)keys?"
+)
+_KEY_WORDS: Final = frozenset(
+    [
+        "access",
+        "account",
+        "admin",
+        "api",
+        "app",
+        "auth",
+        "aws",
+        "client",
+        "crypt",
+        "data",
+        "deploy",
+        "encryption",
+        "gpg",
+        "host",
+        "hmac",
+        "jwt",
+        "license",
+        "master",
+        "object",
+        "pgp",
+        "private",
+        "provider",
+        "secret",
+        "service",
+        "signing",
+        "ssh",
+        "storage",
+        "subscription",
+        "webhook",
+    ]
+)
+"""What stands before the word KEY in the name of one that opens something."""
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:_ /+TZ-]*")
 _PART = re.compile(
@@ -59,8 +97,23 @@ class Secret:
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether a variable is named as those are that hold secrets."""
-    return _SECRET_NAME.search(name) is not None
+    """Whether a variable is named, by whole words, as those are that hold secrets.
+
+    A ``SORT_KEY`` opens nothing, and a ``MONKEY`` has no key.
+    """
+    *before, last = _words_of(name) or [""]
+    if last in {"key", "keys"}:
+        return bool(before) and before[-1] in _KEY_WORDS
+    return _SECRET_WORD.fullmatch(last) is not None
+
+
+def _may_be_secret(name: str) -> bool:
+    """Whether a name leaves it to the value what it is: of some key."""
+    return _words_of(name)[-1:] == ["key"]
+
+
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in _NAME_WORD.findall(name)]
 
 
 def collect_secrets(
@@ -75,7 +128,10 @@ def collect_secrets(
     return tuple(
         secret
         for name, value in variables.items()
-        if names is None or name in names or is_secret_name(name)
+        if names is None
+        or name in names
+        or is_secret_name(name)
+        or (_may_be_secret(name) and _looks_random(value))
         for secret in _secrets_of(name, value, names)
     )
 
@@ -131,6 +187,16 @@ def _is_plain(text: str, words: int) -> bool:
     if "/" not in text and len(parts) > words:
         return False
     return all(map(_is_word, parts))
+
+
+def _looks_random(text: str) -> bool:
+    return any(
+        len(part) >= _LINE_CHARS
+        and not _is_word(part)
+        and any(map(str.isdigit, part))
+        and any(map(str.isalpha, part))
+        for part in _BETWEEN.split(text)
+    )
 
 
 def _is_word(part: str) -> bool:

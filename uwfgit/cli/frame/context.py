@@ -375,6 +375,13 @@ class CommandContext:
             self.output.warn(f"{what}: {warning}")
         return masked
 
+    def warn_of_secrets(self, text: str, *, what: str) -> None:
+        """Say which known secrets stand in a text that is kept as it was given."""
+        found: set[str] = set()
+        self.masker.mask(text, found)
+        for name in sorted(found):
+            self.output.warn(f"{what} has the value of {name}, and is kept for good")
+
     def mask_message(self, text: str) -> str:
         """Take known secrets out of a message; nothing that is broken is a bar."""
         from uwfgit.cli.frame.secrets import make_masker

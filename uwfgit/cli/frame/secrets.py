@@ -25,6 +25,8 @@ def make_masker(
         home: ``UWF_HOME``; its ``.env`` may be missing or unreadable.
         settings: Without them, as long as it is not known whether they load.
     """
+    if settings is not None and not settings.masks:
+        return Masker()
     providers = settings.providers if settings else {}
     named = {each.api_key_env for each in providers.values() if each.api_key_env}
     secrets: list[Secret] = [*collect_secrets(environment, names=named)]

@@ -177,7 +177,7 @@ def _start(
 
     found = find_workflow(context, ledger, workflow)
     task = read_text(context, prompt, what="--prompt")
-    task = context.mask(task, what="--prompt")
+    context.warn_of_secrets(task, what="--prompt")
     folder = find_folder(context, cwd) or context.cwd
     place, root = _place_in_repository(context, folder)
     tip = start_thread(
