@@ -18,24 +18,15 @@ demo: $(STAMP)
 	@$(BIN)/uwf demo
 
 # Thousands of small repositories: in memory, where there is a place for it.
+PYTEST := @if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi; $(BIN)/python -m pytest -n 2
+
+# All behaviours, but for what takes long by nature.
 test: $(STAMP)
-	@if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi; \
-	$(BIN)/python -m pytest -q -n 2
+	$(PYTEST) -q -m "not slow"
 
-# The real CLIs, against a fake API on loopback: no key, nothing installed outside of
-# this folder. Claude Code and Codex come in wheels; the other two need npm.
-test-agents: $(STAMP) $(AGENTS)/.installed
-	$(BIN)/python -m pytest -q -m '' tests/agents/test_real_clis.py
-
-$(AGENTS)/.installed:
-	mkdir -p $(AGENTS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  --target $(AGENTS)/python claude-agent-sdk openai-codex-cli-bin
-	if command -v npm > /dev/null; then \
-	  npm install --silent --no-fund --no-audit --prefix $(AGENTS)/node \
-	    @google/gemini-cli opencode-ai; \
-	else echo "npm is not here: Gemini and opencode are skipped"; fi
-	@touch $@
+# Every test there is: processes, kills, terminals, other people's programs.
+test-long: $(STAMP)
+	$(PYTEST) -q
 
 check: $(STAMP)
 	scripts/check

@@ -253,17 +253,19 @@ def check_harmless(seen: Seen, most: int, *, is_terminal: bool) -> None:
     assert "Traceback" not in seen.out + seen.err
 
 
-def cases(*, leave: tuple[str, ...] = ()) -> Iterator[object]:
+def cases(*, leave: tuple[str, ...] = (), has_quick: bool = False) -> Iterator[object]:
+    """Give all calls; those that are not the first of a command are slow."""
     for command, calls in CALLS.items():
         for number, each in enumerate(calls):
             named = any("{thread}" in word for word in each.words)
             for thread in each.threads if named else ("",):
                 if thread not in leave:
                     name = f"{command}-{number}-{thread[:9]}"
-                    yield pytest.param(command, each, thread, id=name)
+                    quick = has_quick and not number and thread in {"", each.threads[0]}
+                    marks = () if quick else pytest.mark.slow
+                    yield pytest.param(command, each, thread, id=name, marks=marks)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("command", "given", "thread"), [*cases()])
 def test_a_terminal_gets_no_escape_and_no_flood(
     world: World, command: str, given: Call, thread: str
@@ -277,10 +279,9 @@ def test_a_terminal_gets_no_escape_and_no_flood(
     assert seen.out or command in {"git", "workflow simulate", "thread log"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "given", "thread"),
-    [*cases(leave=("failed", "cancelled", "new", "fork", "idle"))],
+    [*cases(leave=("failed", "cancelled", "new", "fork", "idle"), has_quick=True)],
 )
 def test_a_pipe_gets_no_escape_that_is_no_data(
     world: World, command: str, given: Call, thread: str
