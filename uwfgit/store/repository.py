@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pygit2
@@ -20,9 +22,11 @@ from uwfgit.errors import (
     UntrustedError,
 )
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.safety import init, trust
 from uwfgit.store.safety.configfile import ConfigEntry, find_value
 from uwfgit.store.safety.hooks import mend_hook
+from uwfgit.store.safety.refspecs import drop_forced, is_mirror
 from uwfgit.store.safety.stores import list_stores, register_store
 
 _STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
@@ -116,6 +120,27 @@ def trust_store(path: Path, *, home: Path) -> bool:
     return register_store(path, home=home)
 
 
+@contextmanager
+def keeping_config(path: Path) -> Iterator[None]:
+    """Put a store's config back as it was if the block makes it one that is refused.
+
+    Raises:
+        UntrustedError, StoreError: It was; names the setting.
+    """
+    file = path / "config"
+    before = file.read_bytes()
+    yield
+    inspection = _inspect(path)
+    if inspection.problems and file.read_bytes() != before:
+        with git_errors(f"write '{file}'"), replacing(file) as stream:
+            stream.write(before)
+        refusal = _refusal(inspection.problems)
+        refusal.hint = (
+            "nothing was changed; for yourself: git config --global KEY VALUE"
+        )
+        raise refusal
+
+
 def resolve_path(path: Path) -> Path:
     """Give the one spelling of a store's path: absolute, without links."""
     return Path(os.path.realpath(path))
@@ -136,11 +161,22 @@ def _complete(path: Path, *, home: Path) -> None:
     problems = _inspect(path).problems
     if problems and all(problem.code == trust.MODE for problem in problems):
         init.make_private(path)
+    _drop_mirrors(path)
     config = _require_safe(path)
     _require_format(path, config, missing=True)
     with git_errors(f"completing store '{path}'"):
+        drop_forced(path / "config", config)
         init.complete_store(path, config)
     register_store(path, home=home)
+
+
+def _drop_mirrors(path: Path) -> None:
+    """Make plain remotes of mirrors where nothing else is wrong."""
+    inspection = _inspect(path)
+    mirrors = [entry for entry in inspection.config if is_mirror(entry)]
+    if mirrors and len(mirrors) == len(inspection.problems):
+        with git_errors(f"completing store '{path}'"):
+            drop_forced(path / "config", inspection.config)
 
 
 def _open_repository(path: Path) -> pygit2.Repository:

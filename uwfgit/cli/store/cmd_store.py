@@ -131,7 +131,13 @@ def git(
     read = read_words(words, store=store.path, environment=environment)
     if read.is_push:
         _require_scan(context, read, store.path)
-    raise typer.Exit(_run_git(context, read, store.path, environment))
+    if read.name != "config":
+        raise typer.Exit(_run_git(context, read, store.path, environment))
+    from uwfgit.store.repository import keeping_config
+
+    with keeping_config(store.path):
+        code = _run_git(context, read, store.path, environment)
+    raise typer.Exit(code)
 
 
 def _require_scan(context: CommandContext, read: GitWords, store: Path) -> None:

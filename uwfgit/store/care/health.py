@@ -21,7 +21,7 @@ from uwfgit.store.care.maintain import MANY_LOOSE, ObjectCount, count_objects
 from uwfgit.store.care.tracking import BUNDLE, list_tracked
 from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.handle import Store
+from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import (
     HEAD_REF,
     KEEP_REF,
@@ -37,6 +37,7 @@ from uwfgit.store.objects import read_commit, read_tag
 from uwfgit.store.refs import list_refs
 from uwfgit.store.safety import init
 from uwfgit.store.safety.configfile import read_config
+from uwfgit.store.safety.refspecs import drop_forced, list_bare, list_forced
 
 Level = Literal["ok", "note", "problem"]
 
@@ -74,8 +75,31 @@ def check_store_settings(store: Store) -> Iterator[Finding]:
             hint=f"uwf git config {each.key} {each.wanted}",
             mend=_setter(store, each),
         )
-    if not wrong:
+    forced = list_forced(read_config(store.path / "config"))
+    for name in forced:
+        yield Finding(
+            check="settings",
+            level="problem",
+            message=f"refspecs of remote '{name}' overwrite threads: a plain fetch or "
+            "push takes recorded work away",
+            hint=f"uwf doctor --fix, then uwf remote add {shlex.quote(name)}",
+            mend=lambda: _drop_forced(store),
+        )
+    if not wrong and not forced:
         yield Finding(check="settings", level="ok", message="as uwf wrote them")
+    for name in list_bare(read_config(store.path / "config")):
+        yield Finding(
+            check="settings",
+            level="note",
+            message=f"remote '{name}' has no refspecs: plain git brings and sends no "
+            "threads",
+            hint=f"uwf remote add {shlex.quote(name)}",
+        )
+
+
+def _drop_forced(store: Store) -> None:
+    with git_errors("change the store's config"):
+        drop_forced(store.path / "config", read_config(store.path / "config"))
 
 
 def _setter(store: Store, setting: init.Setting) -> Callable[[], None]:

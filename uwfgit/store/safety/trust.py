@@ -20,6 +20,7 @@ from uwfgit.errors import InvalidError, Problem
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.hooks import is_own_hook
 from uwfgit.store.safety.ref_files import find_damage
+from uwfgit.store.safety.refspecs import is_mirror
 
 INNER: Final = (
     "refs/heads",
@@ -252,13 +253,22 @@ def _check_config(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
             yield Problem(
                 code=CONFIG,
                 message=reason,
-                hint="remove it, if you know how it came there",
+                hint=_find_way(path, entry),
                 file=str(path / "config"),
                 line=entry.line,
             )
     if os.path.lexists(path / "config.worktree"):
         yield _problem(CONFIG, path / "config.worktree", "is a second config")
     yield from _check_format(path, config)
+
+
+def _find_way(path: Path, entry: ConfigEntry) -> str:
+    if is_mirror(entry):
+        return f"uwf init --store {shlex.quote(str(path))}"
+    return (
+        "if you know how it came there: git config --file "
+        f"{shlex.quote(str(path / 'config'))} --unset-all {shlex.quote(entry.written)}"
+    )
 
 
 def _find_refusal(entry: ConfigEntry) -> str | None:
