@@ -78,6 +78,7 @@ def desk(uwf: Uwf, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (scripts / "agent").chmod(0o755)
     (tmp_path / "ping.yaml").write_bytes((work / "ping.yaml").read_bytes())
     repo = Repo.make(tmp_path / "code")
+    repo.sh("git config user.name Ada && git config user.email ada@example.org")
     monkeypatch.chdir(repo.root)
     monkeypatch.setenv("SCRIPTS", str(scripts))
     monkeypatch.setenv("LAST", "2")
@@ -365,3 +366,77 @@ def test_git_gc_takes_no_snapshot(desk: Desk) -> None:
 
     assert desk.uwf("step", "diff", f"{thread}:1").code == 0
     assert desk.uwf("thread", "rewind", thread, "--at", "1").code == 0
+
+
+def test_a_fork_with_a_work_tree_has_code_and_thread_of_its_step(desk: Desk) -> None:
+    thread = desk.run(
+        "echo one >> a.txt && git commit -qam one", "echo two >> a.txt", "echo x > n"
+    )
+    files = desk.repo.files()
+
+    done = desk.uwf(
+        "thread", "fork", thread, "--at", "2", "--worktree", "../own", "--json"
+    )
+
+    assert done.code == 0, done.err
+    fork = done.json["threadId"]
+    own = Repo(root=desk.repo.root.parent / "own")
+    assert (own.root / "a.txt").read_text().endswith("one\ntwo\n")
+    assert not (own.root / "n").exists()
+    assert own.git("status", "--short") == " M a.txt\n"
+    assert own.git("log", "-1", "--format=%s") == "one\n"
+    branch = own.git("symbolic-ref", "--short", "HEAD").strip()
+    assert branch == f"agent/ping-{fork[-5:].lower()}"
+    (desk.scripts / "3").write_text("echo there > here\n")
+    desk.go_on(fork)
+    assert (own.root / "here").exists()
+    assert desk.repo.files() == files
+    assert desk.step(fork, 3)["cwd"] == str(own.root)
+
+
+def test_a_fork_whose_work_tree_cannot_be_made_is_none(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "true")
+    desk.repo.write("taken/file", "x")
+
+    refused = desk.uwf("thread", "fork", thread, "--at", "1", "--worktree", "taken")
+
+    assert refused.code == 1
+    assert len(desk.uwf("thread", "list", "--all", "--json").json["items"]) == 1
+    assert desk.repo.git("branch", "--list", "agent/*") == ""
+
+
+def test_a_thread_can_be_started_in_a_work_tree_of_its_own(desk: Desk) -> None:
+    files = desk.repo.files()
+
+    thread = desk.run("echo one >> a.txt", "true", start=("--worktree", "../own"))
+
+    own = Repo(root=desk.repo.root.parent / "own")
+    assert own.git("status", "--short") == " M a.txt\n"
+    assert desk.repo.files() == files
+    assert desk.uwf("step", "diff", f"{thread}:1", "--json").json["files"]
+
+
+def test_a_work_tree_of_its_own_is_beside_the_other_by_default(desk: Desk) -> None:
+    begun = desk.uwf(
+        "thread", "start", "../ping.yaml", "-p", "t", "--worktree", "--branch", "b/new"
+    )
+
+    assert begun.code == 0, begun.err
+    assert (desk.repo.root.parent / "code-new" / "a.txt").exists()
+
+
+def test_a_start_that_fails_leaves_no_work_tree(desk: Desk) -> None:
+    words = ("thread", "start", "../ping.yaml", "-p", " ", "--worktree", "../own")
+
+    assert desk.uwf(*words).code == 1
+
+    assert not (desk.repo.root.parent / "own").exists()
+    assert desk.repo.git("branch", "--list", "agent/*") == ""
+
+
+def test_no_code_of_one_thread_alone(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "true", start=("--no-code",))
+
+    code = desk.step(thread, 1)["code"]
+    assert isinstance(code, dict)
+    assert "snapshot" not in code

@@ -50,12 +50,19 @@ def add_worktree(
         branch: A branch to make there; ``None`` leaves HEAD detached.
 
     Raises:
-        StoreError: git cannot make it.
+        StateError: The branch is there already.
+        StoreError: git cannot make it; the branch is gone again.
     """
+    if branch is not None and tree.resolve(f"refs/heads/{branch}") is not None:
+        raise StateError(
+            f"branch '{branch}' exists already", hint="choose --branch NAME"
+        )
     how = ["--detach"] if branch is None else ["-b", branch]
     words = ["worktree", "add", "--quiet", "--no-checkout", *how, str(folder), head]
     done = tree.run(words, literal=False)
     if done.code:
+        if branch is not None:
+            tree.run(["branch", "-D", "--", branch], literal=False)
         raise StoreError(f"git cannot make a work tree: {done.complaint}")
     found = WorkTree.find(folder, tree.environment)
     if found is None:
@@ -72,3 +79,20 @@ def set_files(scene: WorkTree, snapshot: Oid) -> None:
         StoreError: git cannot write them.
     """
     scene.ask("read-tree", "--reset", "-u", snapshot)
+
+
+def settle_index(tree: WorkTree, head: Oid) -> None:
+    """Make the index of a work tree HEAD's; the files stay, as changes to it.
+
+    Raises:
+        StoreError: git cannot write it.
+    """
+    tree.ask("read-tree", "--reset", head)
+    tree.run(["update-index", "-q", "--refresh"])
+
+
+def remove_worktree(tree: WorkTree, folder: Path, *, branch: str | None) -> None:
+    """Take back a work tree that was just made, and its branch."""
+    tree.run(["worktree", "remove", "--force", str(folder)], literal=False)
+    if branch is not None:
+        tree.run(["branch", "-D", "--", branch], literal=False)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwfgit.cli.code.own_worktree import BranchOption
 from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.commands import Click, Command
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields, write
 from uwfgit.cli.thread.next_command import usual_way, way_on
@@ -137,16 +142,62 @@ StartCwdOption = Annotated[
 ]
 
 
+class StartCommand(Command):
+    """A command whose ``--worktree`` may stand alone."""
+
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
+        """Give an option that stands alone an empty value."""
+        words = []
+        for place, word in enumerate(args):
+            after = args[place + 1] if place + 1 < len(args) else "-"
+            alone = word == "--worktree" and after.startswith("-")
+            words.append("--worktree=" if alone else word)
+        return list(super().parse_args(ctx, words))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begin:
+    """How a thread is begun, besides its workflow and task."""
+
+    cwd: str | None = None
+    worktree: str | None = None
+    branch: str | None = None
+    no_code: bool = False
+    private: bool = False
+
+
 def start_command(
     ctx: typer.Context,
     workflow: WorkflowArgument,
     prompt: PromptOption,
     cwd: StartCwdOption = None,
+    worktree: Annotated[
+        str | None,
+        typer.Option(
+            "--worktree",
+            metavar="[DIR]",
+            help="Let it work in a git work tree of its own, beside this one.",
+        ),
+    ] = None,
+    branch: BranchOption = None,
+    no_code: Annotated[
+        bool, typer.Option("--no-code", help="Keep no code around its steps.")
+    ] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Never share it: push and bundle refuse.")
+    ] = False,
 ) -> None:
     """Start a thread: pin the workflow and the task; nothing runs yet."""
     context = get_context(ctx)
+    if worktree is not None and cwd is not None:
+        raise UsageError("--worktree and --cwd exclude each other")
+    if branch is not None and worktree is None:
+        raise UsageError("--branch goes with --worktree")
     ledger = context.open_ledger(write=True)
-    tip = _start(context, ledger, workflow, prompt, cwd)
+    begin = _Begin(
+        cwd=cwd, worktree=worktree, branch=branch, no_code=no_code, private=private
+    )
+    tip = _start(context, ledger, workflow, prompt, begin)
     state = tip.state
     payload = {
         "threadId": tip.thread,
@@ -170,28 +221,61 @@ def _start(
     ledger: Ledger,
     workflow: str,
     prompt: str,
-    cwd: str | None,
+    begin: _Begin,
 ) -> Tip:
     from uwfgit.cli.workflow.workflows import find_workflow
     from uwfgit.engine.run.thread import start_thread
+    from uwfgit.ids import mint_thread_id
 
     found = find_workflow(context, ledger, workflow)
     task = read_text(context, prompt, what="--prompt")
     context.warn_of_secrets(task, what="--prompt")
-    folder = find_folder(context, cwd) or context.cwd
-    place, root = _place_in_repository(context, folder)
-    tip = start_thread(
-        ledger,
-        workflow=found.workflow,
-        data=found.data,
-        prompt=task,
-        cwd=folder,
-        cwd_in_repo=place,
-        root_commit=root,
-        parent=_find_parent(context, ledger),
-    )
+    parent = _find_parent(context, ledger)
+    thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    with _folder_of(context, begin, found.workflow.name, thread) as folder:
+        place, root = _place_in_repository(context, folder)
+        tip = start_thread(
+            ledger,
+            workflow=found.workflow,
+            data=found.data,
+            prompt=task,
+            cwd=folder,
+            cwd_in_repo=place,
+            root_commit=root,
+            parent=parent,
+            thread=thread,
+            private=begin.private or _is_private(ledger, parent),
+        )
+    if begin.no_code:
+        ledger.local.set_without_code(thread)
     ledger.local.set_last(tip.thread)
     return tip
+
+
+@contextmanager
+def _folder_of(
+    context: CommandContext, begin: _Begin, workflow: str, thread: ThreadId
+) -> Iterator[Path]:
+    """Give the folder a thread is started in; a new work tree is gone on failure."""
+    if begin.worktree is None:
+        yield find_folder(context, begin.cwd) or context.cwd
+        return
+    from uwfgit.cli.code.own_worktree import branch_name, start_worktree
+
+    place = context.resolve(begin.worktree) if begin.worktree else None
+    branch = begin.branch or branch_name(workflow, thread)
+    with start_worktree(context, place, branch) as folder:
+        yield folder
+
+
+def _is_private(ledger: Ledger, parent: tuple[ThreadId, Hash, int] | None) -> bool:
+    """Whether the thread that starts another is never to be shared."""
+    from uwfgit.model.thread.record import load_tip, open_record
+
+    if parent is None:
+        return False
+    record = open_record(ledger.store, load_tip(ledger.store, parent[0]))
+    return record.start.private
 
 
 def _place_in_repository(
@@ -234,7 +318,7 @@ def run_command(
     """Start a thread and run it until it stops."""
     context = get_context(ctx)
     ledger = context.open_ledger(write=True)
-    tip = _start(context, ledger, workflow, prompt, cwd)
+    tip = _start(context, ledger, workflow, prompt, _Begin(cwd=cwd))
     if context.output.is_text:
         context.output.say(f"thread {tip.thread}")
     run_started(context, ledger, tip.thread, agent=agent)

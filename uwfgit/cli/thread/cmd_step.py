@@ -288,6 +288,17 @@ def fork_step(context: CommandContext, text: str) -> None:
     emit_fork(context, ledger, tip)
 
 
+def place_of(ledger: Ledger, text: str) -> tuple[str, int]:
+    """Return the thread and number of a step named by hash or as THREAD:NUMBER."""
+    from uwfgit.model.ledger.ledger import resolve_step
+
+    thread, colon, number = text.rpartition(":")
+    if colon and number == "0":
+        return thread, 0
+    record, found = resolve_step(ledger, text)
+    return record.tip.thread, found.number
+
+
 def emit_fork(context: CommandContext, ledger: Ledger, tip: Tip) -> None:
     """Print a new fork and the command that runs it."""
     ledger.local.set_last(tip.thread)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uwfgit.cli.code.cmd_changes import DIFF_SETTINGS, code_command
 from uwfgit.cli.code.cmd_rewind import rewind_command, undo_command
+from uwfgit.cli.code.own_worktree import BranchOption
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_duration, format_fields, format_time
@@ -17,6 +18,7 @@ from uwfgit.cli.thread.cmd_compare import LOG_SETTINGS, diff_command, log_comman
 from uwfgit.cli.thread.cmd_redact import redact_command
 from uwfgit.cli.thread.cmd_resolve import resolve_command
 from uwfgit.cli.thread.cmd_start import (
+    StartCommand,
     join_command,
     pause_command,
     run_command,
@@ -33,6 +35,11 @@ from uwfgit.cli.thread.runs import (
 from uwfgit.errors import UsageError
 from uwfgit.ids import find_hash
 
+if TYPE_CHECKING:
+    from uwfgit.ids import ThreadId
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.thread.record import Tip
+
 app = make_group("Start, run, read and fork threads.")
 
 RemovedArgument = Annotated[
@@ -44,7 +51,7 @@ RemovedArgument = Annotated[
     ),
 ]
 
-add_command(app, "start")(start_command)
+add_command(app, "start", cls=StartCommand)(start_command)
 add_command(app, "run")(run_command)
 add_command(app, "exec", "step")(exec_command)
 add_command(app, "resume")(resume_command)
@@ -260,6 +267,18 @@ def fork(
             "--from-role", metavar="ROLE", help="Fork before this role's newest step."
         ),
     ] = None,
+    worktree: Annotated[
+        str | None,
+        typer.Option(
+            "--worktree",
+            metavar="DIR",
+            help="Also a git work tree with the code as it was after that step.",
+        ),
+    ] = None,
+    branch: BranchOption = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Also when others made the code.")
+    ] = False,
 ) -> None:
     """Branch a new thread off one; nothing is copied, the old one stays."""
     from uwfgit.engine.run.thread import fork_thread
@@ -268,14 +287,46 @@ def fork(
     context = get_context(ctx)
     if at is not None and at < 0:
         raise UsageError(f"--at: {at} is less than 0")
-    if at is None and from_role is None and (find_hash(thread) or ":" in thread):
-        cmd_step.fork_step(context, thread)
-        return
+    if branch is not None and worktree is None:
+        raise UsageError("--branch goes with --worktree")
     ledger = context.open_ledger(write=True, create=False)
-    tip = fork_thread(
-        ledger, resolve_thread(ledger, thread), at=at, from_role=from_role
-    )
+    if at is None and from_role is None and (find_hash(thread) or ":" in thread):
+        if worktree is None:
+            cmd_step.fork_step(context, thread)
+            return
+        thread, at = cmd_step.place_of(ledger, thread)
+    found = resolve_thread(ledger, thread)
+    if worktree is None:
+        tip = fork_thread(ledger, found, at=at, from_role=from_role)
+    else:
+        tip = _fork_with_code(
+            context, ledger, found, at, from_role, worktree, branch, trust
+        )
     cmd_step.emit_fork(context, ledger, tip)
+
+
+def _fork_with_code(
+    context: CommandContext,
+    ledger: Ledger,
+    thread: ThreadId,
+    at: int | None,
+    from_role: str | None,
+    worktree: str,
+    branch: str | None,
+    trust: bool,
+) -> Tip:
+    """Fork a thread together with the code as it was."""
+    from uwfgit.cli.code.own_worktree import find_scene, fork_into
+    from uwfgit.engine.run.thread import fork_point, fork_thread
+    from uwfgit.model.thread.record import load_tip, open_record
+
+    record = open_record(ledger.store, load_tip(ledger.store, thread))
+    number = fork_point(record, at=at, from_role=from_role)
+    scene = find_scene(context, ledger, record, at=number, trust=trust)
+    tip = fork_thread(ledger, thread, at=number)
+    folder = context.resolve(worktree)
+    fork_into(context, ledger, tip, scene, folder=folder, branch=branch)
+    return tip
 
 
 @add_command(app, "cancel", "kill")

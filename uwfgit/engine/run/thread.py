@@ -30,7 +30,7 @@ from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.refs import find_ref, move_refs
 
 
-def start_thread(
+def start_thread(  # noqa: PLR0913 - one argument a fact
     ledger: Ledger,
     *,
     workflow: Workflow,
@@ -40,6 +40,8 @@ def start_thread(
     cwd_in_repo: str | None = None,
     root_commit: str | None = None,
     parent: tuple[ThreadId, Hash, int] | None = None,
+    thread: ThreadId | None = None,
+    private: bool = False,
 ) -> Tip:
     """Pin a workflow and create a thread; nothing runs.
 
@@ -52,6 +54,8 @@ def start_thread(
         cwd_in_repo: That folder within its work tree.
         root_commit: The first commit of that repository.
         parent: The thread that starts this one, its head, and its depth.
+        thread: Its id; a new one without it.
+        private: Whether it is never to be shared.
 
     Raises:
         InvalidError: The prompt is blank, or the folder is missing.
@@ -62,7 +66,7 @@ def start_thread(
         raise InvalidError("the task is empty", hint="give one with -p TEXT")
     if not cwd.is_absolute() or not cwd.is_dir():
         raise InvalidError(f"'{cwd}' is no existing folder", hint="give one with --cwd")
-    thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    thread = thread or mint_thread_id(ledger.now_ms(), ledger.random(10))
     start: dict[str, Json] = {
         "prompt": prompt,
         "cwd": str(cwd),
@@ -71,6 +75,8 @@ def start_thread(
     }
     if parent is not None:
         start |= _parent_payload(parent)
+    if private:
+        start["private"] = True
     require_conditions(workflow)
     routed = first_prompt(workflow, start, thread=thread)
     if isinstance(routed, RoutingError):
@@ -120,7 +126,7 @@ def fork_thread(
     wanted = step or _chosen_step(record, at=at, from_role=from_role)
     event = _find_event(record, wanted)
     origin = read_tip(ledger.store, event.thread, event.commit.oid)
-    return append_fork(
+    tip = append_fork(
         ledger,
         origin,
         thread=mint_thread_id(ledger.now_ms(), ledger.random(10)),
@@ -128,6 +134,31 @@ def fork_thread(
             thread=event.thread, step=wanted, number=origin.state.steps
         ),
     )
+    _keep_ways(ledger, thread, tip.thread)
+    return tip
+
+
+def _keep_ways(ledger: Ledger, thread: ThreadId, fork: ThreadId) -> None:
+    """Let a fork work where, and be kept as, the thread it came from is here."""
+    folder = ledger.local.find_folder(thread)
+    if folder is not None:
+        ledger.local.set_folder(fork, folder)
+    if ledger.local.is_without_code(thread):
+        ledger.local.set_without_code(fork)
+
+
+def fork_point(record: Record, *, at: int | None, from_role: str | None) -> int:
+    """Return the number of the step that a fork by these choices is made at.
+
+    Raises:
+        NotFoundError: There is no such step.
+        UsageError: Both choices.
+    """
+    if at is not None and from_role is not None:
+        raise UsageError("choose one of --at, --from-role and a step")
+    if from_role is not None:
+        return _before_role(record, from_role)
+    return record.tip.state.steps if at is None else at
 
 
 def _chosen_step(record: Record, *, at: int | None, from_role: str | None) -> Hash:
