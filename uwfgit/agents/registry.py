@@ -328,7 +328,8 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
     words = _split_words(spec)
     if words and "/" in words[0] and (around.base_dir / words[0]).is_file():
         return ConfigError(
-            f"agent '{words[0]}' is not executable", hint=f"chmod +x {words[0]}"
+            f"agent '{words[0]}' is not executable",
+            hint=f"chmod +x {shlex.quote(words[0])}",
         )
     names = [*around.settings.agents, *tuple(KINDS)]
     return ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
@@ -224,7 +225,9 @@ def _require_patience(
     if held is not None and waited >= _LOCK_WAIT and not remove_dead(store, held):
         what = held.relative_to(store.path).as_posix().removesuffix(".lock")
         error = LockedError(f"ref '{what}'", holder=f"'{held}'")
-        error.hint = f"try again; when no git is at work here: rm {held}"
+        error.hint = (
+            f"try again; when no git is at work here: rm {shlex.quote(str(held))}"
+        )
         raise error from exc
 
 

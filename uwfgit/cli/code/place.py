@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def require_sides(step: KnownStep) -> Sides:
         name = f"{step.thread}:{step.number}"
         raise StateError(
             f"the code around step {name} was not kept",
-            hint=f"uwf step show {name} may say why",
+            hint=f"uwf step show {shlex.quote(name)} may say why",
         )
     return Sides(step=step, before=step.before, after=step.after)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -71,9 +72,8 @@ class StoreChoice:
     def init_hint(self) -> str:
         """Say how to make it."""
         words = {"repository": "", "user": " --user"}
-        return (
-            f"create it with: uwf init{words.get(self.source, f' --store {self.path}')}"
-        )
+        named = f" --store {shlex.quote(str(self.path))}"
+        return f"create it with: uwf init{words.get(self.source, named)}"
 
 
 def registered_home() -> str | None:

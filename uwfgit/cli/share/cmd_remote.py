@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,7 +111,7 @@ def _find_address(
         if not address:
             raise UsageError(
                 f"no URL, and this repository has no remote '{name}'",
-                hint=f"give one: uwf remote add {name} URL",
+                hint=f"give one: uwf remote add {shlex.quote(name)} URL",
             )
     else:
         address = absolute_url(url, context.cwd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -162,7 +163,7 @@ def _turns_within(
     if first:
         lines.append(
             f"*{count_of(first, 'earlier turn')} left out; see all with* "
-            f"`uwf step turns {thread} --role {shown(step.role)}`"
+            f"`uwf step turns {thread} --role {shlex.quote(shown(step.role))}`"
         )
     return "\n\n".join([*lines, *blocks[first:]])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -299,4 +300,6 @@ def remove(ctx: typer.Context, name: NameArgument) -> None:
     context.output.emit(
         {"name": name, "removed": True}, lambda: f"removed {shown(name)}"
     )
-    context.output.say(f"bring it back: uwf workflow rollback {shown(name)}")
+    context.output.say(
+        f"bring it back: uwf workflow rollback {shlex.quote(shown(name))}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -170,7 +171,7 @@ def load_registered(ledger: Ledger, name: str, version: Hash | None = None) -> E
     raise NotFoundError(
         "version",
         f"{name}@{version}",
-        hint=f"see its versions: uwf workflow history {name}",
+        hint=f"see its versions: uwf workflow history {shlex.quote(name)}",
     )
 
 
@@ -240,7 +241,7 @@ def _choose(versions: tuple[Version, ...], wanted: Hash | None) -> Version:
     raise NotFoundError(
         "version",
         f"{name}@{wanted}",
-        hint=f"see its versions: uwf workflow history {name}",
+        hint=f"see its versions: uwf workflow history {shlex.quote(name)}",
     )
 
 

@@ -140,7 +140,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
             check="refs",
             level="problem",
             message=f"'{name}' is no name that uwf gives; it is not listed",
-            hint=f"if nobody needs it: uwf git update-ref -d {name}",
+            hint=f"if nobody needs it: uwf git update-ref -d {shlex.quote(name)}",
         )
     if name.startswith(_REMOTES):
         return None
@@ -151,7 +151,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
             check="refs",
             level="problem",
             message=f"'{name}' leads nowhere: {exc.message}",
-            hint=f"its last commits: uwf git reflog {name}",
+            hint=f"its last commits: uwf git reflog {shlex.quote(name)}",
         )
     return None
 
@@ -310,7 +310,7 @@ def check_locks(store: Store) -> Iterator[Finding]:
             check="locks",
             level="problem",
             message=f"'{path}' was left by a git that is gone",
-            hint=f"when no git is at work here: rm {path}",
+            hint=f"when no git is at work here: rm {shlex.quote(str(path))}",
             mend=mend,
         )
     if not held and not stale:

@@ -156,7 +156,7 @@ def check_broken_refs(store: Store) -> Iterator[Finding]:
                 check="refs",
                 level="problem",
                 message=f"'{name}' is gone, and nobody removed it",
-                hint=f"uwf git update-ref {name} {oid}",
+                hint=f"uwf git update-ref {shlex.quote(name)} {oid}",
             )
 
 
@@ -168,7 +168,7 @@ def _broken(store: Store, name: str) -> Finding:
             level="problem",
             message=f"'{name}' is damaged",
             hint="its log does not tell what it pointed at; a remote may have it: "
-            f"rm {store.path / name}, then uwf pull",
+            f"rm {shlex.quote(str(store.path / name))}, then uwf pull",
         )
     return Finding(
         check="refs",

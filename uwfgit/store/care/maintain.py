@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -234,7 +235,9 @@ def _require_unlocked(path: Path) -> None:
     """
     for held in list_git_locks(path):
         error = LockedError(f"'{held}'")
-        error.hint = f"try again; when no git is at work here: rm {held}"
+        error.hint = (
+            f"try again; when no git is at work here: rm {shlex.quote(str(held))}"
+        )
         raise error
 
 

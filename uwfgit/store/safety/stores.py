@@ -7,6 +7,7 @@ trusted on this machine.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import tempfile
 from pathlib import Path
@@ -62,7 +63,8 @@ def _check_list(path: Path, status: os.stat_result) -> None:
         raise UntrustedError(f"'{path}' belongs to another user")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UntrustedError(
-            f"'{path}' may be written by others", hint=f"chmod go-w '{path}'"
+            f"'{path}' may be written by others",
+            hint=f"chmod go-w {shlex.quote(str(path))}",
         )
 
 

@@ -6,6 +6,7 @@ top of both, or ours becomes a thread of its own.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -187,7 +188,7 @@ def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) ->
         problem = describe_report(reports[0]) if reports else "it was not verified"
         raise InvalidError(
             f"the side of '{divergence.remote}' does not verify: {problem}",
-            hint=f"look at it: uwf git log {theirs}",
+            hint=f"look at it: uwf git log {shlex.quote(theirs)}",
         )
     ledger.local.record_verified(theirs)
 

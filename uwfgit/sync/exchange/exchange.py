@@ -5,6 +5,7 @@ Shared by push, pull and bundles.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
@@ -105,7 +106,7 @@ def back_hint(remote: Remote, ref: str) -> str:
     name = find_ref_thread(ref) or ref.removeprefix("refs/heads/")
     return (
         "someone took commits away there that it had; yours are kept, to send them "
-        f"again: uwf push {remote.name} {name}"
+        f"again: uwf push {remote.name} {shlex.quote(name)}"
     )
 
 
@@ -232,14 +233,19 @@ def removed_message(ref: str) -> str:
     """Say why a removed branch stays away, and how to have it again."""
     thread = find_ref_thread(ref)
     name = ref.removeprefix(WORKFLOW_PREFIX)
-    way = f"thread restore {thread}" if thread else f"workflow rollback {name}"
+    way = (
+        f"thread restore {thread}"
+        if thread
+        else f"workflow rollback {shlex.quote(name)}"
+    )
     return f"removed here, and nothing new since; to have it again: uwf {way}"
 
 
 def approval_hint(ref: str) -> str:
     """Say how to go on where two people approved the same step."""
     name = ref.removeprefix("refs/tags/")
-    return f"approved here and there; to have theirs: uwf git tag -d {name}; uwf pull"
+    drop = f"uwf git tag -d {shlex.quote(name)}"
+    return f"approved here and there; to have theirs: {drop}; uwf pull"
 
 
 def diverged_hint(store: Store, ref: str) -> str:

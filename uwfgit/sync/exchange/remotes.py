@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,13 +188,14 @@ def get_remote(store: Store, name: str) -> Remote:
     found = find_remote(store, name)
     if found is None:
         raise NotFoundError(
-            "remote", name, hint=f"set it up: uwf remote add {name} URL"
+            "remote", name, hint=f"set it up: uwf remote add {shlex.quote(name)} URL"
         )
     if found.kind == "other" or not found.url:
         raise RemoteError(
             "its refspecs are not those of threads (a mirror is never one)",
             remote=name,
-            hint=f"set it up: uwf remote add {name} (--shared for one with code in it)",
+            hint=f"set it up: uwf remote add {shlex.quote(name)} "
+            "(--shared for one with code in it)",
         )
     return found
 
@@ -325,7 +327,7 @@ def add_remote(
             raise RemoteError(
                 f"is there already: {shown_url(known.url)} ({known.kind})",
                 remote=name,
-                hint=f"remove it first: uwf remote rm {name}",
+                hint=f"remove it first: uwf remote rm {shlex.quote(name)}",
             )
         _run_config(store, ["--remove-section", f"remote.{name}"], environment)
     append_section(store.path / "config", "remote", name, _list_values(wanted))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -343,7 +344,8 @@ def way_out(findings: Sequence[Finding], leaving: Sequence[Leaving] = ()) -> str
     if thread is not None:
         way = f": uwf thread redact {thread}"
     elif names[0] == WORKFLOWS:
-        way = f": uwf workflow rm {names[1]}, then add its file again without it"
+        name = shlex.quote(names[1])
+        way = f": uwf workflow rm {name}, then add its file again without it"
     else:
         way = ""
     return f"take it out{way}; or, if it is none, let it through: uwf hooks allow {ids}"

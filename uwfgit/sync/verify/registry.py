@@ -5,6 +5,7 @@ Compared by oid, never by hash: a second content for a hash is quickly made.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -189,7 +190,7 @@ def require_version(store: Store, report: ThreadReport, name: str) -> ThreadRepo
 
 def diverged_versions_hint(store: Store, name: str) -> str:
     """Say how to go on with a workflow that two people registered versions of."""
-    mine = find_versions(store, name).hashes
+    mine, name = find_versions(store, name).hashes, shlex.quote(name)
     again = f", then yours again: uwf workflow rollback {name} {mine[0]}"
     return (
         "both registered versions; to go on from theirs: "
