@@ -9,13 +9,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, is_workflow_name
+from uwfgit.store.objects import Commit, read_commit
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import describe_report
+from uwfgit.sync.exchange.queue_state import (
+    EMPTY_TREE,
+    PAUSE_REF,
+    QUEUE_PREFIX,
+    QueueState,
+    check_queue_move,
+    parse_queue_state,
+)
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved
 from uwfgit.sync.exchange.signatures import check_approval
 from uwfgit.sync.review.jobs import skip_jobs
@@ -29,6 +39,8 @@ _WORKFLOWS: Final = ("refs/heads/workflow/", "refs/uwf/workflow/")
 _APPROVALS: Final = (APPROVED_PREFIX, "refs/uwf/approved/")
 _OURS: Final = ("refs/uwf/", "refs/replace/", REVIEW_PREFIX)
 _BASE: Final = "-base"
+_MOST_STATES: Final = 16
+"""States of a queued thread that one push may add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +86,68 @@ def _check(
     if prefix := _prefix(push.ref, _APPROVALS):
         name = APPROVED_PREFIX + push.ref[len(prefix) :]
         return _check_approved(store, push, name, pushed)
+    if push.ref.startswith(QUEUE_PREFIX):
+        return _check_queue(store, push)
     return _check_other(store, push, pushed, shared=shared)
+
+
+def _check_queue(store: Store, push: Push) -> str | None:
+    """Check a move in a queue: each new commit must be a legal next state."""
+    name = push.ref.removeprefix(QUEUE_PREFIX)
+    if push.ref == PAUSE_REF:
+        return None if push.deletes else _check_pause(store, Oid(push.new))
+    if not is_thread_id(name):
+        return "that is no name of a queued thread"
+    if push.deletes:
+        state = _read_state(store, Oid(push.old))
+        is_done = state is not None and state[0].word == "done"
+        return None if is_done else "only what is done leaves the queue"
+    return _check_states(store, push, ThreadId(name))
+
+
+def _check_pause(store: Store, oid: Oid) -> str | None:
+    commit = read_commit(store, oid)
+    if commit.tree != EMPTY_TREE or commit.parents:
+        return "a pause is a commit without files and parents"
+    return None
+
+
+def _check_states(store: Store, push: Push, thread: ThreadId) -> str | None:
+    oid = Oid(push.new)
+    for _ in range(_MOST_STATES):
+        found = _read_state(store, oid)
+        if found is None or found[0].thread != thread:
+            return "it is no state of that thread in a queue"
+        state, commit = found
+        parent = commit.parents[0] if commit.parents else None
+        if parent is None and push.old != ZERO:
+            return "not a fast-forward: fetch the queue first"
+        before = _read_state(store, parent) if parent is not None else None
+        if parent is not None and before is None:
+            return "its parent is no state of a queue"
+        problem = check_queue_move(
+            before[0] if before else None,
+            state,
+            before_time=before[1].committer.time if before else 0,
+            after_time=commit.committer.time,
+        )
+        if problem is not None:
+            return problem
+        if parent is None or parent == push.old:
+            return None
+        oid = parent
+    return "too many states at once"
+
+
+def _read_state(store: Store, oid: Oid) -> tuple[QueueState, Commit] | None:
+    try:
+        commit = read_commit(store, oid)
+    except CorruptError:
+        return None
+    state = parse_queue_state(commit.message)
+    if state is None or commit.tree != EMPTY_TREE or len(commit.parents) > 1:
+        return None
+    return state, commit
 
 
 def _check_other(

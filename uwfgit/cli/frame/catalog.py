@@ -64,7 +64,7 @@ CATALOG: Final = (
     ),
     Entry(
         name="thread",
-        module="thread.cmd_thread",
+        module="thread_group",
         section=_WORK,
         help="Start, run, read and fork threads",
     ),
@@ -151,6 +151,19 @@ CATALOG: Final = (
         module="share.cmd_review",
         section=_SHARE,
         help="Have threads reviewed where people review",
+    ),
+    Entry(
+        name="fleet",
+        module="fleet.cmd_fleet",
+        section=_SHARE,
+        help="See and steer the queue of a remote",
+    ),
+    Entry(
+        name="worker",
+        module="fleet.cmd_worker",
+        attribute="worker_app",
+        section=_SHARE,
+        help="Run threads that are queued on a remote",
     ),
     Entry(
         name="cas",

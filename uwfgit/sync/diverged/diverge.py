@@ -193,6 +193,37 @@ def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) ->
     ledger.local.record_verified(theirs)
 
 
+def set_aside(
+    ledger: Ledger, thread: ThreadId, *, base: Oid, command: str
+) -> Resolved | None:
+    """Give our events after a commit an id of their own; the branch goes back to it.
+
+    For what was done under a claim that another took meanwhile. ``None`` when
+    there is nothing after it.
+
+    Args:
+        ledger: Where.
+        thread: Which.
+        base: The tip that the remote has; one of the thread's commits here.
+        command: What this is, for whoever meets the lock.
+
+    Raises:
+        StateError: The commit is none of the thread's.
+        LockedError: Someone runs the thread.
+    """
+    with hold_thread(ledger, thread, command=command):
+        mine = load_tip(ledger.store, thread).commit
+        if mine == base:
+            return None
+        if not is_ancestor(ledger.store, base, mine):
+            raise StateError(f"thread {thread} here does not go on from {base}")
+        copy = mint_thread_id(ledger.now_ms(), ledger.random(10))
+        divergence = Divergence(
+            thread=thread, remote="", mine=mine, theirs=base, base=base
+        )
+        return write_whole(ledger.store, lambda: _keep_both(ledger, divergence, copy))
+
+
 def _keep_both(ledger: Ledger, divergence: Divergence, copy: ThreadId) -> Resolved:
     store, thread = ledger.store, divergence.thread
     replayed = replay_tail(

@@ -66,6 +66,7 @@ def list_refs_there(
     name: str,
     git_dir: Path | None,
     only_branches: bool = False,
+    patterns: Sequence[str] = (),
 ) -> dict[str, Oid]:
     """Give the refs of a remote, by their names there.
 
@@ -75,13 +76,17 @@ def list_refs_there(
         git_dir: Whose own settings hold as well; ``None``: the user's alone.
         only_branches: Leave out all but branches and tags, which a server then
             need not send.
+        patterns: Only refs that match one of these.
 
     Raises:
         AuthError, RemoteError: It cannot be asked.
     """
     some = ["--heads", "--tags"] if only_branches else []
     done = stream_git(
-        ["ls-remote", "--quiet", "--refs", *some, "--", check_operand(url)],
+        [
+            *("ls-remote", "--quiet", "--refs", *some, "--"),
+            *(check_operand(url), *patterns),
+        ],
         git_dir=git_dir,
         environment=_environment(wire),
         on_line=_ignore,
@@ -204,6 +209,31 @@ def _read_push(done: GitResult, name: str) -> dict[str, str]:
     if reasons:
         raise RejectedError(reasons, remote=name)
     return letters
+
+
+def delete_ref_there(
+    wire: Wire, name: str, ref: str, *, expected: Oid, git_dir: Path
+) -> None:
+    """Delete a ref of a remote of the config, if it still points where it did.
+
+    Raises:
+        RejectedError: It moved meanwhile, or the server refused.
+        AuthError, RemoteError: It cannot be reached.
+    """
+    done = _run(
+        wire,
+        [
+            *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
+            *(f"--force-with-lease={ref}:{expected}", "--", check_operand(name)),
+            f":{ref}",
+        ],
+        git_dir,
+    )
+    _, reasons = _parse_push(done)
+    if done.code and not reasons:
+        raise _failure(done, name)
+    if reasons:
+        raise RejectedError(reasons, remote=name)
 
 
 def _parse_push(done: GitResult) -> tuple[dict[str, str], dict[str, str]]:

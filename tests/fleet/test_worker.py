@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import git
+from tests.fleet.crew import (
+    Watch,
+    contents,
+    make_queue,
+    make_worker,
+    queue_thread,
+    tip_there,
+    word_of,
+)
+from tests.sync.people import ASK, DONE, GOOD, Person
+from uwfgit.errors import RejectedError, StateError
+from uwfgit.fleet.queue import Entry, iter_states, queue_ref, read_entry
+from uwfgit.fleet.steer import cancel, clear, put, retry
+from uwfgit.ids import Oid
+from uwfgit.model.thread.record import load_tip
+
+
+def test_a_queued_thread_is_run_to_its_end(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    worker, hands = make_worker(bob, DONE, GOOD, terms={"once": True})
+
+    worker.run()
+
+    assert worker.jobs.ran == {thread: "done"}
+    assert hands.events() == ["claimed", "pushed", "pushed", "done"]
+    assert tip_there(ada, thread) == bob.tip(thread)
+    assert load_tip(bob.store, thread).state.status == "end"
+
+
+def test_the_queue_s_log_tells_the_whole_story(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    worker, _ = make_worker(bob, DONE, GOOD, terms={"once": True})
+    worker.run()
+
+    entry = contents(ada).entries[thread]
+    words = [each.state.word for each in iter_states(ada.store, entry.oid)]
+
+    assert words == ["done", "claimed", "claimed", "queued"]
+
+
+@pytest.mark.usefixtures("ada")
+def test_with_nothing_to_do_one_thread_is_none(bob: Person) -> None:
+    worker, _ = make_worker(bob, terms={"once": True})
+
+    worker.run()
+
+    assert worker.jobs.ran == {}
+
+
+def test_a_suspended_thread_waits_and_goes_on_when_queued_again(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    make_worker(bob, ASK, terms={"once": True})[0].run()
+    entry = contents(ada).entries[thread]
+    assert (entry.state.word, entry.state.reason) == ("waiting", "Which one?")
+
+    ada.pull()
+    ada.resume(thread, DONE)
+    ada.push(thread)
+    queue = make_queue(ada)
+    put(queue, queue.fetch(), load_tip(ada.store, thread))
+    make_worker(bob, GOOD, terms={"once": True})[0].run()
+
+    assert word_of(ada, thread) == "done"
+
+
+def test_of_two_workers_one_has_the_claim(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    entry = contents(bob).entries[thread]
+    first, second = make_worker(ada, slow=True)[0], make_worker(bob, slow=True)[0]
+
+    first.tick()
+    assert second._claim(entry) is False
+    second.tick()
+
+    assert [job.thread for job in first.jobs.running] == [thread]
+    assert second.jobs.running == []
+
+
+def test_a_worker_that_lost_its_claim_sets_its_step_aside(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    dead, hands = make_worker(ada, DONE, slow=True)
+    dead.tick()
+    other, _ = make_worker(bob, DONE, GOOD, watch=watch, terms={"lease": 60})
+    other.tick()
+    watch.now += 61  # bob saw the same claim for the length of its lease
+
+    while other.jobs.ran.get(thread) != "done":
+        other.tick()
+    hands.steps[0].is_over = True
+    dead.tick()
+
+    assert dead.jobs.ran == {thread: "lost"}
+    assert hands.events()[-2:] == ["lost", "set-aside"]
+    copy = hands.told[-1][1]["copy"]
+    assert load_tip(ada.store, copy).state.steps == 1
+    assert ada.tip(thread) == tip_there(bob, thread) == bob.tip(thread)
+    assert git(ada.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_a_claim_lost_before_anyone_pushed_sets_the_step_aside_too(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    before = tip_there(ada, thread)
+    worker, hands = make_worker(bob, DONE, slow=True, terms={"once": True})
+    worker.tick()
+    queue = make_queue(ada)
+    entry = queue.fetch().entries[thread]
+    queue.push(
+        {
+            queue_ref(thread): queue.write(
+                queue.successor(entry, word="queued", reason="released"),
+                parent=entry.oid,
+            )
+        }
+    )
+
+    hands.steps[0].is_over = True
+    worker.tick()
+
+    assert worker.jobs.ran == {thread: "lost"}
+    assert tip_there(ada, thread) == before == bob.tip(thread)
+    assert hands.events()[-1] == "set-aside"
+
+
+def test_a_claim_is_renewed_at_a_third_of_its_lease(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, _ = make_worker(bob, slow=True, watch=watch)
+    worker.tick()
+    first = contents(ada).entries[thread].oid
+
+    watch.now += 19
+    worker.tick()
+    assert contents(ada).entries[thread].oid == first
+    watch.now += 1.5
+    worker.tick()
+
+    assert contents(ada).entries[thread].oid != first
+    assert word_of(ada, thread) == "claimed"
+
+
+def test_after_a_sleep_the_step_stands_still_until_the_claim_is_renewed(
+    ada: Person, bob: Person
+) -> None:
+    queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, slow=True, watch=watch)
+    worker.tick()
+
+    watch.slept += 3600  # a laptop's lid: only the wall clock went on
+    worker.tick()
+
+    assert hands.steps[0].did == ["freeze", "thaw"]
+
+
+def test_a_claim_lost_during_a_sleep_stops_the_step(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, slow=True, watch=watch)
+    worker.tick()
+    queue = make_queue(ada)
+    entry = queue.fetch().entries[thread]
+    released = queue.write(
+        queue.successor(entry, word="queued", reason="released"), parent=entry.oid
+    )
+    queue.push({queue_ref(thread): released})
+
+    watch.slept += 3600
+    worker.tick()
+    worker.tick()
+
+    assert hands.steps[0].did == ["freeze", "thaw", "stop"]
+    assert worker.jobs.ran == {thread: "lost"}
+
+
+def test_a_remote_that_is_gone_stops_nothing_before_the_lease_is_over(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(
+        bob, DONE, GOOD, slow=True, watch=watch, terms={"once": True}
+    )
+    worker.tick()
+    away = bare.rename(bare.with_name("away.git"))
+
+    for _ in range(4):
+        watch.now += 19.9
+        worker.tick()
+    assert hands.steps[0].did == ["stop"]
+    away.rename(bare)
+    watch.now += 6
+    worker.tick()
+
+    # Nobody took it meanwhile: the step that was stopped is pushed all the same.
+    assert worker.jobs.ran == {thread: "queued"}
+    assert tip_there(ada, thread) == bob.tip(thread)
+
+
+def test_asked_to_stop_a_worker_gives_the_thread_back(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, slow=True, watch=watch, terms={"grace": 20.0})
+    worker.tick()
+
+    worker.ask_to_stop()
+    worker.tick()
+    assert hands.steps[0].did == []
+    watch.now += 19.9
+    worker.tick()
+    assert hands.steps[0].did == []
+    watch.now += 0.2
+    worker.tick()
+
+    assert hands.steps[0].did == ["stop"]
+    assert word_of(ada, thread) == "queued"
+
+
+def test_draining_waits_for_the_step(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, slow=True, watch=watch, terms={"drain": True})
+    worker.tick()
+
+    worker.ask_to_stop()
+    watch.now += 19.9
+    assert worker.tick() is False
+    hands.steps[0].is_over = True
+    assert worker.tick() is True
+
+    assert hands.steps[0].did == []
+    assert word_of(ada, thread) == "queued"
+
+
+def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    for _ in range(3):
+        queue = make_queue(ada)
+        entry = queue.fetch().entries[thread]
+        claimed = queue.write(
+            queue.successor(entry, word="claimed", worker="dying", lease=1),
+            parent=entry.oid,
+        )
+        back = queue.write(
+            queue.successor(
+                entry_at(ada, claimed), word="queued", reason="released by hand"
+            ),
+            parent=claimed,
+        )
+        queue.push({queue_ref(thread): back})
+
+    worker, hands = make_worker(bob, terms={"once": True})
+    worker.run()
+
+    assert hands.steps == []
+    entry = contents(ada).entries[thread]
+    assert (entry.state.word, entry.state.reason) == ("waiting", "stuck")
+    queue = make_queue(ada)
+    assert [each for each, _ in retry(queue, queue.fetch(), only_stuck=True)] == [
+        thread
+    ]
+
+
+def entry_at(person: Person, oid: Oid) -> Entry:
+    entry = read_entry(person.store, oid)
+    assert entry is not None
+    return entry
+
+
+def test_what_is_not_trusted_is_passed_by_and_said_once(
+    ada: Person, bob: Person
+) -> None:
+    bad, good = queue_thread(ada), queue_thread(ada)
+    worker, hands = make_worker(bob, DONE, GOOD, suspect={bad: "unknown signer"})
+
+    for _ in range(8):
+        worker.tick()
+
+    assert worker.jobs.ran == {good: "done"}
+    skipped = [facts for event, facts in hands.told if event == "skipped"]
+    assert skipped == [{"thread": bad, "why": "unknown signer"}]
+    assert word_of(ada, bad) == "queued"
+
+
+def test_a_step_with_a_secret_does_not_leave(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    before = tip_there(ada, thread)
+    worker, _ = make_worker(bob, secret="a token", terms={"once": True})  # noqa: S106 - a finding
+
+    worker.run()
+
+    assert word_of(ada, thread) == "waiting"
+    assert tip_there(ada, thread) == before
+
+
+def test_a_thread_queued_at_an_older_tip_is_not_run(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    ada.go(thread, DONE)
+    ada.push(thread)
+    worker, hands = make_worker(bob, terms={"once": True})
+
+    worker.run()
+
+    assert hands.events() == ["skipped"]
+
+
+def test_a_forged_queue_ref_is_shown_and_passed_by(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    main = git(bare, "rev-parse", "refs/heads/main").strip()
+    git(bare, "update-ref", queue_ref(thread), main)
+
+    found = contents(bob)
+
+    assert found.entries == {}
+    assert set(found.bad) == {thread}
+
+
+def test_a_queue_is_paused_for_all(ada: Person, bob: Person) -> None:
+    queue_thread(ada)
+    queue = make_queue(ada)
+    queue.fetch()
+    assert queue.pause()
+    worker, _ = make_worker(bob, terms={"once": True})
+
+    worker.run()
+    assert worker.jobs.ran == {}
+    queue.fetch()
+    assert queue.unpause()
+    worker, _ = make_worker(bob, DONE, GOOD, terms={"once": True})
+    worker.run()
+
+    assert list(worker.jobs.ran.values()) == ["done"]
+
+
+def test_a_thread_leaves_the_queue_cancelled_or_done(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    queue = make_queue(bob)
+    cancel(queue, queue.fetch().entries[thread], worker="cancel")
+    assert word_of(ada, thread) == "done"
+
+    assert clear(queue, queue.fetch()) == (thread,)
+
+    assert contents(ada).entries == {}
+    queue = make_queue(ada)
+    put(queue, queue.fetch(), load_tip(ada.store, thread))
+    with pytest.raises(StateError, match="queued already"):
+        put(queue, queue.fetch(), load_tip(ada.store, thread))
+
+
+def test_a_change_of_another_s_is_never_overwritten(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    theirs, mine = make_queue(bob), make_queue(ada)
+    entry, same = theirs.fetch().entries[thread], mine.fetch().entries[thread]
+    claimed = theirs.successor(entry, word="claimed", worker="bob", lease=60)
+    theirs.push({queue_ref(thread): theirs.write(claimed, parent=entry.oid)})
+
+    late = mine.successor(same, word="claimed", worker="ada", lease=60)
+    with pytest.raises(RejectedError):
+        mine.push({queue_ref(thread): mine.write(late, parent=same.oid)})
+
+    assert contents(ada).entries[thread].state.worker == "bob"

@@ -1,0 +1,1 @@
+"""Commands about many machines: the queue of a remote, and its workers."""

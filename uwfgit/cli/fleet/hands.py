@@ -1,0 +1,181 @@
+"""What a worker does beside its queue: bring, judge, run and set aside threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uwfgit.cli.check.checks import make_scan, make_verify
+from uwfgit.cli.fleet.running import ChildRun, clean_environment, start_run
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.errors import StateError, UwfError
+from uwfgit.fleet.queue import Entry
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import Tip, load_tip, open_record
+from uwfgit.store.ancestry import has_object, is_ancestor
+from uwfgit.store.git.worktree import find_enclosing, root_commit
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
+from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
+from uwfgit.sync.exchange.exchange import FAILED, Outcome
+from uwfgit.sync.exchange.foreign import find_voucher, is_foreign
+from uwfgit.sync.exchange.incoming import bring_in
+from uwfgit.sync.exchange.pull import finish, look
+from uwfgit.sync.exchange.remotes import Remote
+from uwfgit.sync.exchange.signatures import read_signature
+from uwfgit.sync.exchange.transport import Wire
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkerHands:
+    """The hands of ``uwf worker``.
+
+    Args:
+        repo: Where threads work.
+        workflows: Oids of the workflows to run; ``None`` for all.
+        agent: The ``--agent`` of each step.
+        trust_pushers: Run whatever stands in the queue.
+        say: Tells an event.
+    """
+
+    context: CommandContext
+    ledger: Ledger
+    remote: Remote
+    wire: Wire
+    repo: Path
+    workflows: frozenset[Oid] | None
+    agent: str | None
+    trust_pushers: bool
+    say: Callable[[str, dict[str, str | float | None]], None]
+    _judged: dict[Oid, str | None] = field(default_factory=dict)
+
+    def pull(self, thread: ThreadId) -> str | None:
+        """Bring a thread and verify it; return why it is not to be had."""
+        try:
+            outcomes = self._pull(thread)
+        except UwfError as exc:
+            return exc.message
+        for each in outcomes:
+            if each.thread == thread and (each.result in FAILED or each.message):
+                return each.message or each.result
+        if find_ref(self.ledger.store, thread_ref(thread)) is None:
+            return "it was removed here"
+        return None
+
+    def _pull(self, thread: ThreadId) -> tuple[Outcome, ...]:
+        found = look(self.ledger, self.remote, wire=self.wire, only=thread)
+        brought: tuple[Outcome, ...] = ()
+        if found.source is not None:
+            brought = bring_in(
+                self.ledger,
+                found.source,
+                wire=self.wire,
+                verify=make_verify(self.context),
+                command=self.context.command,
+            )
+        return finish(self.ledger, found, brought, wire=self.wire).outcomes
+
+    def distrust_entry(self, entry: Entry) -> str | None:
+        """Return why a queue commit is not to be followed.
+
+        Whoever can push can write one: the newest must be ours or signed by
+        someone in ``trust``, else an old thread of theirs could be run again.
+        """
+        if self.workflows is not None and entry.state.workflow not in self.workflows:
+            return "its workflow is not one of --workflow"
+        if self.trust_pushers or self.ledger.local.is_made_here(entry.oid):
+            return None
+        if entry.oid not in self._judged:
+            self._judged[entry.oid] = self._judge(entry.oid)
+        return self._judged[entry.oid]
+
+    def _judge(self, oid: Oid) -> str | None:
+        trusted = self.context.settings.trust
+        if not trusted:
+            return "nobody is trusted: set 'trust', or use --trust-pushers"
+        signed = read_signature(
+            self.ledger.store, oid, environment=self.context.environment
+        )
+        if signed is None or not signed.is_good:
+            return "its queue commit has no good signature"
+        listed = {name.casefold() for name in trusted}
+        if signed.signer in trusted or not listed.isdisjoint(signed.keys):
+            return None
+        return f"its queue commit is signed by {signed.signer}, who is not in trust"
+
+    def distrust_thread(self, tip: Tip) -> str | None:
+        """Return why a thread is not to be run."""
+        if self.workflows is not None and tip.state.workflow_oid not in self.workflows:
+            return "its workflow is not one of --workflow"
+        if self.trust_pushers or not is_foreign(self.ledger, tip):
+            return None
+        signer = find_voucher(
+            self.ledger,
+            tip,
+            self.context.settings.trust,
+            environment=self.context.environment,
+        )
+        return None if signer else "its newest event is not signed by anyone in trust"
+
+    def start(self, tip: Tip) -> ChildRun:
+        """Start one step of a thread, or the retry of one that was interrupted."""
+        verb = "resume" if tip.state.status == "suspended" else "exec"
+        words = ["--store", str(self.ledger.store.path), "thread", verb, tip.thread]
+        words += ["--trust", "--json", "--quiet"]
+        words += ["--agent", self.agent] if self.agent is not None else []
+        if is_foreign(self.ledger, tip) and not self._is_its_repository(tip):
+            words += ["--cwd", str(self.repo)]
+        return start_run(
+            words,
+            cwd=self.repo,
+            environment=clean_environment(self.context.child_environment()),
+        )
+
+    def _is_its_repository(self, tip: Tip) -> bool:
+        """Whether the worker's folder is a clone of what the thread works in."""
+        start = open_record(self.ledger.store, tip).start
+        enclosing = find_enclosing(self.repo)
+        if enclosing is None or start.root_commit is None:
+            return False
+        here = root_commit(enclosing.root, environment=self.context.environment)
+        return here == start.root_commit
+
+    def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
+        """Return what the scan for secrets says against a push."""
+        ref = thread_ref(thread)
+        problems = make_scan(self.context, self.ledger.store)([(ref, new, old)])
+        return problems.get(ref)
+
+    def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
+        """Give what the remote does not have an id of its own; return it."""
+        store = self.ledger.store
+        mine = load_tip(store, thread).commit
+        if mine == base:
+            return None
+        self._pull(thread)
+        there = find_ref(store, self.remote.tracking(thread_ref(thread)))
+        if there is not None and has_object(store, there):
+            if is_ancestor(store, mine, there):
+                return None
+            base = there if is_ancestor(store, there, mine) else base
+        command = self.context.command
+        try:
+            done = resolve_thread(
+                self.ledger,
+                thread,
+                way="both",
+                verify=make_verify(self.context),
+                command=command,
+                remote=self.remote.name,
+            )
+        except StateError:
+            # Nobody went on with it there: what we did stands on top of theirs.
+            aside = set_aside(self.ledger, thread, base=base, command=command)
+            return aside.copy.thread if aside and aside.copy else None
+        return done.copy.thread if done.copy else None
+
+    def tell(self, event: str, **facts: str | float | None) -> None:
+        """Say what happens."""
+        self.say(event, facts)

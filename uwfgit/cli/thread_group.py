@@ -1,0 +1,11 @@
+"""The group ``uwf thread``: its own commands, and those that other groups give it."""
+
+from __future__ import annotations
+
+from uwfgit.cli.fleet.cmd_fleet import queue_threads
+from uwfgit.cli.frame.commands import add_command
+from uwfgit.cli.thread.cmd_thread import app
+
+__all__ = ["app"]
+
+add_command(app, "queue")(queue_threads)

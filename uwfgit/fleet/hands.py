@@ -1,0 +1,78 @@
+"""What a worker is told, and what it does beside the queue: handed in by the edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from uwfgit.fleet.claims import LEASE
+from uwfgit.fleet.queue import Entry
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.record import Tip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a step ended: the exit code of the command, and its error, if it had one."""
+
+    exit_code: int
+    error: str | None = None
+
+
+class Run(Protocol):
+    """One step at work in a process of its own."""
+
+    def poll(self) -> RunResult | None:
+        """Return how it ended, or ``None`` while it runs."""
+
+    def stop(self) -> None:
+        """Ask it to stop; what its agent said is recorded."""
+
+    def kill(self) -> None:
+        """End it at once, with all it started."""
+
+    def freeze(self) -> None:
+        """Let it do nothing until it is thawed."""
+
+    def thaw(self) -> None:
+        """Let it go on."""
+
+
+class Hands(Protocol):
+    """What a worker does beside the queue."""
+
+    def pull(self, thread: ThreadId) -> str | None:
+        """Bring a thread and verify it; return why it is not to be had."""
+
+    def distrust_entry(self, entry: Entry) -> str | None:
+        """Return why a queue commit is not to be followed."""
+
+    def distrust_thread(self, tip: Tip) -> str | None:
+        """Return why a thread is not to be run."""
+
+    def start(self, tip: Tip) -> Run:
+        """Start one step of a thread."""
+
+    def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
+        """Return what keeps the thread's new commits from leaving."""
+
+    def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
+        """Give what is not on the remote an id of its own; return it."""
+
+    def tell(self, event: str, **facts: str | float | None) -> None:
+        """Say what happens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a worker works; times in seconds."""
+
+    name: str
+    slots: int = 1
+    lease: int = LEASE
+    poll: float = 30.0
+    grace: float = 20.0
+    once: bool = False
+    drain: bool = False
+    idle_exit: float | None = None
+    max_cost: float | None = None

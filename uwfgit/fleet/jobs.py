@@ -1,0 +1,279 @@
+"""The claims of a worker: what runs under each, pushed step by step, and renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from uwfgit.errors import RejectedError, RemoteError, UwfError
+from uwfgit.fleet.hands import Hands, Run, RunResult, Terms
+from uwfgit.fleet.queue import Entry, Queue, queue_ref, read_entry
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.record import Tip, load_tip
+from uwfgit.store.layout import thread_ref
+from uwfgit.sync.exchange.queue_state import QueueState
+
+_RETRY_SECONDS: Final = 5.0
+_BUSY: Final = 4
+"""The exit code of a command that met someone else at the thread."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A thread that this worker claimed, and what it does with it."""
+
+    thread: ThreadId
+    claim: Oid
+    """The newest state that we pushed."""
+    pushed: Oid
+    """The thread's tip on the remote."""
+    renewed: float
+    run: Run | None = None
+    result: RunResult | None = None
+    """How the newest step ended, while that is not pushed yet."""
+    retry: float = 0.0
+    is_lost: bool = False
+    is_stopped: bool = False
+    cost: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Jobs:
+    """What a worker has claimed.
+
+    ``ran`` maps each thread that it let go of to the word it left in the queue.
+    ``stop_at`` is when steps lose their grace, by the monotonic clock.
+    """
+
+    queue: Queue
+    hands: Hands
+    terms: Terms
+    monotonic: Callable[[], float]
+    running: list[Job] = field(default_factory=list)
+    ran: dict[ThreadId, str] = field(default_factory=dict)
+    cost: float = 0.0
+    stop_at: float | None = None
+
+    def tend(self, job: Job) -> None:
+        """Look after one claim: press its step, or push what the step left."""
+        if job.run is not None:
+            self._press(job)
+            job.result = job.run.poll()
+            if job.result is None:
+                return
+            job.run = None
+        if self.monotonic() < job.retry:
+            return
+        try:
+            self._settle(job)
+        except RemoteError as exc:
+            # The step is on record here; the remote gets it when it answers again.
+            job.retry = self.monotonic() + _RETRY_SECONDS
+            self.hands.tell("unreachable", thread=job.thread, why=exc.message)
+
+    def _press(self, job: Job) -> None:
+        """Stop a step whose time is up, or whose claim is another's."""
+        if job.run is None or job.is_stopped:
+            return
+        now = self.monotonic()
+        is_due = self.stop_at is not None and now >= self.stop_at
+        if job.is_lost or (is_due and not self.terms.drain):
+            job.run.stop()
+            job.is_stopped = True
+
+    def _settle(self, job: Job) -> None:
+        """Push what a step left, with what becomes of the claim; or go on.
+
+        Raises:
+            AuthError, RemoteError: The remote cannot be reached.
+        """
+        tip = load_tip(self.queue.store, job.thread)
+        if job.is_lost:
+            self._lose(job)
+            return
+        state = self._next_state(job, tip)
+        head = tip.commit
+        if head != job.pushed:
+            why = self.hands.blocked(job.thread, head, job.pushed)
+            if why is not None:
+                state, head = self._state(job, "waiting", reason=why), job.pushed
+        if not self._push(job, state, head):
+            return
+        if state.word == "claimed":
+            job.run, job.result = self.hands.start(tip), None
+            return
+        self._let_go(job, state)
+
+    def _next_state(self, job: Job, tip: Tip) -> QueueState:
+        """Return what the queue has to say after a step."""
+        state, result = tip.state, job.result
+        if state.status in {"end", "cancelled"}:
+            return self._state(job, "done", reason=state.status)
+        if job.is_stopped or self.stop_at is not None:
+            return self._state(job, "queued", reason="the worker was stopped")
+        if state.status == "suspended":
+            return self._state(
+                job,
+                "waiting",
+                reason=state.suspend_message,
+                retry_at_ms=state.retry_at_ms,
+            )
+        if result is not None and result.exit_code == _BUSY:
+            return self._state(job, "queued", reason=result.error)
+        if result is not None and result.exit_code:
+            return self._state(job, "waiting", reason=result.error or "it was refused")
+        return self._claim_state(job)
+
+    def _state(self, job: Job, word: str, **facts: object) -> QueueState:
+        entry = self._entry(job)
+        return self.queue.successor(entry, word=word, **facts)
+
+    def _claim_state(self, job: Job) -> QueueState:
+        return self._state(
+            job, "claimed", worker=self.terms.name, lease=self.terms.lease
+        )
+
+    def _entry(self, job: Job) -> Entry:
+        entry = read_entry(self.queue.store, job.claim)
+        assert entry is not None, "we wrote it"  # noqa: S101 - an invariant
+        return entry
+
+    def _push(self, job: Job, state: QueueState, head: Oid) -> bool:
+        """Move the thread and its claim together; whether both moved."""
+        state = _at_head(state, head)
+        new = self.queue.write(state, parent=job.claim)
+        moves = {queue_ref(job.thread): new}
+        if head != job.pushed:
+            moves[self.queue.remote.theirs(thread_ref(job.thread))] = head
+        try:
+            self.queue.push(moves)
+        except RejectedError as exc:
+            self._refused(job, new, exc)
+            return False
+        self._note_pushed(job, new, head)
+        return True
+
+    def _note_pushed(self, job: Job, claim: Oid, head: Oid) -> None:
+        if head != job.pushed:
+            self.hands.tell("pushed", thread=job.thread, tip=head)
+        job.claim, job.pushed, job.renewed = claim, head, self.monotonic()
+
+    def _refused(self, job: Job, new: Oid, error: RejectedError) -> None:
+        """Find out why a push was refused, and leave the thread to whom it belongs."""
+        entry = self.queue.fetch().entries.get(job.thread)
+        if entry is not None and entry.oid == new:
+            # It had arrived; only the answer was lost.
+            self._note_pushed(job, new, entry.state.head)
+            self._let_go_or_on(job, entry.state)
+            return
+        if entry is not None and entry.oid == job.claim:
+            # The claim is ours: it is the thread that someone moved, or a rule of
+            # the server's.
+            why = "; ".join(dict.fromkeys(error.refs.values()))
+            state = _at_head(
+                self._state(job, "waiting", reason=f"push refused: {why}"), job.pushed
+            )
+            self.queue.push(
+                {queue_ref(job.thread): self.queue.write(state, parent=job.claim)}
+            )
+            self._set_aside(job)
+            self._let_go(job, state)
+            return
+        self._lose(job)
+
+    def _let_go_or_on(self, job: Job, state: QueueState) -> None:
+        if state.word == "claimed":
+            job.result = None
+            job.run = self.hands.start(load_tip(self.queue.store, job.thread))
+        else:
+            self._let_go(job, state)
+
+    def _lose(self, job: Job) -> None:
+        self.hands.tell("lost", thread=job.thread)
+        self._set_aside(job)
+        self._drop(job, "lost")
+
+    def _set_aside(self, job: Job) -> None:
+        try:
+            copy = self.hands.set_aside(job.thread, job.pushed)
+        except UwfError as exc:
+            self.hands.tell("not-set-aside", thread=job.thread, why=exc.message)
+            return
+        if copy is not None:
+            self.hands.tell("set-aside", thread=job.thread, copy=copy)
+
+    def _let_go(self, job: Job, state: QueueState) -> None:
+        self.hands.tell(
+            state.word, thread=job.thread, why=state.reason, until=state.retry_at_ms
+        )
+        self._drop(job, state.word)
+
+    def _drop(self, job: Job, word: str) -> None:
+        self.running.remove(job)
+        self.ran[job.thread] = word
+        spent = cost_of(load_tip(self.queue.store, job.thread)) - job.cost
+        self.cost += max(spent, 0.0)
+
+    def renew(self) -> None:
+        """Say again that we are there, of all claims in one push."""
+        now = self.monotonic()
+        due = [
+            job
+            for job in self.running
+            if job.run is not None
+            and not job.is_lost
+            and now - job.renewed >= self.terms.lease / 3
+            and now >= job.retry
+        ]
+        if due:
+            self.renew_now(due)
+
+    def renew_now(self, jobs: Sequence[Job]) -> None:
+        """Renew some claims; what turns out to be lost is marked so."""
+        written = {
+            job.thread: self.queue.write(
+                _at_head(self._claim_state(job), job.pushed), parent=job.claim
+            )
+            for job in jobs
+        }
+        try:
+            self.queue.push({queue_ref(t): oid for t, oid in written.items()})
+        except RejectedError:
+            self._find_lost(jobs, written)
+        except RemoteError as exc:
+            self._stay_on(jobs, exc)
+        else:
+            for job in jobs:
+                job.claim, job.renewed = written[job.thread], self.monotonic()
+                job.retry = 0.0
+
+    def _find_lost(self, jobs: Sequence[Job], written: Mapping[ThreadId, Oid]) -> None:
+        """Tell the claims that are another's; the others are renewed next time."""
+        entries = self.queue.fetch().entries
+        for job in jobs:
+            entry = entries.get(job.thread)
+            if entry is not None and entry.oid == written[job.thread]:
+                job.claim, job.renewed = entry.oid, self.monotonic()
+            elif entry is None or entry.oid != job.claim:
+                job.is_lost = True
+
+    def _stay_on(self, jobs: Sequence[Job], error: RemoteError) -> None:
+        """Go on without the remote for as long as nobody else can have the claim."""
+        now = self.monotonic()
+        for job in jobs:
+            job.retry = now + _RETRY_SECONDS
+            self.hands.tell("unreachable", thread=job.thread, why=error.message)
+            if now - job.renewed >= self.terms.lease and job.run and not job.is_stopped:
+                job.run.stop()
+                job.is_stopped = True
+
+
+def cost_of(tip: Tip) -> float:
+    """Return what a thread cost so far, in dollars, as far as its agents say."""
+    usage = tip.state.usage
+    return (usage.cost_usd or 0.0) if usage is not None else 0.0
+
+
+def _at_head(state: QueueState, head: Oid) -> QueueState:
+    return replace(state, head=head)

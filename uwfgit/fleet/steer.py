@@ -1,0 +1,113 @@
+"""What people do to a queue: put threads in, take them back, set them free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from uwfgit.errors import RejectedError, StateError
+from uwfgit.fleet.queue import Contents, Entry, Queue, queue_ref
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.record import Tip
+from uwfgit.sync.exchange.queue_state import QueueState, Word
+
+
+def put(queue: Queue, contents: Contents, tip: Tip) -> None:
+    """Queue a thread that the remote has, at its newest event.
+
+    Raises:
+        StateError: It is in the queue already, or a worker has it.
+        RejectedError: Another was faster, or the server refused.
+        AuthError, RemoteError: The remote cannot be reached.
+    """
+    entry = contents.entries.get(tip.thread)
+    if entry is not None and entry.state.word == "done":
+        queue.delete(tip.thread, entry.oid)
+        entry = None
+    state = QueueState(
+        word="queued",
+        thread=tip.thread,
+        head=tip.commit,
+        workflow=tip.state.workflow_oid,
+        nonce=queue.nonce(),
+    )
+    if entry is not None and entry.state.word != "waiting":
+        by = f" by worker {entry.state.worker}" if entry.state.worker else ""
+        raise StateError(f"thread {tip.thread} is {entry.state.word} already{by}")
+    parent = entry.oid if entry is not None else None
+    queue.push({queue_ref(tip.thread): queue.write(state, parent=parent)})
+
+
+def cancel(queue: Queue, entry: Entry, *, worker: str) -> None:
+    """Take a thread out of the queue: claimed by nobody else, and done.
+
+    Raises:
+        StateError: A worker has it.
+        RejectedError: A worker was faster.
+        AuthError, RemoteError: The remote cannot be reached.
+    """
+    state = entry.state
+    if state.word == "done":
+        return
+    if state.word == "claimed":
+        raise StateError(
+            f"worker {state.worker} has thread {state.thread}",
+            hint=f"`uwf fleet release {state.thread}` when it is dead",
+        )
+    claimed = queue.write(
+        queue.successor(entry, word="claimed", worker=worker, lease=60),
+        parent=entry.oid,
+    )
+    done = queue.write(
+        queue.successor(entry, word="done", reason="cancelled"), parent=claimed
+    )
+    queue.push({queue_ref(state.thread): done})
+
+
+def set_word(queue: Queue, entry: Entry, word: Word, reason: str) -> Oid:
+    """Move a thread to another state as it stands; return the new queue commit.
+
+    Raises:
+        RejectedError: Another was faster, or the server refused.
+        AuthError, RemoteError: The remote cannot be reached.
+    """
+    oid = queue.write(
+        queue.successor(entry, word=word, reason=reason), parent=entry.oid
+    )
+    queue.push({queue_ref(entry.state.thread): oid})
+    return oid
+
+
+def retry(
+    queue: Queue, contents: Contents, *, only_stuck: bool
+) -> Iterator[tuple[ThreadId, str | None]]:
+    """Queue again what waits; yield each thread with why it could not be.
+
+    Raises:
+        AuthError, RemoteError: The remote cannot be reached.
+    """
+    for thread, entry in sorted(contents.entries.items()):
+        state = entry.state
+        if state.word == "waiting" and (state.reason == "stuck" or not only_stuck):
+            try:
+                set_word(queue, entry, "queued", "retried")
+            except RejectedError as exc:
+                yield thread, "; ".join(exc.refs.values())
+            else:
+                yield thread, None
+
+
+def clear(queue: Queue, contents: Contents) -> tuple[ThreadId, ...]:
+    """Take everything that is done out of the queue; return which that was.
+
+    Raises:
+        AuthError, RemoteError: The remote cannot be reached.
+    """
+    gone = []
+    for thread, entry in sorted(contents.entries.items()):
+        if entry.state.word == "done":
+            try:
+                queue.delete(thread, entry.oid)
+            except RejectedError:
+                continue  # Queued again in this moment.
+            gone.append(thread)
+    return tuple(gone)

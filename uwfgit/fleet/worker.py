@@ -1,0 +1,270 @@
+"""A worker: takes threads off a queue, runs them, and pushes each step.
+
+Each push of a step moves the thread and its claim together, or neither: who lost
+the claim cannot push. Renewals and steps take turns in one loop, so a claim has
+one writer. All that a worker does outside git is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from uwfgit.errors import RejectedError, RemoteError
+from uwfgit.fleet.claims import LeaseWatch, is_free, is_stuck
+from uwfgit.fleet.hands import Hands, RunResult, Terms
+from uwfgit.fleet.jobs import Job, Jobs, cost_of
+from uwfgit.fleet.queue import Contents, Entry, Queue, queue_ref, read_entry
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.record import load_tip
+
+TICK: Final = 0.2
+_RETRY_SECONDS: Final = 5.0
+_JUMP_SECONDS: Final = 5.0
+"""By so much the clocks must part before the machine was asleep."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Worker:
+    """A worker at work."""
+
+    queue: Queue
+    hands: Hands
+    terms: Terms
+    monotonic: Callable[[], float]
+    choose: Callable[[Sequence[Entry]], Entry]
+    sleep: Callable[[float], None]
+    jitter: Callable[[], float]
+    jobs: Jobs = field(init=False)
+    _watch: LeaseWatch = field(init=False)
+    _skipped: dict[ThreadId, tuple[Oid, str]] = field(default_factory=dict)
+    _next_poll: float = 0.0
+    _idle_since: float = 0.0
+    _last: tuple[float, float] = (0.0, 0.0)
+    _is_over: bool = False
+    _found_nothing: bool = False
+
+    def __post_init__(self) -> None:
+        self.jobs = Jobs(
+            queue=self.queue,
+            hands=self.hands,
+            terms=self.terms,
+            monotonic=self.monotonic,
+        )
+        self._watch = LeaseWatch(monotonic=self.monotonic, now_ms=self._now_ms)
+        self._idle_since = self.monotonic()
+        self._last = (self.monotonic(), self._now_ms() / 1000)
+
+    def _now_ms(self) -> int:
+        return self.queue.ledger.now_ms()
+
+    def run(self) -> None:
+        """Work until told to stop, or until there is nothing to do and that is enough.
+
+        Raises:
+            AuthError, RemoteError: The queue could not be read the first time.
+            StoreError: The store cannot be written.
+        """
+        self._look()
+        self._next_poll = 0.0
+        while not self._is_over and not self.tick():
+            self.sleep(TICK)
+
+    def tick(self) -> bool:
+        """Look after everything once; whether that was enough."""
+        self._notice_sleep()
+        before = len(self.jobs.ran)
+        for job in tuple(self.jobs.running):
+            self.jobs.tend(job)
+        if len(self.jobs.ran) > before:
+            self._idle_since, self._next_poll = self.monotonic(), 0.0
+        self.jobs.renew()
+        self._take()
+        return self._is_enough()
+
+    def ask_to_stop(self) -> None:
+        """Take no more threads; steps get their grace. The second time: end at once."""
+        if self.jobs.stop_at is not None:
+            self._is_over = True
+            for job in self.jobs.running:
+                if job.run is not None:
+                    job.run.kill()
+            return
+        self.jobs.stop_at = self.monotonic() + self.terms.grace
+        self.hands.tell("stopping", jobs=len(self.jobs.running))
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no more threads are taken."""
+        return self.jobs.stop_at is not None
+
+    def _is_enough(self) -> bool:
+        if self.jobs.running:
+            return False
+        if self.is_stopping:
+            return True
+        if self.terms.once and (self.jobs.ran or self._found_nothing):
+            return True
+        idle = self.monotonic() - self._idle_since
+        return self.terms.idle_exit is not None and idle >= self.terms.idle_exit
+
+    def _notice_sleep(self) -> None:
+        """After a sleep of the machine, or of ours, nothing runs unclaimed.
+
+        The monotonic clock stands still while a laptop sleeps and the wall clock
+        does not; it runs on while a process is stopped.
+        """
+        before, now = self._last, (self.monotonic(), self._now_ms() / 1000)
+        self._last = now
+        passed, drift = now[0] - before[0], (now[1] - before[1]) - (now[0] - before[0])
+        if passed < self.terms.lease / 3 and abs(drift) < _JUMP_SECONDS:
+            return
+        at_work = [
+            (job, job.run)
+            for job in self.jobs.running
+            if job.run is not None and not job.is_lost
+        ]
+        for _, run in at_work:
+            run.freeze()
+        if at_work:
+            self.jobs.renew_now([job for job, _ in at_work])
+        for _, run in at_work:
+            run.thaw()
+
+    def _look(self) -> Contents:
+        contents = self.queue.fetch()
+        self._watch.look(contents.entries)
+        jitter = self.terms.poll * 0.2 * self.jitter()
+        self._next_poll = self.monotonic() + self.terms.poll + jitter
+        return contents
+
+    def _take(self) -> None:
+        is_full = len(self.jobs.running) >= self.terms.slots
+        if is_full or self.is_stopping or (self.terms.once and self.jobs.ran):
+            return
+        if self.terms.max_cost is not None and self.jobs.cost >= self.terms.max_cost:
+            return
+        if self.monotonic() < self._next_poll:
+            return
+        try:
+            contents = self._look()
+            while len(self.jobs.running) < self.terms.slots and not contents.is_paused:
+                choices = self._choices(contents)
+                if not choices or (self.terms.once and self.jobs.running):
+                    break
+                if not self._claim(self.choose(choices)):
+                    contents = self._look()
+            self._found_nothing = not self.jobs.running
+        except RemoteError as exc:
+            self._next_poll = self.monotonic() + _RETRY_SECONDS
+            self.hands.tell("unreachable", why=exc.message)
+
+    def _choices(self, contents: Contents) -> list[Entry]:
+        """Return the oldest threads that this worker may run, as far as can be told."""
+        mine = {job.thread for job in self.jobs.running}
+        now = self._now_ms()
+        found: list[Entry] = []
+        for entry in sorted(contents.entries.values(), key=_age):
+            thread = entry.state.thread
+            if thread in mine or not is_free(entry, self._watch, now):
+                continue
+            if self._skipped.get(thread, ("", ""))[0] == entry.oid:
+                continue
+            why = self.hands.distrust_entry(entry)
+            if why is not None:
+                self._skip(entry, why)
+                continue
+            found.append(entry)
+            if len(found) >= 2 * self.terms.slots:
+                break
+        return found
+
+    def look_over(self) -> tuple[list[Entry], dict[ThreadId, str]]:
+        """Return what this worker would take now, and of the rest why not.
+
+        Raises:
+            AuthError, RemoteError: The queue cannot be read.
+        """
+        contents = self._look()
+        offers, reasons = [], {}
+        for entry in sorted(contents.entries.values(), key=_age):
+            why = self._why_not(entry, is_paused=contents.is_paused)
+            if why is None:
+                offers.append(entry)
+            else:
+                reasons[entry.state.thread] = why
+        return offers, reasons
+
+    def _why_not(self, entry: Entry, *, is_paused: bool) -> str | None:
+        if is_paused:
+            return "the queue is paused"
+        if not is_free(entry, self._watch, self._now_ms()):
+            state = entry.state
+            by = f" by {state.worker}" if state.worker else ""
+            return f"{state.word}{by}{': ' + state.reason if state.reason else ''}"
+        return self.hands.distrust_entry(entry)
+
+    def _skip(self, entry: Entry, why: str) -> None:
+        self._skipped[entry.state.thread] = (entry.oid, why)
+        self.hands.tell("skipped", thread=entry.state.thread, why=why)
+
+    def _claim(self, entry: Entry) -> bool:
+        """Claim a thread and begin; whether it became ours.
+
+        It is brought and looked at first: what is not to be run is not claimed.
+        """
+        thread = entry.state.thread
+        why = self.hands.pull(thread)
+        tip = load_tip(self.queue.store, thread) if why is None else None
+        if tip is not None and tip.commit != entry.state.head:
+            why = "the thread is not where it was queued: its tip is another"
+        if tip is not None and why is None:
+            why = self.hands.distrust_thread(tip)
+        if why is not None or tip is None:
+            self._skip(entry, why or "it is not here")
+            return False
+        claimed = self.queue.successor(
+            entry, word="claimed", worker=self.terms.name, lease=self.terms.lease
+        )
+        oid = self.queue.write(claimed, parent=entry.oid)
+        if is_stuck(self.queue.store, entry):
+            return self._set_waiting(entry, oid)
+        if not self._try_push(thread, oid):
+            return False
+        job = Job(
+            thread=thread,
+            claim=oid,
+            pushed=tip.commit,
+            renewed=self.monotonic(),
+            cost=cost_of(tip),
+        )
+        self.jobs.running.append(job)
+        self.hands.tell("claimed", thread=thread, workflow=tip.state.workflow_name)
+        if tip.state.status in {"end", "cancelled"}:
+            job.result = RunResult(exit_code=0)
+        else:
+            job.run = self.hands.start(tip)
+        return True
+
+    def _set_waiting(self, entry: Entry, claim: Oid) -> bool:
+        claimed = read_entry(self.queue.store, claim)
+        assert claimed is not None, "we wrote it"  # noqa: S101 - an invariant
+        stuck = self.queue.successor(claimed, word="waiting", reason="stuck")
+        oid = self.queue.write(stuck, parent=claim)
+        if self._try_push(entry.state.thread, oid):
+            self.hands.tell("waiting", thread=entry.state.thread, why="stuck")
+        return False
+
+    def _try_push(self, thread: ThreadId, oid: Oid) -> bool:
+        """Push a state; another worker may have been faster, which is no error."""
+        try:
+            self.queue.push({queue_ref(thread): oid})
+        except RejectedError as exc:
+            self.hands.tell("missed", thread=thread, why="; ".join(exc.refs.values()))
+            return False
+        return True
+
+
+def _age(entry: Entry) -> tuple[int, str]:
+    return entry.committed_at, entry.state.thread
