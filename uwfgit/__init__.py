@@ -12,39 +12,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uwfgit.errors import Problem as Problem
     from uwfgit.errors import UwfError as UwfError
-    from uwfgit.model.ledger.ledger import Ledger as Ledger
+    from uwfgit.library import Store as Store
+    from uwfgit.library import Thread as Thread
+    from uwfgit.library import open_store as open_store
     from uwfgit.model.node.node import Node as Node
     from uwfgit.model.node.node import make_node as make_node
     from uwfgit.model.workflow.source import read_workflow as read_workflow
     from uwfgit.model.workflow.workflow import Workflow as Workflow
-    from uwfgit.store.handle import Store as Store
-    from uwfgit.store.repository import init_store as init_store
-    from uwfgit.store.repository import open_store as open_store
 
     __version__: str
 
 _HOMES = {
-    "Ledger": "uwfgit.model.ledger.ledger",
     "Node": "uwfgit.model.node.node",
     "Problem": "uwfgit.errors",
-    "Store": "uwfgit.store.repository",
+    "Store": "uwfgit.library",
+    "Thread": "uwfgit.library",
     "UwfError": "uwfgit.errors",
     "Workflow": "uwfgit.model.workflow.workflow",
-    "init_store": "uwfgit.store.repository",
     "make_node": "uwfgit.model.node.node",
-    "open_store": "uwfgit.store.repository",
+    "open_store": "uwfgit.library",
     "read_workflow": "uwfgit.model.workflow.source",
 }
 
 __all__ = [
-    "Ledger",
     "Node",
     "Problem",
     "Store",
+    "Thread",
     "UwfError",
     "Workflow",
     "__version__",
-    "init_store",
     "make_node",
     "open_store",
     "read_workflow",

@@ -60,18 +60,32 @@ def check_node(ledger: Ledger, node: Node) -> None:
         InvalidError: With every violation.
         NotFoundError: The type is unknown.
     """
-    found = validate_node(node, load_type(ledger, node.type))
-    if found:
-        raise InvalidError(
-            [
-                Problem(
-                    code="schema",
-                    message=violation.message,
-                    path=format_path(violation.path) or None,
-                )
-                for violation in found
-            ]
-        )
+    check_nodes(ledger, [node])
+
+
+def check_nodes(ledger: Ledger, nodes: Iterable[Node]) -> None:
+    """Refuse nodes of which one's type does not allow it; each type is read once.
+
+    Raises:
+        InvalidError: With every violation of the first that is not allowed.
+        NotFoundError: A type is unknown.
+    """
+    schemas: dict[Hash, Json] = {}
+    for node in nodes:
+        if node.type not in schemas:
+            schemas[node.type] = load_type(ledger, node.type)
+        found = validate_node(node, schemas[node.type])
+        if found:
+            raise InvalidError(
+                [
+                    Problem(
+                        code="schema",
+                        message=violation.message,
+                        path=format_path(violation.path) or None,
+                    )
+                    for violation in found
+                ]
+            )
 
 
 def put_nodes(ledger: Ledger, nodes: Iterable[Node]) -> None:
