@@ -88,6 +88,75 @@ def test_what_others_continued_is_theirs_too(
     assert (done.code, done.error["code"]) == (1, "untrusted")
 
 
+def _give_back(uwf: Uwf, tmp_path: Path, thread: str) -> None:
+    ours = uwf("store", "path").out.strip()
+    branch = f"refs/heads/thread/{thread}"
+    git(tmp_path / "theirs.git", "push", "--no-verify", ours, branch)
+
+
+def _bring(there: There, thread: str) -> None:
+    assert there("pull", thread).code == 0
+
+
+def test_an_agreement_holds_for_the_tip_that_was_shown(
+    uwf: Uwf, thread: str, tmp_path: Path
+) -> None:
+    there = give(uwf, tmp_path)
+    first = there("thread", "exec", thread, *AGENT, "--cwd", ".", "--trust")
+    assert first.code == 0, first.err
+    _give_back(uwf, tmp_path, thread)
+    assert uwf("thread", "exec", thread, *AGENT, "--cwd", ".", "--trust").code == 0
+    _bring(there, thread)
+
+    refused = there("thread", "exec", thread, *AGENT, "--json")
+    shown = there("thread", "exec", thread, *AGENT)
+
+    assert (refused.code, refused.error["code"]) == (1, "untrusted")
+    assert "has events that you have not agreed to" in shown.err
+    assert shown.err.count("  new:  ") == 1
+    assert "checker: bad" in shown.err
+    again = there("thread", "exec", thread, *AGENT, "--trust")
+    assert again.code == 0, again.err
+    assert there("thread", "exec", thread, *AGENT).code == 0
+
+
+def test_all_that_is_needed_is_said_at_once(
+    uwf: Uwf, thread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = give(uwf, tmp_path)
+    script = str(Path("replies.yaml").resolve())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    agent = ("--agent", f"scripted:{script}")
+
+    refused = there("thread", "exec", thread, *agent)
+
+    assert refused.code == 1
+    assert "choose one with --cwd DIR" in refused.err
+    assert "--trust --cwd DIR" in refused.err
+    done = there("thread", "exec", thread, *agent, "--trust", "--cwd", ".")
+    assert done.code == 0, done.err
+    assert there("thread", "exec", thread, *agent).code == 0
+
+
+def test_signers_are_trusted_by_command(uwf: Uwf) -> None:
+    assert uwf("trust", "list", "--json").json == {"items": []}
+    assert uwf("trust", "add", "ada@example.org", "SHA256:abc").code == 0
+    assert uwf("trust", "add", "ada@example.org").code == 0
+    listed = uwf("trust", "list", "--json").json
+    assert listed == {"items": ["ada@example.org", "SHA256:abc"]}
+    assert uwf("trust", "rm", "nobody").code == 1
+    assert uwf("trust", "rm", "ada@example.org").code == 0
+    assert uwf("trust", "list", "--json").json == {"items": ["SHA256:abc"]}
+    assert uwf("trust", "add").code == 2
+
+
+def test_an_unsigned_thread_has_no_signer_to_trust(uwf: Uwf, thread: str) -> None:
+    refused = uwf("trust", "add", "--from", thread, "--json")
+
+    assert (refused.code, refused.error["code"]) == (1, "state")
+
+
 def test_a_recorded_folder_is_not_used(uwf: Uwf, thread: str, tmp_path: Path) -> None:
     there = give(uwf, tmp_path)
 

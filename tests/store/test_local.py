@@ -13,7 +13,7 @@ import pytest
 from tests.builders import settle
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.handle import Store
-from uwfgit.store.local import AgentSession, Local, open_local
+from uwfgit.store.local import AgentSession, Agreed, Local, open_local
 
 THREAD = ThreadId("01J00000000000000000000001")
 OTHER = ThreadId("01J00000000000000000000002")
@@ -116,15 +116,15 @@ def test_a_session_can_be_forgotten(local: Local) -> None:
 
 def test_folder_and_trust_of_a_thread_do_not_disturb_each_other(local: Local) -> None:
     local.set_folder(THREAD, Path("/work/a"))
-    local.set_trusted(THREAD, OID)
+    local.set_trusted(THREAD, Agreed(workflow=OID, tip=OID))
     local.set_folder(THREAD, Path("/work/b"))
 
     assert local.find_folder(THREAD) == Path("/work/b")
-    assert local.find_trusted(THREAD) == OID
+    assert local.find_trusted(THREAD) == Agreed(workflow=OID, tip=OID)
 
 
 def test_trust_can_be_taken_back(local: Local) -> None:
-    local.set_trusted(THREAD, OID)
+    local.set_trusted(THREAD, Agreed(workflow=OID, tip=OID))
 
     local.set_trusted(THREAD, None)
 

@@ -21,7 +21,7 @@ from uwfgit.store.git.signing import Mode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.diverged.diverge import Way
-from uwfgit.sync.exchange.foreign import find_voucher
+from uwfgit.sync.exchange.foreign import find_voucher, list_unagreed
 from uwfgit.sync.exchange.signatures import (
     check_approvals,
     check_signatures,
@@ -80,7 +80,14 @@ def vouchers(person: Person, thread: ThreadId) -> list[str]:
     return [
         found
         for name in (ADA, BOB)
-        if (found := find_voucher(person.ledger, tip, [name], environment=os.environ))
+        if (
+            found := find_voucher(
+                person.ledger,
+                list_unagreed(person.ledger, tip),
+                [name],
+                environment=os.environ,
+            )
+        )
     ]
 
 

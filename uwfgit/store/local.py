@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId, is_oid
 from uwfgit.store.database import (
     close_unsynced,
     connect,
@@ -58,6 +58,14 @@ class AgentSession:
     total: str | None = None
     size: int | None = None
     digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """What of a thread the user agreed to run: its workflow, and all up to a tip."""
+
+    workflow: Oid
+    tip: Oid
 
 
 class Local:
@@ -181,17 +189,15 @@ class Local:
         rows = self._read("SELECT folder FROM thread WHERE ulid = ?", (thread,))
         return Path(rows[0][0]) if rows and rows[0][0] is not None else None
 
-    def set_trusted(self, thread: ThreadId, workflow: Oid | None) -> bool:
-        """Keep that the user agreed to run a foreign thread with its workflow.
+    def set_trusted(self, thread: ThreadId, agreed: Agreed | None) -> bool:
+        """Keep to what of a foreign thread the user agreed; ``None`` takes it back."""
+        told = None if agreed is None else f"{agreed.workflow} {agreed.tip}"
+        return self._set_fact(f"trusted {thread}", told)
 
-        ``None`` takes it back.
-        """
-        return self._set_fact(f"trusted {thread}", workflow)
-
-    def find_trusted(self, thread: ThreadId) -> Oid | None:
-        """Give the workflow with which the user agreed to run a thread."""
-        value = self._find_fact(f"trusted {thread}")
-        return Oid(value) if value is not None else None
+    def find_trusted(self, thread: ThreadId) -> Agreed | None:
+        """Return to what of a thread the user agreed."""
+        workflow, _, tip = (self._find_fact(f"trusted {thread}") or "").partition(" ")
+        return Agreed(workflow=Oid(workflow), tip=Oid(tip)) if is_oid(tip) else None
 
     def set_without_code(self, thread: ThreadId) -> bool:
         """Keep that no code is to be kept of a thread's steps here."""

@@ -107,6 +107,12 @@ CATALOG: Final = (
         help="Look at threads in a browser, and act on them",
     ),
     Entry(
+        name="trust",
+        module="share.cmd_trust",
+        section=_SHARE,
+        help="Say whose signed events run without asking",
+    ),
+    Entry(
         name="remote",
         module="share.cmd_remote",
         section=_SHARE,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import StateError, UntrustedError
 
+_NEWS: Final = 10
+"""Events that are told of one by one."""
+
 if TYPE_CHECKING:
     from uwfgit.agents.base import Agent
     from uwfgit.engine.run.engine import Ground
+    from uwfgit.ids import Oid
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record, Tip
 
@@ -38,58 +42,77 @@ def make_admit(
         record: Record, role: str, agent: str | None, cwd: Path | None
     ) -> Ground | None:
         from uwfgit.cli.check.checks import make_verify
+        from uwfgit.store.local import Agreed
         from uwfgit.sync.exchange.foreign import (
             is_foreign,
-            is_trusted,
+            list_unagreed,
             require_verified,
         )
 
-        if not is_foreign(ledger, record.tip):
+        tip = record.tip
+        if not is_foreign(ledger, tip):
             return None
         require_verified(ledger, record, make_verify(context))
         folder = _find_folder(context, ledger, record, cwd)
-        if not is_trusted(ledger, record.tip) and not _is_vouched(
-            context, ledger, record.tip, folder
-        ):
-            lines = list(_screen(ledger, record, folder, role))
+        events = list_unagreed(ledger, tip)
+        if events and not _is_vouched(context, ledger, tip, events):
+            lines = list(_screen(ledger, record, events, folder, role))
             lines.append(
                 f"  agent:     {choose(agent, record.workflow.name, role).label}"
             )
-            _require_trust(context, record.tip, lines, trust=trust)
-            ledger.local.set_trusted(record.tip.thread, record.tip.state.workflow_oid)
-            ledger.local.set_folder(record.tip.thread, folder)
+            _require_trust(context, tip, lines, trust=trust, folder=folder)
+            if folder is not None:
+                agreed = Agreed(workflow=tip.state.workflow_oid, tip=tip.commit)
+                ledger.local.set_trusted(tip.thread, agreed)
+        if folder is None:
+            raise _homeless(tip)
+        if events or ledger.local.find_folder(tip.thread) is None:
+            ledger.local.set_folder(tip.thread, folder)
         return _ground(context, folder)
 
     return admit
 
 
-def _is_vouched(
-    context: CommandContext, ledger: Ledger, tip: Tip, folder: Path
-) -> bool:
-    """Tell whether somebody in ``trust`` signed for a thread; the folder is kept then.
+def _homeless(tip: Tip) -> StateError:
+    return StateError(
+        f"thread {tip.thread} was made on another machine: "
+        "its folder there means nothing here",
+        hint="choose one with --cwd DIR, or run this in a work tree of its repository",
+    )
 
-    Asked anew each time: the next event may be another's.
-    """
+
+def _is_vouched(
+    context: CommandContext, ledger: Ledger, tip: Tip, events: Sequence[Oid]
+) -> bool:
+    """Whether someone in ``trust``, or the user's own key, signed for what is new."""
     from uwfgit.sync.exchange.foreign import find_voucher
 
-    signer = find_voucher(
-        ledger, tip, context.settings.trust, environment=context.environment
-    )
+    principals = (*context.settings.trust, *own_keys(context))
+    signer = find_voucher(ledger, events, principals, environment=context.environment)
     if signer is None:
         return False
     context.output.say(shown(f"thread {tip.thread} is signed by {signer}, see 'trust'"))
-    if ledger.local.find_folder(tip.thread) is None:
-        ledger.local.set_folder(tip.thread, folder)
     return True
+
+
+def own_keys(context: CommandContext) -> tuple[str, ...]:
+    """Name the user's own signing key as git does in what it says of a signature."""
+    from uwfgit.store.git.signing import name_key
+    from uwfgit.store.git.worktree import find_settings
+
+    found = find_settings(
+        ("user.signingkey",), context.environment, enclosing=context.enclosing
+    )
+    name = name_key(found.get("user.signingkey", ""), home=context.user_home)
+    return (name,) if name else ()
 
 
 def _find_folder(
     context: CommandContext, ledger: Ledger, record: Record, cwd: Path | None
-) -> Path:
+) -> Path | None:
     """Choose where a foreign thread works; never the folder it recorded.
 
-    Raises:
-        StateError: None is to be had without the user naming one.
+    ``None`` when the user has to name one.
     """
     from uwfgit.sync.exchange.foreign import lineage
 
@@ -99,15 +122,7 @@ def _find_folder(
         chosen = ledger.local.find_folder(thread)
         if chosen is not None:
             return chosen
-    found = _find_same_repository(context, record)
-    if found is None:
-        raise StateError(
-            f"thread {record.tip.thread} was made on another machine: "
-            "its folder there means nothing here",
-            hint="choose one with --cwd DIR, or run this in a work tree of its "
-            "repository",
-        )
-    return found
+    return _find_same_repository(context, record)
 
 
 def _find_same_repository(context: CommandContext, record: Record) -> Path | None:
@@ -148,25 +163,59 @@ def _ground(context: CommandContext, folder: Path) -> Ground:
     return Ground(cwd=folder, roots=(root, *trusted))
 
 
-def _screen(ledger: Ledger, record: Record, folder: Path, role: str) -> Iterator[str]:
+def _screen(
+    ledger: Ledger,
+    record: Record,
+    events: Sequence[Oid],
+    folder: Path | None,
+    role: str,
+) -> Iterator[str]:
     """Write what a user has to know before a thread of others runs."""
     from uwfgit.sync.exchange.foreign import list_hands
 
-    tip, hands = record.tip, list_hands(ledger, record.tip)
+    tip, hands = record.tip, list_hands(ledger, events)
     more = f" and {hands.more} more" if hands.more else ""
-    yield f"thread {tip.thread} was not made on this machine alone"
+    known = ledger.local.find_trusted(tip.thread)
+    if known is None or known.workflow != tip.state.workflow_oid:
+        yield f"thread {tip.thread} was not made on this machine alone"
+    else:
+        yield f"thread {tip.thread} has events that you have not agreed to"
+        yield from _news(ledger, events)
     yield f"  by:        {', '.join(hands.people)}{more} (as the commits say)"
     yield f"  workflow:  {tip.state.workflow_name} ({tip.state.workflow_hash})"
-    yield f"  directory: {folder}"
+    yield f"  directory: {folder or 'none yet: choose one with --cwd DIR'}"
     yield f"  next role: {role}"
 
 
+def _news(ledger: Ledger, events: Sequence[Oid]) -> Iterator[str]:
+    """Tell of each event that is new, the oldest first."""
+    from uwfgit.store.objects import read_commit
+
+    ordered = events[::-1]
+    for oid in ordered[-_NEWS:]:
+        subject = read_commit(ledger.store, oid).message.partition("\n")[0]
+        yield f"  new:       {oid[:12]} {subject}"
+    if len(ordered) > _NEWS:
+        yield f"  new:       and {len(ordered) - _NEWS} before them"
+
+
 def _require_trust(
-    context: CommandContext, tip: Tip, lines: list[str], *, trust: bool
+    context: CommandContext,
+    tip: Tip,
+    lines: list[str],
+    *,
+    trust: bool,
+    folder: Path | None,
 ) -> None:
+    """Show the screen and ask; also for a folder, so that nothing is asked twice.
+
+    Raises:
+        UntrustedError: The user does not agree, or cannot be asked.
+    """
+    options = "--trust" if folder is not None else "--trust --cwd DIR"
     error = UntrustedError(
         f"thread {tip.thread} was not made on this machine alone",
-        hint=f"read it first: uwf thread read {tip.thread}; then run it with --trust",
+        hint=f"read it first: uwf thread read {tip.thread}; then run it with {options}",
     )
     if not trust and not context.output.is_text:
         raise error
@@ -177,5 +226,5 @@ def _require_trust(
     tell("  its workflow and prompts will drive your agent, which can do what you can")
     if trust:
         return
-    if not (can_ask() and is_yes(ask("run it? [y/N] "))):
+    if folder is None or not (can_ask() and is_yes(ask("run it? [y/N] "))):
         raise error

@@ -7,6 +7,8 @@ may choose a key but no program: it may have come with the files around it.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ _SECONDS: Final = 120.0
 """Somebody may have to type a passphrase, or to touch a key."""
 _PERSON: Final = re.compile(r"(author|committer) (.*) <(.*)> ([0-9]+) ([+-][0-9]{4})")
 _SIGNATURE: Final = re.compile(rb"\ngpgsig [^\n]*(?:\n [^\n]*)*")
+_SSH_KEY: Final = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ ([A-Za-z0-9+/=]+)")
 _PREFIX: Final = re.compile(r"(?:error|fatal): ?")
 
 
@@ -81,6 +84,34 @@ def _parse_mode(text: str) -> Mode:
         key=KEY,
         hint="git config uwf.sign tip",
     )
+
+
+def name_key(setting: str, *, home: Path) -> str | None:
+    """Name a ``user.signingkey`` as git does when it checks a signature.
+
+    That is an ssh key's fingerprint; any other key is named as it is.
+
+    Args:
+        setting: The setting's value: a key, a file of one, or a key's id.
+        home: What ``~`` stands for.
+    """
+    text = setting.removeprefix("key::")
+    if not _SSH_KEY.match(text):
+        path = home / text[2:] if text.startswith("~/") else Path(text)
+        try:
+            name = path.name.removesuffix(".pub") + ".pub"
+            text = path.with_name(name).read_text("utf-8", "replace")
+        except (OSError, ValueError):
+            return setting or None
+    match = _SSH_KEY.match(text)
+    if match is None:
+        return None
+    try:
+        blob = base64.b64decode(match[1], validate=True)
+    except ValueError:
+        return None
+    digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+    return f"SHA256:{digest}"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

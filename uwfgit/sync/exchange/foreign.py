@@ -5,7 +5,7 @@ The only place that says whether a thread is foreign.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from uwfgit.errors import CorruptError
@@ -13,6 +13,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.state import decode_state
+from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.store.objects import find_entry, read_blob, read_commit
@@ -44,49 +45,56 @@ def is_foreign(ledger: Ledger, tip: Tip) -> bool:
     return False
 
 
-def is_trusted(ledger: Ledger, tip: Tip) -> bool:
-    """Tell whether the user agreed to run a thread, or one it was forked from."""
-    wanted = tip.state.workflow_oid
-    return any(
-        ledger.local.find_trusted(thread) == wanted for thread in lineage(ledger, tip)
-    )
+def list_unagreed(ledger: Ledger, tip: Tip) -> tuple[Oid, ...]:
+    """Return the events of others that the user has not agreed to, newest first.
+
+    To agree covers all up to the tip that was shown, in forks too, as long as the
+    workflow is that one. What this machine made needs nobody's agreement, and a
+    resolve counts as the side it keeps.
+    """
+    agreed = {
+        found.tip
+        for thread in lineage(ledger, tip)
+        if (found := ledger.local.find_trusted(thread)) is not None
+        and found.workflow == tip.state.workflow_oid
+    }
+    return tuple(_iter_unagreed(ledger, tip.commit, agreed))
+
+
+def _iter_unagreed(ledger: Ledger, oid: Oid, agreed: Collection[Oid]) -> Iterator[Oid]:
+    while oid != GENESIS_OID and oid not in agreed:
+        commit = read_commit(ledger.store, oid)
+        if len(commit.parents) == 1 and not ledger.local.is_made_here(oid):
+            if any(is_ancestor(ledger.store, oid, each) for each in agreed):
+                return
+            yield oid
+        oid = commit.parents[0]
 
 
 def find_voucher(
     ledger: Ledger,
-    tip: Tip,
+    events: Sequence[Oid],
     principals: Collection[str],
     *,
     environment: Mapping[str, str],
 ) -> str | None:
-    """Give who of the listed signed the newest event of others.
+    """Return who of the listed signed the newest of some events of others.
 
-    That covers all events before it. What this machine made on top is its own,
-    and a resolve counts as the side it keeps. The names are those git reports of
-    a good signature: an ssh principal, or a gpg user id, key id or fingerprint.
+    That covers all events before it. The names are those git reports of a good
+    signature: an ssh principal, or a gpg user id, key id or fingerprint.
 
     Raises:
         StoreError: There is no git binary.
     """
-    newest = _newest_foreign(ledger, tip.commit) if principals else None
-    if newest is None:
+    if not principals or not events:
         return None
-    signed = read_signature(ledger.store, newest, environment=environment)
+    signed = read_signature(ledger.store, events[0], environment=environment)
     if signed is None or not signed.is_good:
         return None
     listed = {name.casefold() for name in principals}
     # Upper and lower case of a key id are one; of a principal they are not.
     if signed.signer in principals or not listed.isdisjoint(signed.keys):
         return signed.signer
-    return None
-
-
-def _newest_foreign(ledger: Ledger, oid: Oid) -> Oid | None:
-    while oid != GENESIS_OID:
-        commit = read_commit(ledger.store, oid)
-        if len(commit.parents) == 1 and not ledger.local.is_made_here(oid):
-            return oid
-        oid = commit.parents[0]
     return None
 
 
@@ -112,20 +120,14 @@ class Hands:
     more: int
 
 
-def list_hands(ledger: Ledger, tip: Tip) -> Hands:
-    """Give who committed the events of a thread; nobody vouches for the names."""
-    people = list(dict.fromkeys(_iter_people(ledger, tip.commit)))
+def list_hands(ledger: Ledger, events: Iterable[Oid]) -> Hands:
+    """Return who committed some events; nobody vouches for the names."""
+    people = list(
+        dict.fromkeys(str(read_commit(ledger.store, oid).committer) for oid in events)
+    )
     return Hands(
         people=tuple(people[:_MOST_PEOPLE]), more=max(len(people) - _MOST_PEOPLE, 0)
     )
-
-
-def _iter_people(ledger: Ledger, tip: Oid) -> Iterator[str]:
-    oid = tip
-    while oid != GENESIS_OID:
-        commit = read_commit(ledger.store, oid)
-        yield str(commit.committer)
-        oid = commit.parents[0]
 
 
 def require_verified(ledger: Ledger, record: Record, verify: Verify) -> None:

@@ -22,6 +22,7 @@ from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, thread_ref
+from uwfgit.store.local import Agreed
 from uwfgit.store.locks.writing import writing
 from uwfgit.store.log import log_folder
 from uwfgit.store.objects import read_blob
@@ -274,7 +275,12 @@ def _follow(ledger: Ledger, done: Mapping[ThreadId, Redone], masker: Masker) -> 
         folder = local.find_folder(old)
         if folder is not None:
             local.set_folder(copy, folder)
-        local.set_trusted(copy, local.find_trusted(old))
+        agreed = local.find_trusted(old)
+        if agreed is not None:
+            state = new.tip.state
+            local.set_trusted(
+                copy, Agreed(workflow=state.workflow_oid, tip=new.tip.commit)
+            )
         if local.last() == old:
             local.set_last(copy)
         _remove_traces(ledger.store, old, masker)

@@ -21,7 +21,7 @@ from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import find_sharing
-from uwfgit.sync.exchange.foreign import list_hands
+from uwfgit.sync.exchange.foreign import list_hands, list_unagreed
 from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust_form
 from uwfgit.web.render.frame import Site
@@ -309,7 +309,9 @@ class Pages:
         if (outcome.error or {}).get("code") != "untrusted" or fields.get("trust"):
             return self._problem(outcome, back)
         view = await self._view(thread)
-        hands = await self.shelf.ask(lambda ledger: list_hands(ledger, view.tip))
+        hands = await self.shelf.ask(
+            lambda ledger: list_hands(ledger, list_unagreed(ledger, view.tip))
+        )
         form = trust_form(site, view, hands.people, act, fields)
         message = str((outcome.error or {}).get("message", ""))
         page = problem_page(site, "Made by others", message, None, back, form)
