@@ -20,7 +20,7 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
 from uwfgit.sync.exchange.exchange import FAILED, Outcome
-from uwfgit.sync.exchange.foreign import find_voucher, is_foreign
+from uwfgit.sync.exchange.foreign import find_voucher, is_foreign, list_newest
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.pull import finish, look
 from uwfgit.sync.exchange.remotes import Remote
@@ -113,7 +113,7 @@ class WorkerHands:
             return None
         signer = find_voucher(
             self.ledger,
-            tip,
+            list_newest(self.ledger, tip),
             self.context.settings.trust,
             environment=self.context.environment,
         )

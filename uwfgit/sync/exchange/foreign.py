@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId
@@ -59,6 +60,11 @@ def list_unagreed(ledger: Ledger, tip: Tip) -> tuple[Oid, ...]:
         and found.workflow == tip.state.workflow_oid
     }
     return tuple(_iter_unagreed(ledger, tip.commit, agreed))
+
+
+def list_newest(ledger: Ledger, tip: Tip) -> tuple[Oid, ...]:
+    """Return the newest event of others, if any, whatever the user agreed to."""
+    return tuple(islice(_iter_unagreed(ledger, tip.commit, ()), 1))
 
 
 def _iter_unagreed(ledger: Ledger, oid: Oid, agreed: Collection[Oid]) -> Iterator[Oid]:
