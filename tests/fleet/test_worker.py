@@ -375,3 +375,19 @@ def test_a_change_of_another_s_is_never_overwritten(ada: Person, bob: Person) ->
         mine.push({queue_ref(thread): mine.write(late, parent=same.oid)})
 
     assert contents(ada).entries[thread].state.worker == "bob"
+
+
+def test_a_remote_that_knows_no_all_or_none_gets_no_step(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    before = tip_there(ada, thread)
+    git(bare, "config", "receive.advertiseAtomic", "false")
+    worker, hands = make_worker(bob, DONE, terms={"once": True})
+
+    for _ in range(3):
+        worker.tick()
+
+    assert tip_there(ada, thread) == before
+    assert hands.events() == ["claimed", "unreachable"]
+    assert "atomic" in str(hands.told[-1][1]["why"])

@@ -233,7 +233,14 @@ class Queue:
             AuthError, RemoteError: The remote cannot be reached.
         """
         updates = [Update(oid=oid, ref=ref) for ref, oid in moves.items()]
-        push_refs(self.wire, self.remote.name, updates, git_dir=self.store.path)
+        push_refs(
+            self.wire,
+            self.remote.name,
+            updates,
+            git_dir=self.store.path,
+            # A step without its claim, or the other way round, fences nobody.
+            all_or_none=True,
+        )
 
     def delete(self, name: str, oid: Oid) -> None:
         """Take a ref out of the queue, if it still points there.

@@ -162,13 +162,25 @@ def fetched_aside(
 
 
 def push_refs(
-    wire: Wire, name: str, updates: Sequence[Update], *, git_dir: Path
+    wire: Wire,
+    name: str,
+    updates: Sequence[Update],
+    *,
+    git_dir: Path,
+    all_or_none: bool = False,
 ) -> dict[str, str]:
     """Push some refs to a remote of the config: all of them, or none.
 
     Nothing is forced. What the remote then has is kept under ``refs/remotes``. To
     a remote that knows no all-or-none they go one by one, in the order given,
     until one is refused.
+
+    Args:
+        wire: How to talk.
+        name: What the remote is called here.
+        updates: What to push.
+        git_dir: Where the objects are.
+        all_or_none: Push nothing to a remote that knows no all-or-none.
 
     Returns:
         The letter git gives each ref: a blank for a fast-forward, ``*`` for a
@@ -180,7 +192,8 @@ def push_refs(
     """
     done = _push(wire, name, updates, git_dir)
     # git says it in words only.
-    if done.code and len(updates) > 1 and _NO_ATOMIC in done.stderr:
+    is_unable = bool(done.code) and len(updates) > 1 and _NO_ATOMIC in done.stderr
+    if is_unable and not all_or_none:
         letters: dict[str, str] = {}
         for update in updates:
             done = _push(wire, name, [update], git_dir)
