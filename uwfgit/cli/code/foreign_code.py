@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import UntrustedError
+from uwfgit.ids import Oid
 
 if TYPE_CHECKING:
     from uwfgit.cli.frame.context import CommandContext
     from uwfgit.code.worktree import WorkTree
-    from uwfgit.ids import Oid
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record
 
@@ -72,8 +72,10 @@ def _screen(tree: WorkTree, record: Record, target: Oid) -> list[str]:
     from uwfgit.code.changes import list_files
     from uwfgit.code.worktree import name_text
 
-    head = tree.resolve("HEAD^{tree}")
-    changed = () if head is None else list_files(tree, head, target)
+    # Before the first commit, all files are other than in HEAD.
+    nothing = tree.ask("hash-object", "-t", "tree", "--stdin").decode().strip()
+    head = tree.resolve("HEAD^{tree}") or Oid(nothing)
+    changed = list_files(tree, head, target)
     risky = [each for each in changed if _RUN.fullmatch(each.path)]
     lines = [
         f"the code of thread {record.tip.thread} was not made on this machine alone",

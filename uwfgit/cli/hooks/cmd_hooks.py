@@ -15,7 +15,7 @@ from uwfgit.cli.frame.output import talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.hooks.precommit import install_pre_receive
 from uwfgit.cli.hooks.receiving import pre_receive_command
-from uwfgit.errors import UsageError
+from uwfgit.errors import InvalidError, UsageError
 from uwfgit.ids import Oid, is_oid
 
 if TYPE_CHECKING:
@@ -35,11 +35,14 @@ def pre_push_command(
     ] = "",
 ) -> None:
     """Scan what a plain git push is about to send; git calls this."""
+    from uwfgit.sync.secrets.private import find_private
     from uwfgit.sync.secrets.scan import find_leaving, list_findings, way_out
 
     context = get_context(ctx)
     store = context.open_store()
     leaving = list(_read_leaving())
+    for ref, why in find_private(store, [ref for ref, _, _ in leaving]).items():
+        raise InvalidError(f"{shown(ref)} may not leave: {why}")
     found = find_leaving(store, leaving, environment=context.environment)
     if not found:
         return

@@ -115,9 +115,13 @@ def _choose(ledger: Ledger, names: Sequence[str]) -> list[Line]:
 
 def _scan(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -> None:
     from uwfgit.store.layout import thread_ref
+    from uwfgit.sync.secrets.private import find_private
     from uwfgit.sync.secrets.scan import describe_findings, find_leaving
 
     leaving = [(thread_ref(line.thread), line.commit, None) for line in lines]
+    for ref, why in find_private(ledger.store, [ref for ref, _, _ in leaving]).items():
+        name = ref.rpartition("/")[2]
+        raise InvalidError(f"nothing was exported: thread {name}: {why}")
     found = find_leaving(ledger.store, leaving, environment=context.environment)
     if found:
         raise InvalidError(f"nothing was exported: {describe_findings(found, leaving)}")

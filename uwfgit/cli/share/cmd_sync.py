@@ -104,6 +104,16 @@ AllowOption = Annotated[
 ]
 
 
+CodeRemoteOption = Annotated[
+    str | None,
+    typer.Option(
+        "--code-remote",
+        metavar="NAME",
+        help="The code's remote, if not the usual.",
+    ),
+]
+
+
 @add_command(push_app, "push")
 def push(
     ctx: typer.Context,
@@ -125,6 +135,19 @@ def push(
         bool, typer.Option("--dry-run", "-n", help="Only say what would be sent.")
     ] = False,
     allow: AllowOption = None,
+    code: Annotated[
+        bool,
+        typer.Option(
+            "--code", help="Send the code around steps instead, to the code's remote."
+        ),
+    ] = False,
+    code_remote: CodeRemoteOption = None,
+    with_commits: Annotated[
+        bool,
+        typer.Option(
+            "--with-commits", help="With --code: also commits that it does not have."
+        ),
+    ] = False,
 ) -> None:
     """Send threads to a remote; nothing is ever forced.
 
@@ -137,6 +160,21 @@ def push(
     store = context.open_store(write=True, create=False)
     ledger = context.make_ledger(store)
     words = [word for word in (remote, *(threads or ())) if word is not None]
+    if code:
+        from uwfgit.cli.code.cmd_exchange import code_text, push_code
+
+        payload = push_code(
+            context,
+            ledger,
+            words,
+            remote=code_remote,
+            send_all=send_all,
+            with_commits=with_commits,
+            dry_run=dry_run,
+            allow=allow or (),
+        )
+        context.output.emit(payload, lambda: code_text(payload))
+        return
     if words:
         require_known(ledger, words[0])
     there, names = take_remote(context, store, words)
@@ -170,6 +208,11 @@ def pull(
         typer.Argument(metavar="[THREAD]", help="Only this thread."),
     ] = None,
     workflows: WorkflowsOption = False,
+    code: Annotated[
+        bool,
+        typer.Option("--code", help="Look for the code of all threads, not only new."),
+    ] = False,
+    code_remote: CodeRemoteOption = None,
 ) -> None:
     """Bring what a remote has of threads; each is verified before it is ours.
 
@@ -196,7 +239,30 @@ def pull(
             only=names[0] if names else None,
             workflows=workflows,
         )
-    raise typer.Exit(_tell(context, report))
+    status = _tell(context, report)
+    _bring_code(context, ledger, report, every=code, remote=code_remote)
+    raise typer.Exit(status)
+
+
+def _bring_code(
+    context: CommandContext,
+    ledger: Ledger,
+    report: PullReport,
+    *,
+    every: bool,
+    remote: str | None,
+) -> None:
+    """Bring the code of what was pulled, as far as the code's remote has it."""
+    came = [each.thread for each in report.outcomes if each.thread and each.new]
+    if every:
+        came = list(ledger.lookup.find_threads(prefix=""))
+    if not came:
+        return
+    from uwfgit.cli.code.cmd_exchange import pull_code
+
+    brought = pull_code(context, ledger, came, remote=remote)
+    if brought and context.output.is_text:
+        context.output.say(f"with the code of {count_of(len(brought), 'thread')}")
 
 
 def _pull(

@@ -28,6 +28,7 @@ from uwfgit.store.layout import (
 )
 from uwfgit.store.log import append_private
 from uwfgit.store.raw import KINDS, TREE_ENTRY
+from uwfgit.sync.secrets.private import find_private
 from uwfgit.sync.secrets.text import Match, scan_json, scan_text, without_gaps
 
 ALLOWED_FILE: Final = "allowed-secrets.jsonl"
@@ -285,12 +286,18 @@ def find_blocked(
     environment: Mapping[str, str],
     allowed: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Say which refs would carry a secret away, and where it stands.
+    """Say which refs may not leave: a secret stands in them, or they are private.
 
     Args, Raises: as ``find_leaving`` has them.
     """
     if allowed is None:
         allowed = read_allowed(store)
+    private = find_private(store, [ref for ref, _, _ in leaving])
+    if private:
+        rest = [each for each in leaving if each[0] not in private]
+        return private | find_blocked(
+            store, rest, environment=environment, allowed=allowed
+        )
     found = find_leaving(store, leaving, environment=environment, allowed=allowed)
     if not found:
         return {}

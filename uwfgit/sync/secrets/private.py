@@ -1,0 +1,32 @@
+"""Threads that were started never to be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import find_thread_id
+from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.store.handle import Store
+
+_WHY: Final = "it was started with --private: it is never shared"
+
+
+def find_private(store: Store, refs: Iterable[str]) -> dict[str, str]:
+    """Say why refs may not leave: they are of threads that are private.
+
+    Whatever a ref is named by the thread for: its branch, its review, its memory.
+    """
+    return {ref: _WHY for ref in refs if _is_private(store, ref)}
+
+
+def _is_private(store: Store, ref: str) -> bool:
+    thread = find_thread_id(ref.rpartition("/")[2])
+    if thread is None:
+        return False
+    try:
+        return open_record(store, load_tip(store, thread)).start.private
+    except UwfError:
+        # What is not here, or does not hold together, is for others to refuse.
+        return False
