@@ -17,6 +17,7 @@ from uwfgit.model.yaml.core import parse_value
 
 SHOW_KEYS = [
     "threadId",
+    "task",
     "workflowName",
     "workflowHash",
     "start",
@@ -27,6 +28,7 @@ SHOW_KEYS = [
     "suspendedRole",
     "suspendMessage",
     "retryAtMs",
+    "attempt",
     "done",
     "steps",
     "usage",
@@ -640,7 +642,8 @@ def test_list_says_how_many_it_hides(uwf: Uwf, several: dict[str, str]) -> None:
 def test_list_in_text_is_columns(uwf: Uwf, several: dict[str, str]) -> None:
     lines = uwf("thread", "list", "--all").out.splitlines()
 
-    assert lines[0].split() == ["THREAD", "WORKFLOW", "STATUS", "ROLE", "STARTED"]
+    titles = ["THREAD", "WORKFLOW", "STATUS", "ROLE", "STARTED", "TASK"]
+    assert lines[0].split() == titles
     assert lines[2].split()[:4] == [several["asked"], "ping", "suspended", "writer"]
     assert lines[4].split()[:4] == [several["ended"], "ping", "end", "-"]
 
@@ -661,7 +664,7 @@ def test_list_in_text_tells_what_is_shared_where_there_is_a_remote(
 ) -> None:
     lines = uwf("thread", "list", "--all").out.splitlines()
 
-    titles = ["THREAD", "WORKFLOW", "STATUS", "ROLE", "SHARED", "STARTED"]
+    titles = ["THREAD", "WORKFLOW", "STATUS", "ROLE", "SHARED", "STARTED", "TASK"]
     assert lines[0].split() == titles
     assert {line.split()[0]: line.split()[4] for line in lines[1:]} == {
         shared["asked"]: "yes",

@@ -67,6 +67,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
         call("--status", TRICKS),
     ),
     "thread running": (call(),),
+    "thread live": (call(T, threads=EVERY),),
     "thread read": (
         call(T, most=LONG, threads=EVERY),
         call(T, "--before", TRICKS),
@@ -158,6 +159,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "config list": (call("--show-origin"),),
     "config get": (call(TRICKS), call("agents.evil.env")),
     "config secure": (call(),),
+    "config unset": (call(TRICKS),),
     "config set": (call("identity.name", TRICKS), call(TRICKS, TRICKS)),
     "store path": (call(),),
     "store trust": (call(TRICKS),),
@@ -165,6 +167,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "hooks install": (call("--server", TRICKS), call()),
     "hooks allow": (call(TRICKS),),
     "prompt": (call(TRICKS),),
+    "setup": (call("--agent", TRICKS), call("--provider", TRICKS, "--model", TRICKS)),
     "completion": (call(TRICKS),),
 }
 WITHOUT: Final = {

@@ -94,6 +94,7 @@ def test_a_step_that_leads_to_a_role_leaves_the_thread_idle(
             suspended_role=None,
             suspend_message=None,
             error=None,
+            said="Did it.",
         ),
     )
     assert (report.end, report.status, report.done) == (RunEnd.DONE, "idle", False)

@@ -72,6 +72,7 @@ class AgentRequest:
     ``schema`` is the role's, for kinds that offer it to a model; the prompt words it.
     ``on_turn`` is told each turn as it comes, by kinds that know them before they
     end: turns of one index are parts of one, each cut where no secret goes on.
+    ``on_usage`` is told what the run has cost so far, by kinds that know.
     """
 
     thread: ThreadId
@@ -90,6 +91,7 @@ class AgentRequest:
     wall_seconds: float | None = None
     now_ms: Callable[[], int]
     on_turn: Callable[[Turn], None] | None = None
+    on_usage: Callable[[Usage], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

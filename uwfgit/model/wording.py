@@ -8,6 +8,8 @@ from typing import Final
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
+_LOOKED_AT: Final = 10_000
+_LINE_CHARS: Final = 200
 
 
 def count_of(number: int, noun: str) -> str:
@@ -38,3 +40,21 @@ def format_duration(duration_ms: int | None) -> str | None:
         return f"{minutes} m {rest:02d} s"
     hours, rest = divmod(duration_ms // _MINUTE_MS, 60)
     return f"{hours} h {rest:02d} m"
+
+
+def first_line(text: str) -> str | None:
+    """Give the first line that says something, without its markdown heading."""
+    lines = (
+        line.strip().lstrip("#").strip() for line in text[:_LOOKED_AT].splitlines()
+    )
+    return next((_shortened(line) for line in lines if line), None)
+
+
+def last_line(text: str) -> str | None:
+    """Give the last line that says something."""
+    lines = (line.strip() for line in reversed(text[-_LOOKED_AT:].splitlines()))
+    return next((_shortened(line) for line in lines if line), None)
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"

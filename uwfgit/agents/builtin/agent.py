@@ -236,6 +236,8 @@ class _Loop:
             self.input_tokens += found.tokens.input
             self.output_tokens += found.tokens.output
             self.cached_tokens += found.tokens.cached
+        if self.request.on_usage is not None:
+            self.request.on_usage(self._usage())
         if found.is_cut or found.finish == "length":
             self.warnings.append("an answer of the model was cut at its length limit")
 
@@ -305,19 +307,22 @@ class _Loop:
             failure = Failure(phase="agent", message="the model said nothing")
         if not self.session.is_kept:
             self.warnings.append("the agent's session could not be kept")
-        elapsed = time.monotonic() - self.started
         return AgentReply(
             text=text,
             turns=tuple(self.speech.turns),
-            usage=Usage(
-                turns=self.asked,
-                input_tokens=self.input_tokens,
-                output_tokens=self.output_tokens,
-                duration_ms=int(elapsed * 1000),
-                cache_read_tokens=self.cached_tokens or None,
-            ),
+            usage=self._usage(),
             session_id=self.session.id if self.session.is_kept else None,
             model=self.model or self.agent.model.name,
             warnings=tuple(dict.fromkeys(self.warnings)),
             failure=failure,
+        )
+
+    def _usage(self) -> Usage:
+        """Give what the run has cost so far."""
+        return Usage(
+            turns=self.asked,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            duration_ms=int((time.monotonic() - self.started) * 1000),
+            cache_read_tokens=self.cached_tokens or None,
         )

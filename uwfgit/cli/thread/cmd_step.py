@@ -46,9 +46,11 @@ StepArgument = Annotated[
 
 @add_command(app, "list")
 def list_steps(ctx: typer.Context, thread: ThreadArgument) -> None:
-    """List the steps of a thread, oldest first."""
-    from uwfgit.cli.thread.payloads import step_item
+    """List the steps of a thread, oldest first, failed tries where they belong."""
+    from uwfgit.cli.thread.next_command import way_on
+    from uwfgit.cli.thread.payloads import attempt_item, step_item
     from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.thread.attempts import find_last_attempt, list_attempts
     from uwfgit.model.thread.record import open_record
 
     context = get_context(ctx)
@@ -56,11 +58,18 @@ def list_steps(ctx: typer.Context, thread: ThreadArgument) -> None:
     tip = find_tip(ledger, thread)
     record = open_record(ledger.store, tip, checked=False)
     items = [step_item(step) for step in record.steps()]
+    attempts = [attempt_item(attempt) for attempt in list_attempts(record)]
     if not items and context.output.is_text:
         context.output.say("no steps yet")
     context.output.emit(
-        {"threadId": tip.thread, "items": items}, lambda: _items_text(context, items)
+        {"threadId": tip.thread, "items": items, "attempts": attempts},
+        lambda: _items_text(context, [*items, *attempts]),
     )
+    waiting = find_last_attempt(record) if context.output.is_text else None
+    if waiting is not None:
+        if waiting.said:
+            context.output.say(f"the last try said last: {shown(waiting.said)}")
+        context.output.say(way_on(ledger, tip.thread, tip.state.status))
 
 
 def _items_text(context: CommandContext, items: list[dict[str, Any]]) -> str:
@@ -83,7 +92,9 @@ def _items_text(context: CommandContext, items: list[dict[str, Any]]) -> str:
             item["agent"],
             format_duration(item["durationMs"]),
         )
-        for item in items
+        for item in sorted(
+            items, key=lambda item: (item["number"], "error" not in item)
+        )
     ]
     return format_table(context.output, columns, rows)
 
@@ -201,12 +212,23 @@ def turns(
     live: Annotated[
         bool, typer.Option("--live", help="Those of the step that runs now, so far.")
     ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Go on until nothing runs; implies --live."
+        ),
+    ] = False,
 ) -> None:
     """Show what agents said and did, turn by turn, in all steps of a thread.
 
-    With --live those of the running step, for agents of kind stdio line by line;
-    other kinds show nothing before their end.
+    With --live those of the running step, as they come; an adapter and a script
+    show theirs at their end only.
     """
+    if follow:
+        from uwfgit.cli.thread.following import follow_live
+
+        follow_live(get_context(ctx), thread, role=role)
+        return
     from uwfgit.engine.ask.live import read_live
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running

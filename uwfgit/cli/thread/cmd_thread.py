@@ -32,12 +32,13 @@ from uwfgit.cli.thread.runs import (
     poke_command,
     resume_command,
 )
-from uwfgit.errors import UsageError
+from uwfgit.errors import CorruptError, UsageError
 from uwfgit.ids import find_hash
 
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.thread.attempts import Attempt
     from uwfgit.model.thread.record import Tip
 
 app = make_group("Start, run, read and fork threads.")
@@ -73,6 +74,7 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.sharing import find_sharing
+    from uwfgit.model.thread.task import find_task_line
     from uwfgit.store.locks.flock import read_dead_holder
     from uwfgit.store.locks.holding import lock_path
 
@@ -83,6 +85,8 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
         tip,
         running=is_running(ledger.store, tip.thread),
         sharing=find_sharing(ledger.store, tip.thread, tip.commit),
+        task=find_task_line(ledger.store, tip),
+        failed=_find_failed(ledger, tip),
     )
     context.output.emit(payload, lambda: _thread_text(context, payload))
     if context.output.is_text:
@@ -92,10 +96,24 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
         context.output.say(way_on(ledger, tip.thread, payload["status"]))
 
 
+def _find_failed(ledger: Ledger, tip: Tip) -> Attempt | None:
+    if tip.state.status != "suspended":
+        return None
+    from uwfgit.model.thread.attempts import find_last_attempt
+    from uwfgit.model.thread.record import open_record
+
+    try:
+        return find_last_attempt(open_record(ledger.store, tip, checked=False))
+    except CorruptError:
+        # What is damaged in it is for others to tell.
+        return None
+
+
 def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
     origin = thread["forkedFrom"]
     fields = [
         ("thread", thread["threadId"]),
+        ("task", thread["task"]),
         ("workflow", f"{thread['workflowName']} ({thread['workflowHash']})"),
         ("status", thread["status"]),
         ("role", thread["suspendedRole"] or thread["currentRole"]),
@@ -115,6 +133,8 @@ def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
         fields.append(("waiting", thread["suspendMessage"]))
     if thread["retryAtMs"] is not None:
         fields.append(("until", format_time(thread["retryAtMs"])))
+    if thread["attempt"] and thread["attempt"]["saidLast"]:
+        fields.append(("said last", thread["attempt"]["saidLast"]))
     return format_fields(context.output, fields)
 
 
@@ -130,6 +150,34 @@ def _usage_text(usage: dict[str, Any] | None) -> str | None:
     if usage["costUsd"] is not None:
         parts.append(f"${usage['costUsd']:.4f}")
     return ", ".join(parts)
+
+
+@add_command(app, "live")
+def live(
+    ctx: typer.Context,
+    thread: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[THREAD]", help="Which; without it the newest that runs."
+        ),
+    ] = None,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="The newest thread that runs.")
+    ] = False,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="Only of this role.")
+    ] = None,
+) -> None:
+    """Watch a running thread: what its agents say, as they say it, until it stops.
+
+    With --json one turn a line, then one line with how the thread stands.
+    """
+    from uwfgit.cli.thread.following import find_running_thread, follow_live
+
+    context = get_context(ctx)
+    if thread is not None and latest:
+        raise UsageError("--latest names a thread already")
+    follow_live(context, thread or find_running_thread(context), role=role)
 
 
 @add_command(app, "list")

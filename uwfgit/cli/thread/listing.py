@@ -271,9 +271,14 @@ def _table(
         Column(title="STARTED"),
     ]
     # Where one column more would cost the names, the time of day gives way.
-    is_narrow = with_shared and output.width is not None and output.width < _WIDE
-    rows = _rows(items, with_shared=with_shared, to_the_day=is_narrow)
-    return format_table(output, columns, list(rows))
+    is_narrow = output.width is not None and output.width < _WIDE
+    rows = list(
+        _rows(items, with_shared=with_shared, to_the_day=with_shared and is_narrow)
+    )
+    if not is_narrow:
+        columns.append(Column(title="TASK", flexible=True))
+        rows = [(*row, item["task"]) for row, item in zip(rows, items, strict=True)]
+    return format_table(output, columns, rows)
 
 
 def _rows(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uwfgit.constants import ERROR_STATUS
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import ThreadRow
 from uwfgit.model.ledger.standing import status_of
+from uwfgit.model.thread.attempts import Attempt
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
@@ -17,12 +19,28 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport, StepReport
 
 
-def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, Any]:
-    """Give a thread as ``thread show`` prints it."""
+def thread_payload(
+    tip: Tip,
+    *,
+    running: bool,
+    sharing: Sharing,
+    task: str | None = None,
+    failed: Attempt | None = None,
+) -> dict[str, Any]:
+    """Give a thread as ``thread show`` prints it.
+
+    Args:
+        tip: The thread.
+        running: Whether someone runs it now.
+        sharing: How it stands to its remotes.
+        task: The first line of its task.
+        failed: The failed try it waits after.
+    """
     state = tip.state
     origin = state.forked_from
     return {
         "threadId": tip.thread,
+        "task": task,
         "workflowName": state.workflow_name,
         "workflowHash": state.workflow_hash,
         "start": state.start,
@@ -33,6 +51,7 @@ def thread_payload(tip: Tip, *, running: bool, sharing: Sharing) -> dict[str, An
         "suspendedRole": state.suspended_role,
         "suspendMessage": state.suspend_message,
         "retryAtMs": state.retry_at_ms,
+        "attempt": attempt_item(failed) if failed is not None else None,
         "done": state.status == "end",
         "steps": state.steps,
         "usage": usage_payload(state.usage),
@@ -53,6 +72,7 @@ def row_payload(row: ThreadRow, *, status: str, shared: Shared) -> dict[str, Any
     """Give a thread as ``thread list`` prints it; null what a corrupt one lacks."""
     return {
         **_identity(row.thread, row.commit, row.state),
+        "task": row.task,
         "status": status,
         **_progress(row.thread, row.state),
         "shared": shared,
@@ -97,6 +117,21 @@ def step_item(step: Step) -> dict[str, Any]:
         "agent": step.agent,
         "durationMs": duration_ms(step),
         "usage": usage_payload(step.usage),
+    }
+
+
+def attempt_item(attempt: Attempt) -> dict[str, Any]:
+    """Give a failed try as ``step list`` prints it."""
+    return {
+        "number": attempt.number,
+        "hash": attempt.hash,
+        "role": attempt.role,
+        "status": ERROR_STATUS,
+        "agent": attempt.agent,
+        "durationMs": attempt.duration_ms,
+        "usage": usage_payload(attempt.usage),
+        "error": attempt.error,
+        "saidLast": attempt.said,
     }
 
 

@@ -11,6 +11,7 @@ from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
+from uwfgit.model.thread.attempts import Attempt, find_last_attempt
 from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
@@ -58,7 +59,20 @@ def thread_markdown(
             f"`uwf thread read {record.tip.thread} --before {oldest}`"
         )
     head = "\n\n".join(parts)
-    return SEPARATOR.join([head, *blocks[first:]]) + "\n"
+    failed = None if before is not None else find_last_attempt(record)
+    tail = [] if failed is None else [_attempt_block(failed)]
+    return SEPARATOR.join([head, *blocks[first:], *tail]) + "\n"
+
+
+def _attempt_block(failed: Attempt) -> str:
+    """Write the failed try a thread waits after."""
+    lines = [
+        f"## Step {failed.number}: {shown(failed.role)}, failed",
+        shown(failed.error),
+    ]
+    if failed.said:
+        lines.append(f"It said last: {shown(failed.said)}")
+    return "\n\n".join(lines)
 
 
 def _find_index(steps: Sequence[Step], before: str, thread: ThreadId) -> int:

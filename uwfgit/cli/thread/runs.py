@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ from uwfgit.cli.thread.next_command import usual_way, with_detour
 from uwfgit.constants import ERROR_STATUS
 from uwfgit.errors import InvalidError, UsageError
 from uwfgit.ids import ThreadId
+from uwfgit.model.picture.columns import cut
 
 if TYPE_CHECKING:
     from uwfgit.cli.thread.background import Worker
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.store.handle import Store
 
+_UNDER: Final = " " * 10
 ThreadArgument = Annotated[
     str,
     typer.Argument(
@@ -250,11 +252,12 @@ def run_started(
 ) -> None:
     """Run a thread that was just started until it stops."""
     from uwfgit.cli.thread.next_command import refusal_told
+    from uwfgit.cli.thread.watching import Watching
     from uwfgit.engine.run.executor import exec_thread
 
-    with refusal_told(context, ledger, thread):
+    with refusal_told(context, ledger, thread), Watching(context) as watching:
         report = exec_thread(
-            context.make_engine(ledger),
+            replace(context.make_engine(ledger), watcher=watching),
             thread,
             count=None,
             agent=agent,
@@ -269,6 +272,7 @@ def _run(
     """Run a thread here, or see it run by a worker; print what came of it."""
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.cli.thread.trusting import make_admit
+    from uwfgit.cli.thread.watching import Watching
     from uwfgit.model.ledger.ledger import resolve_thread
 
     ledger = context.open_ledger(write=True, create=False)
@@ -284,7 +288,11 @@ def _run(
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
             printer = _step_printer(context)
-            report = run(engine, found, agent=call.agent, cwd=folder, on_step=printer)
+            with Watching(context) as watching:
+                engine = replace(engine, watcher=watching)
+                report = run(
+                    engine, found, agent=call.agent, cwd=folder, on_step=printer
+                )
     if worker is not None:
         _finish_start(context, with_detour(ledger, report), worker)
     finish_run(context, ledger, report)
@@ -352,8 +360,13 @@ def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
 
 def _step_printer(context: CommandContext) -> Callable[[StepReport], None]:
     def print_step(step: StepReport) -> None:
-        if context.output.is_text:
-            write(f"{step_line(context, step)}\n")
+        if not context.output.is_text:
+            return
+        write(f"{step_line(context, step)}\n")
+        if step.said and step.error is not None:
+            write(f"{_UNDER}it said last: {shown(step.said)}\n")
+        elif step.said and context.output.width is not None:
+            write(f"{_UNDER}{cut(shown(step.said), context.output.width - 10)}\n")
 
     return print_step
 

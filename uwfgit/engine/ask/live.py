@@ -14,14 +14,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
+from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn, Usage
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.masking import Recorder
 from uwfgit.ids import ThreadId
 from uwfgit.store.handle import Store
 from uwfgit.store.private import write_private
+
+
+class Watcher(Protocol):
+    """Who looks on while a step runs, in the program that runs it."""
+
+    def begin(self, *, number: int, role: str, agent: str) -> None:
+        """See that an agent is asked now."""
+
+    def turn(self, turn: Turn) -> None:
+        """See a turn, or the next part of one, as it would be recorded."""
+
+    def spent(self, usage: Usage) -> None:
+        """See what the run has cost so far."""
+
+    def end(self) -> None:
+        """See that the agent is done."""
+
 
 _FIRST: Final = b'{"step":'
 """How a file of live turns begins, and one of kept words does not."""
@@ -88,18 +105,30 @@ def _is_live(path: Path) -> bool:
 
 @contextmanager
 def followed(
-    agent: Agent, path: Path, *, step: int, role: str, recorder: Recorder
+    agent: Agent,
+    path: Path,
+    *,
+    step: int,
+    role: str,
+    recorder: Recorder,
+    watcher: Watcher | None = None,
 ) -> Iterator[Agent]:
     """Give an agent whose turns are in the file as soon as they come.
 
     Kinds that give turns only at their end make no file. It is gone after the
     block; left behind by an exception, the next run of the thread clears it.
     """
-    live = _LiveFile(path=path, step=step, role=role, recorder=recorder)
+    live = _LiveFile(
+        path=path, step=step, role=role, recorder=recorder, watcher=watcher
+    )
+    if watcher is not None:
+        watcher.begin(number=step, role=role, agent=agent.label)
     try:
         yield _Followed(agent=agent, live=live)
     finally:
         live.close()
+        if watcher is not None:
+            watcher.end()
     if live.is_made:
         clear_live(path)
 
@@ -110,6 +139,7 @@ class _LiveFile:
     step: int
     role: str
     recorder: Recorder
+    watcher: Watcher | None = None
     is_made: bool = False
     _descriptor: int | None = None
     _room: int = MAX_BLOB_BYTES
@@ -123,13 +153,15 @@ class _LiveFile:
 
     def add(self, turn: Turn) -> None:
         """Append a turn, or the next part of one, as it would be recorded."""
-        if self.is_made and self._descriptor is None:
-            return
         newest = (self._call, turn.index)
         if newest != self._newest:
             self._newest = newest
             self._number += 1
         turn = replace(self.recorder.turn(turn), index=self._number)
+        if self.watcher is not None:
+            self.watcher.turn(turn)
+        if self.is_made and self._descriptor is None:
+            return
         try:
             self._append(turn)
         except OSError:
@@ -191,7 +223,14 @@ class _Followed:
             )
             self.live.add(told)
         self.live.begin_call()
-        return self.agent.run(replace(request, on_turn=self.live.add))
+        watcher = self.live.watcher
+        return self.agent.run(
+            replace(
+                request,
+                on_turn=self.live.add,
+                on_usage=None if watcher is None else watcher.spent,
+            )
+        )
 
 
 def read_live(store: Store, thread: ThreadId) -> list[dict[str, Any]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Failure, Phase, Turn
 from uwfgit.code.snapshots.watch import watching
-from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, SUSPEND
+from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Talk, talk_to
 from uwfgit.engine.ask.live import (
@@ -45,6 +45,7 @@ from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Code
+from uwfgit.model.wording import first_line, last_line
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.care.guard import changed_files, fingerprint
 from uwfgit.store.handle import git_errors
@@ -69,6 +70,8 @@ class CycleEnd:
     status: str | None
     error: str | None
     end: RunEnd
+    said: str | None = None
+    """One line of the answer; of a failed try the last."""
 
 
 def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -113,6 +116,7 @@ def _run(run: Run) -> CycleEnd:
         step=run.number,
         role=run.cycle.routed.role,
         recorder=run.recorder,
+        watcher=run.engine.watcher,
     ) as agent:
         talk = talk_to(
             agent,
@@ -274,7 +278,8 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
             run, tip.state.head, status=status, error=message, end=RunEnd.REFUSED
         )
     code = RunEnd.WAITING if tip.state.status == "suspended" else RunEnd.DONE
-    return _end(run, tip.state.head, status=status, error=None, end=code)
+    said = first_line(draft.body) or _first_text(draft.output)
+    return _end(run, tip.state.head, status=status, error=None, end=code, said=said)
 
 
 def _record_attempt(
@@ -308,7 +313,13 @@ def _record_attempt(
         status=ERROR_STATUS,
         error=message,
         end=RunEnd.INTERRUPTED if interrupted else RunEnd.AGENT_FAILED,
+        said=last_line(body),
     )
+
+
+def _first_text(output: Mapping[str, Json]) -> str | None:
+    texts = (v for k, v in output.items() if k != STATUS and isinstance(v, str))
+    return first_line(next(texts, ""))
 
 
 def _note_reply(run: Run) -> None:
@@ -381,6 +392,7 @@ def _end(
     status: str | None,
     error: str | None,
     end: RunEnd,
+    said: str | None = None,
 ) -> CycleEnd:
     return CycleEnd(
         number=run.number,
@@ -389,6 +401,7 @@ def _end(
         status=status,
         error=error,
         end=end,
+        said=said,
     )
 
 

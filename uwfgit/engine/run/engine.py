@@ -10,6 +10,7 @@ from typing import Literal
 from uwfgit.agents.base import Agent, AgentReply
 from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.config import Settings
+from uwfgit.engine.ask.live import Watcher
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
@@ -48,6 +49,7 @@ class Engine:
             and nothing is missing.
         on_wait: Told why a cycle has to wait.
         read_reply: Asks a model for the block of a reply that has none.
+        watcher: Looks on while a step runs.
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
             where a thread that others made may work.
@@ -70,6 +72,7 @@ class Engine:
     on_ready: Callable[[], None] = lambda: None
     on_wait: Callable[[str], None] = lambda _: None
     read_reply: Callable[[str, Json], AgentReply] | None = None
+    watcher: Watcher | None = None
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None
     )

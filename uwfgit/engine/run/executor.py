@@ -327,6 +327,7 @@ def _tell(
         role=end.role,
         status=end.status,
         error=end.error,
+        said=end.said,
     )
     if on_step is not None:
         on_step(report)

@@ -22,7 +22,8 @@ class StepReport:
     """What one cycle did and where it left the thread.
 
     ``hash`` is the recorded step, or the failed attempt; ``status`` is the
-    ``$status``, ``thread_status`` the thread's.
+    ``$status``, ``thread_status`` the thread's. ``said`` is one line of the answer,
+    of a failed try the last one, where the command itself heard it.
     """
 
     number: int
@@ -36,6 +37,7 @@ class StepReport:
     suspended_role: str | None
     suspend_message: str | None
     error: str | None
+    said: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ def make_step_report(
     role: str,
     status: str | None,
     error: str | None,
+    said: str | None = None,
 ) -> StepReport:
     """Put what a cycle did beside the state it left the thread in."""
     return StepReport(
@@ -79,6 +82,7 @@ def make_step_report(
         suspended_role=state.suspended_role,
         suspend_message=state.suspend_message,
         error=error,
+        said=said,
     )
 
 

@@ -28,7 +28,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.kept import Kept
 from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
 from uwfgit.store.local import Local
-from uwfgit.store.lookup.table import Lookup, NodeRow
+from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
 from uwfgit.store.refs import list_refs
 
 _SUFFIX_CHARS = 4
@@ -68,6 +68,8 @@ class ThreadRow:
     problem: str | None = None
     is_earlier: bool = False
     """Whether it is whole, in a format from before the first release."""
+    task: str | None = None
+    """The first line of its task, where the lookup knows it."""
 
 
 def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
@@ -137,17 +139,13 @@ def find_tip(ledger: Ledger, text: str) -> Tip:
 
 def list_threads(ledger: Ledger) -> list[ThreadRow]:
     """List all threads, newest first; a damaged one is a row with its problem."""
-    rows = [
-        _thread_row(ledger, row.thread, row.commit, row.state_json)
-        for row in ledger.lookup.list_threads()
-    ]
+    rows = [_thread_row(ledger, row) for row in ledger.lookup.list_threads()]
     rows.sort(key=lambda row: row.thread, reverse=True)
     return rows
 
 
-def _thread_row(
-    ledger: Ledger, thread: ThreadId, commit: Oid, text: str | None
-) -> ThreadRow:
+def _thread_row(ledger: Ledger, row: ThreadTipRow) -> ThreadRow:
+    thread, commit, text = row.thread, row.commit, row.state_json
     problem, is_earlier = None, False
     state: ThreadState | None = None
     try:
@@ -167,6 +165,7 @@ def _thread_row(
         state=state,
         problem=problem,
         is_earlier=is_earlier,
+        task=row.task,
     )
 
 

@@ -7,12 +7,13 @@ costs the same however long its thread is. Every object is read through
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from uwfgit.constants import MAX_STATE_BYTES
+from uwfgit.constants import MAX_BLOB_BYTES, MAX_STATE_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
 from uwfgit.store import layout
@@ -39,6 +40,9 @@ _ENTRY = re.compile(
     rf"(?:100644 {_NAME}|40000 ([^\0]+)|[0-7]+ [^\0]+)\0(.{{20}})".encode(), re.DOTALL
 )
 _TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
+_MOST_ORIGINS: Final = 100
+_TASK_BYTES: Final = 4096
+_TASK_CHARS: Final = 120
 _NUMBER = re.compile(rb"[0-9]{5}")
 _DEPTH_BELOW_NODES: Final = 3
 
@@ -103,13 +107,55 @@ class Found:
 def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
     """Give the text of ``thread.json`` at a tip; ``None`` when it cannot be read."""
     try:
-        oid = reader.read_commit(tip).tree
-        for name in ("threads", thread):
-            oid = _find_entry(reader, oid, name, b"40000")
-        oid = _find_entry(reader, oid, layout.STATE_FILE, b"100644")
-        return reader.read_blob(oid, limit=MAX_STATE_BYTES).decode()
+        data = _read_file(reader, tip, thread, layout.STATE_FILE, MAX_STATE_BYTES)
+        return data.decode()
     except (CorruptError, UnicodeDecodeError):
         return None
+
+
+def read_task(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
+    """Give the first line of a thread's task; ``None`` when it cannot be read.
+
+    A fork's stands in the folder of the thread it was forked from.
+    """
+    name: str | None = thread
+    for _ in range(_MOST_ORIGINS):
+        if name is None or not is_thread_id(name):
+            break
+        try:
+            data = _read_file(
+                reader, tip, ThreadId(name), layout.TASK_FILE, MAX_BLOB_BYTES
+            )
+        except CorruptError:
+            name = _find_origin(read_state(reader, tip, ThreadId(name)))
+            continue
+        return task_line(data)
+    return None
+
+
+def task_line(data: bytes) -> str | None:
+    """Give the first line of a task that says something, for listings."""
+    lines = data[:_TASK_BYTES].decode(errors="replace").splitlines()
+    found = next((line.strip() for line in lines if line.strip()), None)
+    return None if found is None else found[:_TASK_CHARS]
+
+
+def _find_origin(state: str | None) -> str | None:
+    try:
+        origin = json.loads(state or "{}").get("forkedFrom") or {}
+        return origin.get("thread")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+
+
+def _read_file(
+    reader: Reader, tip: bytes, thread: ThreadId, name: str, limit: int
+) -> bytes:
+    oid = reader.read_commit(tip).tree
+    for folder in ("threads", thread):
+        oid = _find_entry(reader, oid, folder, b"40000")
+    oid = _find_entry(reader, oid, name, b"100644")
+    return reader.read_blob(oid, limit=limit)
 
 
 def _find_entry(reader: Reader, tree: bytes, name: str, mode: bytes) -> bytes:

@@ -27,6 +27,7 @@ from uwfgit.store.lookup.fill import (
     find_steps,
     read_chain,
     read_state,
+    read_task,
 )
 from uwfgit.store.lookup.schema import (
     insert_found,
@@ -198,10 +199,18 @@ def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
 
 
 def _write_threads(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+    reader = source.reader
     db.executemany(
-        "INSERT OR REPLACE INTO thread VALUES (?, ?, ?)",
+        "INSERT INTO thread VALUES (?, ?, ?, ?) ON CONFLICT (ulid) DO UPDATE"
+        " SET commit_oid = excluded.commit_oid, state = excluded.state,"
+        " task = excluded.task",
         (
-            (thread, target.oid, read_state(source.reader, target.oid, thread))
+            (
+                thread,
+                target.oid,
+                read_state(reader, target.oid, thread),
+                _find_task(db, thread) or read_task(reader, target.oid, thread),
+            )
             for name, (_, target) in sorted(changes.moved.items())
             if (thread := layout.find_ref_thread(name))
         ),
@@ -210,6 +219,12 @@ def _write_threads(db: sqlite3.Connection, source: Source, changes: _Changes) ->
         "DELETE FROM thread WHERE ulid = ?",
         ((layout.find_ref_thread(name),) for name in changes.gone),
     )
+
+
+def _find_task(db: sqlite3.Connection, thread: ThreadId) -> str | None:
+    """Give a task that is known: no later event changes it."""
+    rows = db.execute("SELECT task FROM thread WHERE ulid = ?", (thread,)).fetchall()
+    return rows[0][0] if rows else None
 
 
 def _add_rows(db: sqlite3.Connection, source: Source, changes: _Changes) -> bool:

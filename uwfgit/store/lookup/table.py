@@ -56,6 +56,8 @@ class ThreadTipRow:
     """Forty zeros when the ref's file holds no oid."""
     state_json: str | None
     """``None`` when it could not be read from git."""
+    task: str | None = None
+    """The first line of its task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +178,9 @@ class Lookup:
                 thread=ThreadId(thread),
                 commit=Oid(commit.hex()),
                 state_json=state,
+                task=task,
             )
-            for thread, commit, state in rows
+            for thread, commit, state, task in rows
         )
 
     def find_threads(
@@ -201,7 +204,7 @@ class Lookup:
         rows = self._run(_select_threads)
         return tuple(
             ThreadId(thread)
-            for thread, commit, _ in rows
+            for thread, commit, *_ in rows
             if fill.holds_node(self._source.reader, commit, wanted)
         )
 
@@ -298,7 +301,7 @@ def _do_nothing(_: sqlite3.Connection) -> None:
 
 def _select_threads(db: sqlite3.Connection) -> list[_Row]:
     return db.execute(
-        "SELECT ulid, commit_oid, state FROM thread ORDER BY ulid DESC"
+        "SELECT ulid, commit_oid, state, task FROM thread ORDER BY ulid DESC"
     ).fetchall()
 
 

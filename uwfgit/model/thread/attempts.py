@@ -1,0 +1,63 @@
+"""Failed tries of a thread: what was asked, what went wrong, what was said last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uwfgit.ids import Hash
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.wording import last_line
+
+_ATTEMPT = "attempt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One failed try of the step ``number``; ``said`` is the agent's last line."""
+
+    number: int
+    hash: Hash
+    role: str
+    agent: str
+    error: str
+    said: str | None
+    duration_ms: int
+    usage: Usage | None
+
+
+def list_attempts(record: Record) -> tuple[Attempt, ...]:
+    """List the failed tries, oldest first."""
+    events = iter_events(record.store, record.tip.commit)
+    found = [event for event in events if event.name == _ATTEMPT]
+    numbers = {step.hash: step.number for step in record.steps()} if found else {}
+    return tuple(_read(record, event, numbers) for event in reversed(found))
+
+
+def find_last_attempt(record: Record) -> Attempt | None:
+    """Give the failed try a thread waits after; ``None`` when it does not."""
+    if record.tip.state.status != "suspended":
+        return None
+    event = next(iter(iter_events(record.store, record.tip.commit)), None)
+    if event is None or event.name != _ATTEMPT:
+        return None
+    return _read(record, event, {record.tip.state.head: record.tip.state.steps})
+
+
+def _read(record: Record, event: Event, numbers: dict[Hash, int]) -> Attempt:
+    assert event.node is not None  # noqa: S101 - an attempt's trailers name its node
+    payload = record.node(event.node, STEP_TYPE).payload
+    output = record.node(payload["output"]).payload
+    prev = payload["prev"]
+    return Attempt(
+        number=1 if prev is None else numbers.get(prev, 0) + 1,
+        hash=event.node,
+        role=payload["role"],
+        agent=payload["agent"],
+        error=output["error"],
+        said=last_line(payload["body"]),
+        duration_ms=max(0, payload["completedAtMs"] - payload["startedAtMs"]),
+        usage=usage_from_payload(payload["usage"]),
+    )
