@@ -440,3 +440,32 @@ def test_no_code_of_one_thread_alone(desk: Desk) -> None:
     code = desk.step(thread, 1)["code"]
     assert isinstance(code, dict)
     assert "snapshot" not in code
+
+
+def test_gc_drops_the_code_of_threads_that_are_gone_for_good(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "true")
+    kept = desk.run("echo one >> a.txt", "true")
+    assert desk.uwf("thread", "rm", thread).code == 0
+    assert desk.uwf("gc", "--json").json["codeChainsRemoved"] == 0
+    assert thread in desk.repo.git("for-each-ref")
+
+    done = desk.uwf("gc", "--prune=now", "--yes", "--json")
+
+    assert done.json["codeChainsRemoved"] == 1
+    refs = desk.repo.git("for-each-ref", "--format=%(refname)", "refs/uwf")
+    assert refs.split() == [f"refs/uwf/code/{kept}"]
+
+
+def test_doctor_names_orphans_and_mirrors(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "true")
+    ref = f"refs/heads/thread/{thread}"
+    desk.repo.git("--git-dir=.git/uwf", "update-ref", "-d", ref)
+    desk.repo.git("config", "remote.backup.mirror", "true")
+
+    told = desk.uwf("doctor", "--json").json["checks"]
+
+    said = [each["message"] for each in told if each["check"] == "code"]
+    assert said == [
+        f"code of 1 removed thread: {thread}",
+        "remote 'backup' of the code is a mirror: git push takes refs/uwf/code/ there",
+    ]

@@ -71,6 +71,7 @@ def doctor(
 
 
 def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
+    from uwfgit.cli.store.code_care import check_code
     from uwfgit.cli.store.setup_checks import check_git, check_signing
     from uwfgit.store.care import health, integrity
 
@@ -111,6 +112,7 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
     )
     yield from health.check_locks(store)
     yield from health.check_unshared(store)
+    yield from check_code(context, store)
     yield from check_signing(context, ledger)
 
 

@@ -10,6 +10,7 @@ from uwfgit.cli.frame.commands import Click, Command, add_command, make_single
 from uwfgit.cli.frame.context import get_context
 from uwfgit.cli.frame.output import ask, can_ask, format_fields, is_yes
 from uwfgit.errors import StoreError, UsageError
+from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
     from uwfgit.store.care.maintain import GcReport, Prune
@@ -51,6 +52,7 @@ def gc(
     pruned; removed threads stay in the trash for two weeks.
     """
     from uwfgit.cli.frame.progress import Progress
+    from uwfgit.cli.store.code_care import drop_orphans
     from uwfgit.store.care.maintain import collect_garbage
 
     context = get_context(ctx)
@@ -65,9 +67,14 @@ def gc(
             environment=context.environment,
             on_phase=progress.tell,
         )
-    context.output.emit(
-        _gc_payload(report), lambda: format_fields(context.output, _gc_fields(report))
-    )
+    chains = drop_orphans(context, store)
+    payload = {**_gc_payload(report), "codeChainsRemoved": chains}
+    fields = _gc_fields(report)
+    if chains:
+        fields.append(
+            ("code", f"{count_of(chains, 'chain')} of removed threads dropped")
+        )
+    context.output.emit(payload, lambda: format_fields(context.output, fields))
 
 
 def _require_yes() -> None:
