@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stress.fleet import play
+
 pytestmark = [pytest.mark.slow, pytest.mark.compat]
 
 HERE = Path(__file__).parent
@@ -57,3 +59,11 @@ def test_nothing_is_lost_when_the_power_goes(tmp_path: Path) -> None:
     said = _run("power.py", "15", "7", scratch=tmp_path)
 
     assert "15 losses" in said
+
+
+def test_workers_that_are_killed_frozen_and_cut_off_lose_nothing(
+    tmp_path: Path,
+) -> None:
+    fleet = play(tmp_path, threads=12, events=10, workers=3, seed=20_261)
+
+    assert sum(fleet.told.values()) == 10

@@ -1,0 +1,193 @@
+"""Workers that are killed, stopped, frozen and cut off, at random instants.
+
+``python tests/stress/fleet.py --threads 60 --events 200`` runs it at length; the
+suite runs a few. At the end every thread has ended, each of its steps is there once,
+nothing that was pushed is lost, and what a fenced worker did is set aside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.builders import git
+from tests.fleet.seats import Seat
+
+_LEASE = 6
+_GIVE_UP = 1800.0
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Workers of one remote, and what befell them."""
+
+    folder: Path
+    remote: Path
+    seed: int
+    seats: list[Seat] = field(default_factory=list)
+    at_work: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    told: Counter[str] = field(default_factory=Counter)
+    frozen: list[tuple[float, subprocess.Popen[str]]] = field(default_factory=list)
+    away_until: float | None = None
+
+    def start(self, seat: Seat) -> None:
+        log = (seat.folder / "worker.log").open("a")
+        worker = subprocess.Popen(
+            seat.worker_words("--lease", str(_LEASE), "--poll", "0.5", "--grace", "1"),
+            cwd=seat.folder,
+            env=dict(seat.environment),
+            stdout=log,
+            stderr=log,
+            text=True,
+        )
+        log.close()
+        self.at_work[seat.name] = worker
+
+    def keep_up(self) -> None:
+        """Start again what died, wake what slept long enough, mend the network."""
+        now = time.monotonic()
+        for until, worker in list(self.frozen):
+            if now >= until:
+                self.frozen.remove((until, worker))
+                worker.send_signal(signal.SIGCONT)
+        if self.away_until is not None and now >= self.away_until:
+            self.away.rename(self.remote)
+            self.away_until = None
+        for seat in self.seats:
+            current = self.at_work.get(seat.name)
+            if current is None or current.poll() is not None:
+                self.start(seat)
+
+    @property
+    def away(self) -> Path:
+        return self.remote.with_suffix(".away")
+
+    def befall(self, chance: random.Random) -> str:
+        """Let one thing happen to one worker, or to all."""
+        kinds: dict[str, Callable[[], None]] = {
+            "kill -9": lambda: self._signal(chance, signal.SIGKILL),
+            "SIGTERM": lambda: self._signal(chance, signal.SIGTERM),
+            "SIGSTOP": lambda: self._freeze(chance),
+            "cut off": lambda: self._cut_off(chance),
+        }
+        kind = chance.choice(list(kinds))
+        kinds[kind]()
+        self.told[kind] += 1
+        return kind
+
+    def _awake(self) -> list[subprocess.Popen[str]]:
+        asleep = [worker for _, worker in self.frozen]
+        return [
+            each
+            for each in self.at_work.values()
+            if each.poll() is None and each not in asleep
+        ]
+
+    def _signal(self, chance: random.Random, number: signal.Signals) -> None:
+        if awake := self._awake():
+            chance.choice(awake).send_signal(number)
+
+    def _freeze(self, chance: random.Random) -> None:
+        if awake := self._awake():
+            worker = chance.choice(awake)
+            worker.send_signal(signal.SIGSTOP)
+            until = time.monotonic() + chance.uniform(1, 2.5 * _LEASE)
+            self.frozen.append((until, worker))
+
+    def _cut_off(self, chance: random.Random) -> None:
+        if self.away_until is None:
+            self.remote.rename(self.away)
+            self.away_until = time.monotonic() + chance.uniform(0.5, 1.5 * _LEASE)
+
+    def finish(self) -> None:
+        """End all workers in peace."""
+        for _, worker in self.frozen:
+            worker.send_signal(signal.SIGCONT)
+        self.frozen.clear()
+        if self.away_until is not None:
+            self.away.rename(self.remote)
+            self.away_until = None
+        for worker in self.at_work.values():
+            worker.terminate()
+        for worker in self.at_work.values():
+            worker.wait(120)
+
+
+def play(folder: Path, *, threads: int, events: int, workers: int, seed: int) -> Fleet:
+    """Queue threads, let workers run them and things befall the workers; check."""
+    chance = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    remote = folder / "bare.git"
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
+    owner = Seat(folder, "owner", remote)
+    queued = owner.queue(threads)
+    fleet = Fleet(folder=folder, remote=remote, seed=seed)
+    fleet.seats = [Seat(folder, f"w{number}", remote) for number in range(workers)]
+    begun = time.monotonic()
+    left = events
+    try:
+        while time.monotonic() - begun < _GIVE_UP:
+            fleet.keep_up()
+            time.sleep(chance.uniform(0.2, 0.8))
+            if left:
+                fleet.befall(chance)
+                left -= 1
+            elif fleet.away_until is None and _are_done(remote, queued):
+                break
+    finally:
+        fleet.finish()
+    check(fleet, owner, queued)
+    return fleet
+
+
+def _are_done(remote: Path, threads: list[str]) -> bool:
+    lines = git(
+        remote, "for-each-ref", "--format=%(refname:lstrip=3) %(subject)", "refs/uwf"
+    )
+    done = {line.split()[0] for line in lines.splitlines() if line.endswith(": done")}
+    return done >= set(threads)
+
+
+def check(fleet: Fleet, owner: Seat, threads: list[str]) -> None:
+    """Say what is wrong at the end, by an assertion with the seed in it."""
+    where = f"seed {fleet.seed}, events {dict(fleet.told)}, in {fleet.folder}"
+    assert _are_done(fleet.remote, threads), where
+    assert git(fleet.remote, "fsck", "--strict", "--no-dangling") == "", where
+    owner.uwf("pull")
+    owner.uwf("verify")
+    for thread in threads:
+        shown = json.loads(owner.uwf("thread", "show", thread, "--json"))
+        assert (shown["status"], shown["steps"]) == ("end", 2), (thread, where)
+    for seat in fleet.seats:
+        seat.uwf("pull")
+        seat.uwf("verify")
+        assert git(seat.store, "fsck", "--strict", "--no-dangling") == "", where
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=60)
+    parser.add_argument("--events", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
+        begun = time.monotonic()
+        fleet = play(Path(folder), **vars(given))
+        seconds = time.monotonic() - begun
+    rate = 60 * given.threads / seconds
+    told = f"clean: {dict(fleet.told)}, {seconds:.0f} s, {rate:.1f} threads a minute"
+    sys.stdout.write(f"{told}\n")
+
+
+if __name__ == "__main__":
+    main()
