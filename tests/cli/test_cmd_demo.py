@@ -23,8 +23,11 @@ def test_the_demo_runs_to_the_end_and_forks(uwf: Uwf, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_in_json_names_thread_fork_and_store(
-    uwf: Uwf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uwf: Uwf, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What the user has configured is no part of the play.
+    home.mkdir(parents=True)
+    (home / "config.yaml").write_text("limits: {maxSteps: 2}\ndefaultAgent: nobody\n")
     for name in ("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"):
         monkeypatch.delenv(name)
 

@@ -235,3 +235,21 @@ def test_a_folder_that_is_gone_is_one_line(
 
     assert shown.code == 1
     assert shown.error["message"].startswith("the current directory is gone")
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_a_named_store_that_is_not_there_is_not_made(
+    uwf: Uwf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    path = tmp_path / "typ o" / "x"
+    words = ["--store", str(path)] if how == "option" else []
+    if how == "environment":
+        monkeypatch.setenv("UWF_STORE", str(path))
+
+    done = uwf("thread", "start", "ping.yaml", "-p", "x", *words)
+
+    assert done.code == 1
+    assert done.err.splitlines()[-1] == (
+        f"hint: create it with: uwf init --store '{path}'"
+    )
+    assert not path.exists()

@@ -106,7 +106,7 @@ def test_the_task_is_a_text_stdin_or_a_file(
     started = uwf("thread", "start", "ping.yaml", "-p", prompt, stdin=stdin)
 
     assert started.code == 0, started.err
-    assert f"## Task\n\n{expected}\n" in uwf("thread", "read", "@last").out
+    assert f"## Task\n\n```data\n{expected}\n```\n" in uwf("thread", "read", "@last").out
 
 
 @pytest.mark.parametrize(
@@ -851,13 +851,13 @@ def test_read_is_markdown_with_the_newest_steps(uwf: Uwf, ended: str) -> None:
     text = uwf("thread", "read", ended).out
 
     assert text.startswith(f"# Thread {ended}\n")
-    assert "## Task\n\nthe task\n" in text
+    assert "## Task\n\n```data\nthe task\n```\n" in text
     assert [line for line in text.splitlines() if line.startswith("## Step")] == [
         f"## Step {item['number']}: {item['role']} `{item['hash']}`"
         for item in uwf("step", "list", ended, "--json").json["items"]
     ]
-    assert text.count("<prompt>\nYou write.\n</prompt>") == 1
-    assert text.count("<output>") == 4
+    assert text.count("**Goal**\n\n```data\nYou write.\n```") == 1
+    assert text.count("**Output**\n\n```data\n") == 4
     assert "> Mend: too short" in text
 
 

@@ -61,6 +61,8 @@ class CommandContext:
     _code_roots: dict[Path, Path] = field(default_factory=dict)
     has_begun: bool = False
     """Whether the whole command line was parsed and a command runs."""
+    is_plain: bool = False
+    """Whether nobody's configuration counts."""
     is_told: bool = False
     """Whether the error that ends the command stands in its object already."""
 
@@ -177,7 +179,9 @@ class CommandContext:
 
         path = self.store_choice.path
         if not path.exists():
-            if not (write and create) or not self._may_create():
+            # A place that somebody named and that is not there is a slip of the keys.
+            is_named = self.store_choice.source in {"option", "environment"}
+            if not (write and create) or is_named or not self._may_create():
                 raise NotFoundError(
                     "store", str(path), hint=self.store_choice.init_hint
                 )
@@ -292,11 +296,12 @@ class CommandContext:
         from uwfgit.config import settings_from
 
         root = self.enclosing.root if self.enclosing is not None else None
+        read = (lambda _: None) if self.is_plain else read_config
         user_file = self.home / CONFIG_FILE
         repository_file = root / REPOSITORY_FILE if root else Path(REPOSITORY_FILE)
         return settings_from(
-            read_config(user_file),
-            read_config(repository_file) if root else None,
+            read(user_file),
+            read(repository_file) if root else None,
             user_source=user_file,
             repository_source=repository_file,
             home=self._home_for_paths(),

@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
@@ -70,7 +71,10 @@ def demo(
         "store": str(store),
         "page": str(page),
     }
-    context.output.emit(payload, lambda: _closing_words(root, page, thread))
+    program = _program(context)
+    context.output.emit(
+        payload, lambda: _closing_words(root, page, thread, program=program)
+    )
 
 
 def _make_root(context: CommandContext, folder: str | None) -> Path:
@@ -132,13 +136,15 @@ class _Stage:
             environment=self.environment,
             folder=self.work_tree,
             command="uwf demo",
+            is_plain=True,
         )
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(printed):
             code = run_command(list(words), context)
         self.show(shlex.join(["uwf", *words]), printed.getvalue())
         if code:
-            raise StoreError(f"'uwf {words[0]}' failed: {printed.getvalue().strip()}")
+            said = "; ".join(printed.getvalue().split("\n")).strip("; ")
+            raise StoreError(f"'uwf {words[0]}' failed: {said}")
         return printed.getvalue()
 
     def git(self, *words: str, store: Path | None = None) -> None:
@@ -195,14 +201,23 @@ def _first_thread(text: str) -> str:
     return found[0]
 
 
-def _closing_words(root: Path, page: Path, thread: str) -> str:
+def _program(context: CommandContext) -> str:
+    """Name this program as the user can call it from anywhere."""
+    path = context.environment.get("PATH")
+    called = Path(sys.argv[0])
+    if called.name != "uwf" or shutil.which("uwf", path=path):
+        return "uwf"
+    return shlex.quote(str(called.absolute()))
+
+
+def _closing_words(root: Path, page: Path, thread: str, *, program: str) -> str:
     return "\n".join(
         [
             f"Everything is in {root}.",
             "Look around:",
             f"  cd {shlex.quote(str(root / 'blog'))}",
-            f"  uwf thread read {thread}",
-            f"  uwf git log -p thread/{thread}",
+            f"  {program} thread read {thread}",
+            f"  {program} git log -p thread/{thread}",
             f"Remove it with: rm -r {shlex.quote(str(root))}",
             f"The thread as a page, to open in a browser: {page.as_uri()}",
         ]

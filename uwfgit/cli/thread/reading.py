@@ -9,6 +9,7 @@ from typing import Any, Final
 from uwfgit.cli.frame.output import count_of, format_duration, format_time
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
+from uwfgit.engine.ask.output_format import fence
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.thread.attempts import Attempt, find_last_attempt
@@ -50,8 +51,7 @@ def thread_markdown(
     first = _first_within(blocks, quota)
     parts = [_thread_head(record, status)]
     if before is None or with_start:
-        task = shown_lines(record.start.prompt).strip()
-        parts.append(f"## Task\n\n{task}")
+        parts.append(f"## Task\n\n{fence(shown_lines(record.start.prompt).strip())}")
     if first:
         oldest = steps[first].hash
         parts.append(
@@ -113,12 +113,17 @@ def _step_blocks(record: Record, steps: Sequence[Step]) -> list[str]:
 def _step_block(step: Step, goal: str | None) -> str:
     parts = [f"## Step {step.number}: {shown(step.role)} `{step.hash}`", _facts(step)]
     if goal is not None:
-        parts.append(f"<prompt>\n{shown_lines(goal).strip()}\n</prompt>")
+        parts.append(_fenced("Goal", shown_lines(goal)))
     parts.append(_quoted(step.edge_prompt))
     if step.note:
-        parts.append(f"<note>\n{shown_lines(step.note).strip()}\n</note>")
-    parts.append(f"<output>\n{_output_text(step)}\n</output>")
+        parts.append(_fenced("Note", shown_lines(step.note)))
+    parts.append(_fenced("Output", _output_text(step)))
     return "\n\n".join(parts)
+
+
+def _fenced(label: str, text: str) -> str:
+    """Put what was said in a fence it cannot close: no heading in it is one of ours."""
+    return f"**{label}**\n\n{fence(text.strip())}"
 
 
 def _facts(step: Step) -> str:
@@ -158,8 +163,8 @@ def step_markdown(
     head = f"# Step {thread}:{step.number}: {shown(step.role)} `{step.hash}`"
     parts = [head, _facts(step), _quoted(step.edge_prompt)]
     if step.note:
-        parts.append(f"<note>\n{shown_lines(step.note).strip()}\n</note>")
-    parts.append(f"<output>\n{_output_text(step)}\n</output>")
+        parts.append(_fenced("Note", shown_lines(step.note)))
+    parts.append(_fenced("Output", _output_text(step)))
     parts += [f"*warning: {shown(warning)}*" for warning in step.warnings]
     turns = detail.get("turns") or []
     if len(turns) > 1 or any(turn.get("toolCalls") for turn in turns):
