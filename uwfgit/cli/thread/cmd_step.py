@@ -225,9 +225,10 @@ def turns(
     show theirs at their end only.
     """
     if follow:
-        from uwfgit.cli.thread.following import follow_live
+        from uwfgit.cli.live.following import follow_live
+        from uwfgit.cli.thread.next_command import way_on
 
-        follow_live(get_context(ctx), thread, role=role)
+        follow_live(get_context(ctx), thread, role=role, way_on=way_on)
         return
     from uwfgit.engine.ask.live import read_live
     from uwfgit.model.ledger.ledger import find_tip

@@ -15,6 +15,7 @@ from uwfgit.cli.frame.output import format_duration, format_fields, format_time
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread import cmd_step
 from uwfgit.cli.thread.cmd_compare import LOG_SETTINGS, diff_command, log_command
+from uwfgit.cli.thread.cmd_live import live_command
 from uwfgit.cli.thread.cmd_redact import redact_command
 from uwfgit.cli.thread.cmd_resolve import resolve_command
 from uwfgit.cli.thread.cmd_start import (
@@ -62,6 +63,7 @@ add_command(app, "stop")(stop_command)
 add_command(app, "pause")(pause_command)
 add_command(app, "log", settings=LOG_SETTINGS)(log_command)
 add_command(app, "diff")(diff_command)
+add_command(app, "live")(live_command)
 add_command(app, "code", settings=DIFF_SETTINGS)(code_command)
 add_command(app, "rewind")(rewind_command)
 add_command(app, "undo")(undo_command)
@@ -150,34 +152,6 @@ def _usage_text(usage: dict[str, Any] | None) -> str | None:
     if usage["costUsd"] is not None:
         parts.append(f"${usage['costUsd']:.4f}")
     return ", ".join(parts)
-
-
-@add_command(app, "live")
-def live(
-    ctx: typer.Context,
-    thread: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[THREAD]", help="Which; without it the newest that runs."
-        ),
-    ] = None,
-    latest: Annotated[
-        bool, typer.Option("--latest", help="The newest thread that runs.")
-    ] = False,
-    role: Annotated[
-        str | None, typer.Option("--role", metavar="ROLE", help="Only of this role.")
-    ] = None,
-) -> None:
-    """Watch a running thread: what its agents say, as they say it, until it stops.
-
-    With --json one turn a line, then one line with how the thread stands.
-    """
-    from uwfgit.cli.thread.following import find_running_thread, follow_live
-
-    context = get_context(ctx)
-    if thread is not None and latest:
-        raise UsageError("--latest names a thread already")
-    follow_live(context, thread or find_running_thread(context), role=role)
 
 
 @add_command(app, "list")

@@ -251,8 +251,8 @@ def run_started(
     context: CommandContext, ledger: Ledger, thread: ThreadId, *, agent: str | None
 ) -> None:
     """Run a thread that was just started until it stops."""
+    from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
-    from uwfgit.cli.thread.watching import Watching
     from uwfgit.engine.run.executor import exec_thread
 
     with refusal_told(context, ledger, thread), Watching(context) as watching:
@@ -270,9 +270,9 @@ def _run(
     context: CommandContext, thread: str, call: _Call, run: Callable[..., RunReport]
 ) -> None:
     """Run a thread here, or see it run by a worker; print what came of it."""
+    from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.cli.thread.trusting import make_admit
-    from uwfgit.cli.thread.watching import Watching
     from uwfgit.model.ledger.ledger import resolve_thread
 
     ledger = context.open_ledger(write=True, create=False)
