@@ -20,12 +20,12 @@ from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node
 from uwfgit.model.node.node import make_text
 from uwfgit.store.care import maintain
+from uwfgit.store.care.loose import estimate_loose
 from uwfgit.store.care.maintain import (
     GcReport,
     Prune,
     collect_garbage,
     count_objects,
-    estimate_loose,
 )
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref

@@ -12,6 +12,7 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import StateError, UwfError
 from uwfgit.fleet.queue import Entry
 from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.ledger.foreign import is_foreign
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.ancestry import has_object, is_ancestor
@@ -20,7 +21,7 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
 from uwfgit.sync.exchange.exchange import FAILED, Outcome
-from uwfgit.sync.exchange.foreign import find_voucher, is_foreign, list_newest
+from uwfgit.sync.exchange.foreign import find_voucher, list_newest
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.pull import finish, look
 from uwfgit.sync.exchange.remotes import Remote

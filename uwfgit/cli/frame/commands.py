@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo
 
 from uwfgit.cli.frame.catalog import CATALOG, find_entry
 from uwfgit.cli.frame.options import hidden_options, visible_options
@@ -152,7 +154,28 @@ class Passthrough(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands; an unknown one is one line with a suggestion."""
+    """A group of commands; an unknown one is one line with a suggestion.
+
+    Typer makes a command out of its function's signature, which takes a millisecond;
+    each is made when it is asked for.
+    """
+
+    waiting: Mapping[str, CommandInfo] = MappingProxyType({})
+
+    def list_commands(self, ctx: Click) -> list[str]:
+        """Name the commands in the order they were added."""
+        groups = [n for n in super().list_commands(ctx) if n not in self.waiting]
+        return [*self.waiting, *groups]
+
+    def get_command(self, ctx: Click, cmd_name: str) -> Click:
+        """Make a command, once."""
+        if cmd_name in self.waiting and cmd_name not in self.commands:
+            self.commands[cmd_name] = typer.main.get_command_from_info(
+                self.waiting[cmd_name],
+                pretty_exceptions_short=True,
+                rich_markup_mode=None,
+            )
+        return super().get_command(ctx, cmd_name)
 
     def get_params(self, ctx: Click) -> list[Any]:
         """Give the group's own parameters and the hidden global ones."""
@@ -208,7 +231,7 @@ class Root(Group):
         if entry is None:
             return None
         module = import_module(f"uwfgit.cli.{entry.module}")
-        command = typer.main.get_command(getattr(module, entry.attribute))
+        command = _make_command(getattr(module, entry.attribute))
         command.name = cmd_name
         return command
 
@@ -223,6 +246,18 @@ class Root(Group):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def _make_command(app: typer.Typer) -> Click:
+    if app.registered_callback is None:
+        return typer.main.get_command(app)
+    infos, app.registered_commands = app.registered_commands, []
+    try:
+        group = typer.main.get_command(app)
+    finally:
+        app.registered_commands = infos
+    group.waiting = {str(info.name): info for info in infos}  # type: ignore[attr-defined]  # a Group, as make_group says
+    return group
 
 
 def value_options(ctx: Click) -> frozenset[str]:

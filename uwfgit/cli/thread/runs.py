@@ -158,7 +158,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
 
 
 def _hint_at_gc(context: CommandContext, store: Store) -> None:
-    from uwfgit.store.care.maintain import MANY_LOOSE, estimate_loose
+    from uwfgit.store.care.loose import MANY_LOOSE, estimate_loose
 
     loose = estimate_loose(store.path)
     if loose >= MANY_LOOSE:

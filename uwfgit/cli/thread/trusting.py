@@ -41,17 +41,15 @@ def make_admit(
     def admit(
         record: Record, role: str, agent: str | None, cwd: Path | None
     ) -> Ground | None:
-        from uwfgit.cli.check.checks import make_verify
-        from uwfgit.store.local import Agreed
-        from uwfgit.sync.exchange.foreign import (
-            is_foreign,
-            list_unagreed,
-            require_verified,
-        )
+        from uwfgit.model.ledger.foreign import is_foreign
 
         tip = record.tip
         if not is_foreign(ledger, tip):
             return None
+        from uwfgit.cli.check.checks import make_verify
+        from uwfgit.store.local import Agreed
+        from uwfgit.sync.exchange.foreign import list_unagreed, require_verified
+
         require_verified(ledger, record, make_verify(context))
         folder = _find_folder(context, ledger, record, cwd)
         events = list_unagreed(ledger, tip)
@@ -114,7 +112,7 @@ def _find_folder(
 
     ``None`` when the user has to name one.
     """
-    from uwfgit.sync.exchange.foreign import lineage
+    from uwfgit.model.ledger.foreign import lineage
 
     if cwd is not None:
         return Path(os.path.realpath(cwd))

@@ -17,7 +17,8 @@ from typing import Final, Literal
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
-from uwfgit.store.care.maintain import MANY_LOOSE, ObjectCount, count_objects
+from uwfgit.store.care.loose import MANY_LOOSE
+from uwfgit.store.care.maintain import ObjectCount, count_objects
 from uwfgit.store.care.tracking import BUNDLE, list_tracked
 from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID

@@ -26,11 +26,7 @@ from uwfgit.store.locks.writing import alone
 from uwfgit.store.pack.pack import tidy_packs
 from uwfgit.store.refs import find_ref, list_refs, move_refs
 
-MANY_LOOSE: Final = 20_000
-"""From here on packing them is worth a word."""
-
 _FOLDERS: Final = 256
-_SAMPLE: Final = "17"
 """The folder that git's own estimate looks into."""
 _INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
 _FANOUT: Final = 256 * 4
@@ -67,11 +63,6 @@ def count_objects(store: Path) -> ObjectCount:
         cruft_packs=sum(path.with_suffix(".mtimes").exists() for path in packs),
         size=sum(map(_size, (*loose, *files))),
     )
-
-
-def estimate_loose(store: Path) -> int:
-    """Guess the number of loose objects by one of their folders."""
-    return sum(1 for _ in _scan(store / "objects" / _SAMPLE)) * _FOLDERS
 
 
 def _iter_loose(objects: Path) -> Iterator[os.DirEntry[str]]:

@@ -1,7 +1,4 @@
-"""Threads that others made: which they are, and who had a hand in them.
-
-The only place that says whether a thread is foreign.
-"""
+"""Threads that others made: who had a hand in them, and who vouches for them."""
 
 from __future__ import annotations
 
@@ -10,40 +7,18 @@ from dataclasses import dataclass
 from itertools import islice
 
 from uwfgit.errors import CorruptError
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import Oid
+from uwfgit.model.ledger.foreign import lineage
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Record, Tip
-from uwfgit.model.thread.state import decode_state
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.layout import STATE_FILE, thread_folder
-from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.store.objects import read_commit
 from uwfgit.sync.exchange.exchange import Verify
 from uwfgit.sync.exchange.known import verify_unknown
 from uwfgit.sync.exchange.signatures import read_signature
 
 _MOST_PEOPLE = 20
-
-
-def is_foreign(ledger: Ledger, tip: Tip) -> bool:
-    """Tell whether any event of a thread was made on another machine.
-
-    Costs one look at local state for a thread that this machine alone moved,
-    and one more for each event since it was asked last.
-    """
-    known = ledger.local.find_own(tip.thread)
-    if known == tip.commit:
-        return False
-    if known == "foreign":
-        return True
-    oid: Oid = tip.commit
-    while oid not in {GENESIS_OID, known}:
-        if not ledger.local.is_made_here(oid):
-            ledger.local.set_own(tip.thread, None)
-            return True
-        oid = read_commit(ledger.store, oid).parents[0]
-    ledger.local.set_own(tip.thread, tip.commit)
-    return False
 
 
 def list_unagreed(ledger: Ledger, tip: Tip) -> tuple[Oid, ...]:
@@ -102,20 +77,6 @@ def find_voucher(
     if signed.signer in principals or not listed.isdisjoint(signed.keys):
         return signed.signer
     return None
-
-
-def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:
-    """Give a thread and those it was forked from, the nearest first."""
-    found = [tip.thread]
-    origin = tip.state.forked_from
-    while origin is not None and origin.thread not in found:
-        found.append(origin.thread)
-        path = f"{thread_folder(origin.thread)}/{STATE_FILE}"
-        entry = find_entry(ledger.store, tip.tree, path)
-        if entry is None:
-            break
-        origin = decode_state(read_blob(ledger.store, entry.oid)).forked_from
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
