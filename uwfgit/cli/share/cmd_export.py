@@ -17,7 +17,7 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of, format_time
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.world import now_ms
-from uwfgit.errors import InvalidError
+from uwfgit.errors import CorruptError, InvalidError, StateError
 
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
@@ -90,6 +90,7 @@ def export_threads(
     if not is_page:
         check_folder(target)
     lines = _choose(ledger, names)
+    _refuse_private(ledger, lines)
     _scan(context, ledger, lines)
     export = _make_export(context, ledger, lines, full=full)
     page = target if is_page else target / INDEX
@@ -111,6 +112,27 @@ def _choose(ledger: Ledger, names: Sequence[str]) -> list[Line]:
         return list(lines)
     wanted = {resolve_thread(ledger, name) for name in names}
     return [line for line in lines if line.thread in wanted]
+
+
+def _refuse_private(ledger: Ledger, lines: Sequence[Line]) -> None:
+    """Refuse threads that were started so as to stay here.
+
+    Raises:
+        StateError: One is private.
+    """
+    from uwfgit.model.thread.record import open_record, read_tip
+
+    for line in lines:
+        try:
+            tip = read_tip(ledger.store, line.thread, line.commit)
+            is_private = open_record(ledger.store, tip, checked=False).start.private
+        except CorruptError:
+            continue
+        if is_private:
+            raise StateError(
+                f"thread {line.thread} is private: it does not leave this store",
+                hint="name the threads to export",
+            )
 
 
 def _scan(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.compare import step_duration
+from uwfgit.model.thread.record import Step
 from uwfgit.model.wording import count_of
 from uwfgit.web.render.code import json_block
 from uwfgit.web.render.frame import Site, command, facts, fold, moment, person, spent
@@ -81,14 +82,24 @@ def run_body(site: Site, thread: ThreadId, run: Run) -> Html:
     """Lay out a run below its heading."""
     step = run.step
     return join(
-        _fields(step.output),
+        _child(site, step),
+        fields_list(step.output),
         markdown(step.body) if step.body.strip() else None,
         [div("warning", "Warning: ", warning) for warning in step.warnings],
         div("folds", list(_folds(site, thread, run))),
     )
 
 
-def _fields(output: Mapping[str, Any]) -> Html | None:
+def _child(site: Site, step: Step) -> Html | None:
+    """Lead to the thread that did the step."""
+    if step.child is None:
+        return None
+    name = tag("code", step.child.thread)
+    return tag("p", "Done by thread ", link(site.links.thread(step.child.thread), name))
+
+
+def fields_list(output: Mapping[str, Any]) -> Html | None:
+    """Lay out the fields of an answer, or the inputs of a thread."""
     fields = plain_fields(output)
     if not fields:
         return None
@@ -197,6 +208,7 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
         ("session", str(run.detail.get("sessionId") or "") or None),
         ("folder", tag("code", step.cwd)),
         ("code", _code(step.code.before, step.code.after)),
+        ("files", _snapshot(step)),
         ("understood by", step.extracted_by),
     ]
     if event is not None:
@@ -211,6 +223,11 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
         [join(tag("dt", name), tag("dd", value)) for name, value in rows if value],
         class_="record",
     )
+
+
+def _snapshot(step: Step) -> Html | None:
+    found = step.code.snapshot
+    return _code(found.before, found.after) if found is not None else None
 
 
 def _code(before: str | None, after: str | None) -> Html | None:

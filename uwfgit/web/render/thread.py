@@ -26,12 +26,14 @@ from uwfgit.web.render.frame import (
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
 from uwfgit.web.render.picture import svg_picture
-from uwfgit.web.render.steps import step_article
+from uwfgit.web.render.steps import fields_list, step_article
 from uwfgit.web.render.timeline import svg_timeline
 from uwfgit.web.view.thread import BLOCK, ThreadView, block_start
 
 _LONG_TASK: Final = 600
-_OTHER_EVENTS: Final[tuple[EventName, ...]] = ("fork", "cancel", "resolve")
+_OTHER_EVENTS: Final[tuple[EventName, ...]] = (
+    *("fork", "cancel", "resolve", "hold", "summary"),
+)
 
 
 def thread_page(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
@@ -60,7 +62,14 @@ def thread_body(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
                 _family(site, view),
                 _in_git(site, view),
             ),
-            div("main", _task(view), _time(site, view), _steps(site, view)),
+            div(
+                "main",
+                _summary(view),
+                _task(view),
+                _inputs(view),
+                _time(site, view),
+                _steps(site, view),
+            ),
         ),
     )
 
@@ -128,6 +137,18 @@ def _task(view: ThreadView) -> Html | None:
     return section("Task", laid_out)
 
 
+def _summary(view: ThreadView) -> Html | None:
+    if not view.summary:
+        return None
+    return section("Summary", markdown(view.summary), class_="summary")
+
+
+def _inputs(view: ThreadView) -> Html | None:
+    if not view.inputs:
+        return None
+    return section("Inputs", fields_list(view.inputs))
+
+
 def _time(site: Site, view: ThreadView) -> Html | None:
     if not view.steps:
         return None
@@ -180,12 +201,23 @@ def _blocks(site: Site, view: ThreadView) -> Html | None:
 
 
 def _family(site: Site, view: ThreadView) -> Html | None:
-    if not view.relatives:
+    if not view.relatives and view.parent is None:
         return None
+    parent = view.parent
+    above = (
+        tag(
+            "li",
+            link(site.links.thread(parent), tag("code", tail(parent))),
+            span("note", "does a step of it"),
+        )
+        if parent is not None
+        else None
+    )
     return section(
         "Forks",
         tag(
             "ul",
+            above,
             [
                 tag(
                     "li",

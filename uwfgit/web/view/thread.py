@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uwfgit.errors import UwfError
@@ -17,6 +17,8 @@ from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.store.layout import SUMMARY_FILE, thread_folder
+from uwfgit.store.objects import find_entry, read_blob
 
 _MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
 BLOCK: Final = 50
@@ -76,6 +78,10 @@ class ThreadView:
     first: int
     """The number of the first step in the block."""
     relatives: tuple[Relative, ...]
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
+    parent: ThreadId | None = None
+    """The thread whose step this one does."""
 
     @property
     def title(self) -> str:
@@ -134,7 +140,24 @@ def view_thread(
         block=tuple(_block(record, steps, events, start, end)),
         first=start,
         relatives=tuple(_relatives(tip, rows or list_threads(ledger))),
+        inputs=_inputs(record),
+        summary=_summary(record),
+        parent=ThreadId(record.start.parent[0]) if record.start.parent else None,
     )
+
+
+def _inputs(record: Record) -> Mapping[str, Any]:
+    node = record.start.inputs
+    payload = record.node(node).payload if node is not None else None
+    return payload if isinstance(payload, dict) else {}
+
+
+def _summary(record: Record) -> str:
+    path = f"{thread_folder(record.tip.thread)}/{SUMMARY_FILE}"
+    entry = find_entry(record.store, record.tip.tree, path)
+    if entry is None:
+        return ""
+    return read_blob(record.store, entry.oid).decode("utf-8", "replace")
 
 
 def _block(

@@ -1,0 +1,169 @@
+"""The API says what the command line says, and does what it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import Uwf
+from tests.web.serving import serving
+
+pytestmark = pytest.mark.slow
+
+NOTHING = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def without_words(payload: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in payload.items() if key != "items"}
+
+
+def test_it_reads_what_the_command_line_prints(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    uwf("workflow", "add", "ping.yaml")
+    shown = uwf("thread", "show", ended, "--json").json
+    steps = uwf("step", "list", ended, "--json").json["items"]
+    listed = uwf("thread", "list", "--all", "--json").json["items"]
+    workflow = uwf("workflow", "show", "ping", "--json").json
+    node = uwf("cas", "get", steps[0]["hash"], "--json").json
+
+    with serving(work) as server:
+        thread = server.get(f"/api/threads/{ended}").json
+        assert without_words(thread) == shown
+        assert thread["items"] == steps
+        assert server.get("/api/threads").json["items"] == listed
+        found = server.get(f"/api/threads/{ended}/nodes/{steps[0]['hash']}")
+        assert found.json == node
+        assert server.get("/api/workflows").json["items"][0]["name"] == "ping"
+        served = server.get("/api/workflows/ping").json
+        assert {key: served[key] for key in ("roles", "graph", "hash")} == {
+            key: workflow[key] for key in ("roles", "graph", "hash")
+        }
+
+
+def test_searching_finds_tasks_roles_and_states(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    other = uwf("thread", "start", "ping.yaml", "-p", "paint it blue", "--json")
+    with serving(work) as server:
+        for query, expected in (
+            ("q=BLUE+paint", [other.json["threadId"]]),
+            ("q=the+task", [ended]),
+            ("status=end", [ended]),
+            ("q=writer", [other.json["threadId"]]),
+            ("workflow=nothing", []),
+            ("q=zzz", []),
+            ("sort=steps", [ended, other.json["threadId"]]),
+            ("limit=1&from=1&sort=started", [ended]),
+            ("sort=nonsense&from=-1&limit=x&status=%00", []),
+        ):
+            items = server.get(f"/api/threads?{query}").json["items"]
+            assert [each["threadId"] for each in items] == expected, query
+
+
+def test_acts_do_what_the_commands_of_their_name_do(uwf: Uwf, work: Path) -> None:
+    uwf("workflow", "add", "ping.yaml")
+    script = f"scripted:{work / 'replies.yaml'}"
+    uwf("config", "set", "agents.play.kind", "scripted")
+    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
+    assert script
+
+    with serving(work) as server:
+        started = server.post(
+            "/api/threads", {"workflow": "ping", "prompt": "@/etc/passwd"}
+        )
+        assert started.status == 200, started.text
+        thread = started.json["threadId"]
+        task = uwf("thread", "read", thread).out
+        assert "@/etc/passwd" in task
+        assert "root:" not in task
+
+        ran = server.post(f"/api/threads/{thread}/exec", {"agent": "play", "all": True})
+        assert (ran.status, ran.json["status"]) == (200, "running"), ran.text
+        uwf("thread", "join", thread)
+        assert uwf("thread", "show", thread, "--json").json["status"] == "end"
+
+        fork = server.post(f"/api/threads/{thread}/fork", {"at": 1})
+        assert fork.json["forkedFrom"]["thread"] == thread
+        new = fork.json["threadId"]
+        cancelled = server.post(f"/api/threads/{new}/cancel", {"reason": "--store=/"})
+        assert cancelled.json["cancelled"] is True
+        assert uwf("thread", "show", new, "--json").json["status"] == "cancelled"
+        again = server.post(f"/api/threads/{new}/exec", {"agent": "play"})
+        assert again.status == 409
+        assert again.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        pytest.param("/exec", {"agent": "stdio:touch pwned"}, 400, id="a command"),
+        pytest.param("/exec", {"agent": "--trust"}, 400, id="an option"),
+        pytest.param("/fork", {"at": "1; rm"}, 400, id="no number"),
+        pytest.param("/fork", {"at": 7}, 404, id="no such step"),
+        pytest.param("/poke", {"prompt": "  "}, 400, id="no correction"),
+        pytest.param("/poke", {"prompt": ["x"]}, 400, id="no text"),
+        pytest.param("/approve", {}, 404, id="not in the API"),
+        pytest.param("/trust", {}, 404, id="not an act"),
+        pytest.param("/rm", {}, 404, id="not an act either"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_runs(
+    uwf: Uwf, thread: str, work: Path, path: str, body: object, status: int
+) -> None:
+    with serving(work) as server:
+        answer = server.post(f"/api/threads/{thread}{path}", body)
+        missing = server.post(f"/api/threads/{NOTHING}/exec", {})
+
+    assert answer.status == status, answer.text
+    assert answer.json["error"]["message"]
+    assert missing.status == 404
+    assert not (work / "pwned").exists()
+    assert uwf("thread", "show", thread, "--json").json["steps"] == 0
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_object_is_one_line(
+    uwf: Uwf, thread: str, work: Path, body: bytes
+) -> None:
+    assert uwf
+    with serving(work) as server:
+        kind = {**server.bearer, "Content-Type": "application/json"}
+        answer = server.ask(
+            "POST", f"/api/threads/{thread}/exec", headers=kind, body=body
+        )
+
+    assert (answer.status, answer.json["error"]["code"]) == (400, "invalid")
+
+
+def test_a_read_only_server_reads_and_no_more(
+    uwf: Uwf, thread: str, work: Path
+) -> None:
+    assert uwf
+    with serving(work, "--read-only") as server:
+        refused = server.post(f"/api/threads/{thread}/exec", {})
+        page = server.get(f"/threads/{thread}")
+
+    assert (refused.status, refused.json["error"]["code"]) == (403, "refused")
+    assert "<form" not in page.text
+
+
+def test_all_stores_of_the_user_stand_beside_each_other(
+    uwf: Uwf, thread: str, work: Path, tmp_path: Path
+) -> None:
+    assert thread
+    other = tmp_path / "other-store"
+    uwf("init", "--store", str(other))
+    begun = ["thread", "start", "ping.yaml", "-p", "elsewhere", "--store", str(other)]
+    elsewhere = uwf(*begun, "--json").json["threadId"]
+
+    with serving(work, "--all") as server:
+        found = server.get("/stores/1/threads")
+        api = server.get(f"/api/stores/1/threads/{elsewhere}")
+        mine = server.get(f"/api/threads/{elsewhere}")
+
+    assert "elsewhere" in found.text
+    assert f"/stores/1/threads/{elsewhere}" in found.text
+    assert api.json["threadId"] == elsewhere
+    assert mine.status == 404
