@@ -21,7 +21,6 @@ from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import find_sharing
-from uwfgit.sync.exchange.foreign import list_hands, list_unagreed
 from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust_form
 from uwfgit.web.render.frame import Site
@@ -308,6 +307,12 @@ class Pages:
         back = site.links.thread(thread)
         if (outcome.error or {}).get("code") != "untrusted" or fields.get("trust"):
             return self._problem(outcome, back)
+        # Imported here: a server that is never asked does without the proofs.
+        from uwfgit.sync.exchange.foreign import (  # noqa: PLC0415
+            list_hands,
+            list_unagreed,
+        )
+
         view = await self._view(thread)
         hands = await self.shelf.ask(
             lambda ledger: list_hands(ledger, list_unagreed(ledger, view.tip))
