@@ -64,10 +64,8 @@ def test_searching_finds_tasks_roles_and_states(
 
 def test_acts_do_what_the_commands_of_their_name_do(uwf: Uwf, work: Path) -> None:
     uwf("workflow", "add", "ping.yaml")
-    script = f"scripted:{work / 'replies.yaml'}"
     uwf("config", "set", "agents.play.kind", "scripted")
     uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
-    assert script
 
     with serving(work) as server:
         started = server.post(
@@ -125,9 +123,8 @@ def test_what_does_not_fit_is_refused_and_nothing_runs(
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
 def test_a_body_that_is_no_object_is_one_line(
-    uwf: Uwf, thread: str, work: Path, body: bytes
+    thread: str, work: Path, body: bytes
 ) -> None:
-    assert uwf
     with serving(work) as server:
         kind = {**server.bearer, "Content-Type": "application/json"}
         answer = server.ask(
@@ -137,10 +134,7 @@ def test_a_body_that_is_no_object_is_one_line(
     assert (answer.status, answer.json["error"]["code"]) == (400, "invalid")
 
 
-def test_a_read_only_server_reads_and_no_more(
-    uwf: Uwf, thread: str, work: Path
-) -> None:
-    assert uwf
+def test_a_read_only_server_reads_and_no_more(thread: str, work: Path) -> None:
     with serving(work, "--read-only") as server:
         refused = server.post(f"/api/threads/{thread}/exec", {})
         page = server.get(f"/threads/{thread}")

@@ -194,14 +194,14 @@ class _Drawing:
         ordered = sorted(self.wires, key=lambda wire: wire.taken)
         return tag(
             "svg",
-            tag("title", label),
             [self._wire(wire) for wire in ordered],
             [self._box(self.places[name]) for name in self.order],
             class_=" ".join(self._classes(width)),
             viewBox=f"0 0 {width:.0f} {self.height:.0f}",
             width=f"{width:.0f}",
             height=f"{self.height:.0f}",
-            role="img",
+            role="group",
+            aria_label=label,
         )
 
     def _classes(self, width: float) -> Iterator[str]:

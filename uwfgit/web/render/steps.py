@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.compare import step_duration
-from uwfgit.model.thread.record import Step
+from uwfgit.model.thread.step import Step
 from uwfgit.model.wording import count_of
 from uwfgit.web.render.code import json_block
 from uwfgit.web.render.frame import Site, command, facts, fold, moment, person, spent

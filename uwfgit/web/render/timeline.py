@@ -38,7 +38,6 @@ def svg_timeline(steps: Sequence[Step], href: Callable[[int], str | None]) -> Ht
     height = _ROW * len(roles) + 4
     return tag(
         "svg",
-        tag("title", "when each step ran"),
         [_row(name, index) for index, name in enumerate(roles)],
         [
             _bar(step, x, width, roles.index(step.role), href(step.number))
@@ -46,7 +45,8 @@ def svg_timeline(steps: Sequence[Step], href: Callable[[int], str | None]) -> Ht
         ],
         class_="timeline",
         viewBox=f"0 0 {_WIDTH} {height}",
-        role="img",
+        role="group",
+        aria_label="when each step ran",
     )
 
 

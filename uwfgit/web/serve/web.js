@@ -15,7 +15,15 @@
   function exchange(fresh, name) {
     const old = keep(name);
     const now = fresh.querySelector(name);
-    if (old && now && old.outerHTML !== now.outerHTML && !old.contains(typing())) {
+    if (old && now && old.dataset.was !== now.outerHTML && !old.contains(typing())) {
+      const was = now.outerHTML;
+      if (old.outerHTML === was) return;
+      // What a reader has opened stays open.
+      const open = [...old.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+      for (const each of now.querySelectorAll("details")) {
+        if (open.includes(each.firstElementChild.textContent)) each.open = true;
+      }
+      now.dataset.was = was;
       old.replaceWith(now);
     } else if (old && !now && !old.contains(typing())) {
       old.remove();

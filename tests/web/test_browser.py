@@ -1,0 +1,371 @@
+"""Journeys in a real browser: look, act, follow; by mouse, keys, a screen reader."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.builders import git
+from tests.cli.calls import Uwf
+from tests.web.browsing import AXE, Tab, browsing, tab
+from tests.web.serving import Server, free_port, serving
+
+SLOW = """\
+#!/bin/sh
+cat > /dev/null
+echo 'I look at **it**.'
+sleep 2
+printf -- '---\\n$status: done\\ntext: x\\n---\\nDone.\\n'
+"""
+expect.set_options(timeout=30_000)
+
+HOSTILE = (
+    "<script>document.title='pwned'</script><img src=x onerror=alert(1)> "
+    "[click](javascript:alert(1)) ![p](https://evil.example/p.png) \u202egnp.exe\u202c "
+    "\x1b[31mred</title></textarea></style><svg onload=alert(1)>"
+)
+
+
+@pytest.fixture
+def ready(uwf: Uwf, work: Path) -> Path:
+    """A work folder with a registered workflow and two agents."""
+    uwf("workflow", "add", "ping.yaml")
+    uwf("config", "set", "agents.play.kind", "scripted")
+    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
+    slow = work / "slow.sh"
+    slow.write_text(SLOW)
+    slow.chmod(0o700)
+    uwf("config", "set", "agents.slow.kind", "stdio")
+    uwf("config", "set", "agents.slow.command", str(slow))
+    uwf("config", "set", "defaultAgent", "play")
+    return work
+
+
+def enter(found: Tab, server: Server) -> None:
+    found.page.goto(server.url)
+    found.page.wait_for_url("**/threads")
+
+
+def status(uwf: Uwf, thread: str) -> str:
+    return str(uwf("thread", "show", thread, "--json").json["status"])
+
+
+def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> None:
+    with serving(ready) as server, browsing() as browser, tab(browser, "act") as found:
+        page = found.page
+        enter(found, server)
+        assert "code=" not in page.url
+        found.shot("empty")
+
+        page.get_by_role("link", name="Workflows").click()
+        found.shot("workflows")
+        page.get_by_role("link", name="ping", exact=True).click()
+        page.get_by_text("Start a thread").click()
+        page.get_by_label("The task").fill("# Paint it\n\nblue, please")
+        found.shot("workflow")
+        page.get_by_role("button", name="Start and run").click()
+        page.wait_for_url(re.compile("/threads/[0-9A-Z]{26}$"))
+        thread = page.url.rpartition("/")[2]
+        expect(page.locator(".chip.end").first).to_be_visible()
+        expect(page.locator("#step-4")).to_be_visible()
+        expect(page.get_by_role("heading", name="Paint it").first).to_be_visible()
+        found.shot("thread")
+        assert status(uwf, thread) == "end"
+
+        page.locator("#acts").get_by_text("Do the last step again").click()
+        page.get_by_label("What to do otherwise").fill("look closer")
+        page.get_by_role("button", name="Do it again").click()
+        expect(page.get_by_text("replaced step")).to_be_visible()
+        expect(page.get_by_text("done again after a correction")).to_be_visible()
+
+        page.locator("#acts summary", has_text="Approve").click()
+        page.get_by_role("button", name="Approve the newest step").click()
+        page.wait_for_url(f"**/threads/{thread}")
+        path = Path(uwf("store", "path", "--json").json["store"])
+        assert f"approved/{thread}/" in git(path, "tag", "--list")
+
+        page.locator("#acts summary", has_text="Fork").click()
+        page.get_by_label("Step", exact=True).fill("1")
+        page.get_by_role("button", name="Fork").click()
+        page.wait_for_url(lambda url: thread not in url)
+        fork = page.url.rpartition("/")[2]
+        assert status(uwf, fork) == "idle"
+        page.get_by_role("button", name="Run the next step").click()
+        expect(page.locator("#step-2")).to_be_visible()
+        page.get_by_role("link", name="compare").click()
+        expect(page.get_by_text("The same up to step 1")).to_be_visible()
+        found.shot("compare")
+        page.go_back()
+
+        page.locator("#acts summary", has_text="Cancel").click()
+        page.get_by_label("Why").last.fill("enough")
+        page.get_by_role("button", name="Cancel the thread").click()
+        expect(page.locator(".chip.cancelled").first).to_be_visible()
+        assert status(uwf, fork) == "cancelled"
+        assert found.problems() == []
+
+
+@pytest.mark.slow
+def test_a_running_thread_is_followed_and_caught_up_with(uwf: Uwf, ready: Path) -> None:
+    begun = uwf("thread", "start", "ping", "-p", "slowly", "--json")
+    thread, port = begun.json["threadId"], free_port()
+    with browsing() as browser, tab(browser, "live") as found:
+        page = found.page
+        with serving(ready, port=port) as server:
+            enter(found, server)
+            page.goto(f"{server.origin}/threads/{thread}")
+            page.evaluate("window.kept = 1")
+            uwf("thread", "exec", thread, "--background", "--agent", "slow")
+            expect(page.locator("#now")).to_contain_text("I look at it.")
+            expect(page.locator(".chip.running").first).to_be_visible()
+            found.shot("turns")
+            expect(page.locator("#step-1")).to_be_visible()
+            expect(page.locator("#now")).to_have_count(0)
+        # The server is gone; the thread goes on, and so does the page when it is back.
+        uwf("thread", "exec", thread, "--all")
+        with serving(ready, port=port):
+            expect(page.locator("#step-2")).to_be_visible()
+            expect(page.locator(".chip.end").first).to_be_visible()
+            assert page.evaluate("window.kept") == 1
+        assert status(uwf, thread) == "end"
+
+
+@pytest.mark.slow
+def test_the_listing_is_searched_filtered_and_live(uwf: Uwf, ready: Path) -> None:
+    for number in range(60):
+        uwf("thread", "start", "ping", "-p", f"Task number {number} of many")
+    with serving(ready) as server, browsing() as browser, tab(browser, "list") as found:
+        page = found.page
+        enter(found, server)
+        expect(page.locator("#list > li")).to_have_count(50)
+        found.shot("threads")
+        page.get_by_role("link", name="Older").click()
+        expect(page.locator("#list > li")).to_have_count(10)
+        page.goto(f"{server.origin}/threads")
+        page.keyboard.press("/")
+        page.keyboard.type("number 42")
+        expect(page.locator("#list > li")).to_have_count(1)
+        assert "q=number+42" in page.url
+        page.get_by_label("Search").fill("")
+        page.get_by_label("Status").select_option("end")
+        expect(page.locator("#list > li")).to_have_count(0)
+        page.get_by_label("Status").select_option("")
+        expect(page.locator("#list > li")).to_have_count(50)
+        new = uwf("thread", "start", "ping", "-p", "A new one", "--json")
+        expect(page.locator("#list > li").first).to_contain_text("A new one")
+        page.get_by_label("Search").blur()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/threads/{new.json['threadId']}")
+        page.keyboard.press("u")
+        page.wait_for_url("**/threads")
+        assert found.problems() == []
+
+
+@pytest.mark.slow
+def test_a_hostile_thread_is_words_everywhere(uwf: Uwf, work: Path) -> None:
+    text = (work / "ping.yaml").read_text()
+    text = text.replace(
+        "description: Write and check", f"description: {json.dumps(HOSTILE)}"
+    )
+    (work / "ping.yaml").write_text(text)
+    head = f"---\n$status: done\ntext: {json.dumps(HOSTILE)}\n---\n"
+    body = f"{head}{HOSTILE}\n\n```html\n{HOSTILE}\n```\n"
+    (work / "hostile.yaml").write_text(
+        json.dumps({"replies": {"writer": [body], "checker": []}})
+    )
+    assert uwf("workflow", "add", "ping.yaml").code == 0
+    begun = uwf("thread", "start", "ping", "-p", HOSTILE, "--json")
+    thread = begun.json["threadId"]
+    ran = uwf("thread", "exec", thread, "--agent", "scripted:hostile.yaml", "--json")
+    assert ran.code == 0, ran.out + ran.err
+    state = uwf("thread", "show", thread, "--json").json
+
+    with (
+        serving(work) as server,
+        browsing() as browser,
+        tab(browser, "hostile") as found,
+    ):
+        enter(found, server)
+        page = found.page
+        for path in (
+            "/threads",
+            f"/threads/{thread}",
+            "/workflows",
+            f"/workflows/ping/{state['workflowHash']}",
+            f"/threads/{thread}/nodes/{state['head']}",
+            f"/threads?q={HOSTILE[:40]}",
+        ):
+            page.goto(server.origin + path)
+            for each in page.locator("details").all():
+                each.evaluate("d => d.open = true")
+            page.wait_for_timeout(200)
+            assert found.problems() == [], path
+            assert page.title() != "pwned"
+            assert page.evaluate("document.scripts.length") == 1
+            assert "\u202e" not in page.content()
+        found.shot("thread")
+        page.goto(f"{server.origin}/threads/{thread}")
+        shown = page.locator("#step-1").inner_text()
+        assert "<script>document.title='pwned'</script>" in shown
+        assert "\\u202egnp.exe" in shown
+        assert all(url.startswith((server.origin, "data:")) for url in found.requests)
+
+
+@pytest.mark.slow
+def test_an_export_reads_from_disk_without_a_script(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    fork = uwf("thread", "fork", ended, "--at", "2", "--json").json["threadId"]
+    uwf("thread", "exec", fork, "--all", "--agent", "scripted:replies.yaml")
+    uwf("export", "html", "site")
+    uwf("export", "html", "one.html", ended, "--one-file")
+    with browsing() as browser, tab(browser, "export", scripts=False) as found:
+        page = found.page
+        page.goto((work / "site" / "index.html").as_uri())
+        found.shot("index")
+        page.locator("#list .title").first.click()
+        expect(page.locator("#step-1")).to_be_visible()
+        found.shot("thread")
+        page.get_by_role("link", name="compare").first.click()
+        expect(page.locator(".pair").first).to_be_visible()
+        page.go_back()
+        page.locator("#steps summary", has_text="Record").first.click()
+        page.locator("#steps .record a").first.click()
+        expect(page.get_by_role("heading", name="Payload")).to_be_visible()
+        found.shot("node")
+        page.get_by_role("link", name="Workflows").click()
+        page.locator(".title").click()
+        expect(page.get_by_role("heading", name="Roles")).to_be_visible()
+        found.shot("workflow")
+        before = len(found.requests)
+        page.goto((work / "one.html").as_uri())
+        expect(page.get_by_role("heading", name="Steps")).to_be_visible()
+        found.shot("one-file")
+        asked = [url for url in found.requests[before:] if not url.startswith("data:")]
+        assert asked == [(work / "one.html").as_uri()]
+        assert all(url.startswith(("file:", "data:")) for url in found.requests)
+
+
+@pytest.mark.slow
+def test_a_thread_of_others_asks_first_and_holds_for_what_was_shown(
+    uwf: Uwf, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Eve")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "eve@example.org")
+    for words in (["init", "-q"], ["add", "ping.yaml"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", *words], check=True)
+    theirs = uwf("thread", "start", "ping.yaml", "-p", "from afar", "--json")
+    thread = theirs.json["threadId"]
+    store = uwf("store", "path", "--json").json["store"]
+    mine = tmp_path / "mine"
+    assert uwf("clone", store, str(mine)).code == 0
+    uwf("config", "set", "agents.play.kind", "scripted")
+    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
+    uwf("config", "set", "defaultAgent", "play")
+
+    here = ("--store", str(mine))
+    with (
+        serving(work, *here) as server,
+        browsing() as browser,
+        tab(browser, "trust") as found,
+    ):
+        page = found.page
+        enter(found, server)
+        page.goto(f"{server.origin}/threads/{thread}")
+        page.get_by_role("button", name="Run the next step").click()
+        expect(page.get_by_role("heading", name="Made by others")).to_be_visible()
+        found.shot("ask")
+        assert uwf("thread", "show", thread, "--json", *here).json["steps"] == 0
+        page.get_by_role("button", name="Trust it, and run").click()
+        page.wait_for_url(f"**/threads/{thread}")
+        expect(page.locator("#step-1")).to_be_visible()
+
+
+AXE_RUN = """
+async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21aa"]}))
+  .violations.filter((v) => ["serious", "critical"].includes(v.impact))
+  .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(" | ")}`)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
+    uwf: Uwf,
+    ready: Path,
+    width: int,
+    dark: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not here: npm install --prefix build/axe axe-core")
+    begun = uwf("thread", "start", "ping", "-p", "# All of it\n\nand more", "--json")
+    thread = begun.json["threadId"]
+    (ready / "bad.yaml").write_text("replies:\n  writer: ['no frontmatter']\n")
+    uwf("thread", "exec", thread, "--agent", "scripted:bad.yaml")
+    waiting = uwf("thread", "start", "ping", "-p", "Waits", "--json").json["threadId"]
+    uwf("thread", "exec", waiting, "--agent", "scripted:asking.yaml")
+    uwf("thread", "resume", thread, "-p", "again")
+    uwf("thread", "exec", thread, "--all")
+    fork = uwf("thread", "fork", thread, "--at", "1", "--json").json["threadId"]
+    state = uwf("thread", "show", thread, "--json").json
+    pages = {
+        "threads": "/threads",
+        "nothing": "/threads?q=zzzz",
+        "thread": f"/threads/{thread}",
+        "waiting": f"/threads/{waiting}",
+        "compare": f"/compare/{min(thread, fork)}/{max(thread, fork)}",
+        "workflows": "/workflows",
+        "workflow": f"/workflows/ping/{state['workflowHash']}",
+        "node": f"/threads/{thread}/nodes/{state['head']}",
+        "missing": "/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    }
+    name = f"{'dark' if dark else 'light'}-{width}"
+    found_all: dict[str, Any] = {}
+    with (
+        serving(ready) as server,
+        browsing() as browser,
+        tab(browser, name, width=width, dark=dark) as found,
+    ):
+        enter(found, server)
+        for each, path in pages.items():
+            found.page.goto(server.origin + path)
+            found.shot(each)
+            found.page.evaluate(AXE.read_text("utf-8"))
+            problems = found.page.evaluate(AXE_RUN)
+            wide = found.page.evaluate("document.documentElement.scrollWidth")
+            problems += [f"{wide} px wide"] if wide > width else []
+            if problems:
+                found_all[each] = problems
+
+    assert found_all == {}
+
+
+@pytest.mark.slow
+def test_every_act_works_by_keys_alone(uwf: Uwf, ready: Path) -> None:
+    thread = uwf("thread", "start", "ping", "-p", "keys", "--json").json["threadId"]
+    with serving(ready) as server, browsing() as browser, tab(browser, "keys") as found:
+        page = found.page
+        enter(found, server)
+        page.goto(f"{server.origin}/threads/{thread}")
+        names: set[str] = set()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            at = page.evaluate(
+                "document.activeElement.innerText || document.activeElement.ariaLabel"
+            )
+            names.add(str(at).strip())
+            if "Run the next step" in str(at):
+                page.keyboard.press("Enter")
+                break
+        expect(page.locator("#step-1")).to_be_visible()
+        assert "Skip to the content" in names
+    assert uwf("thread", "show", thread, "--json").json["steps"] == 1
