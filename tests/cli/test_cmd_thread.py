@@ -106,7 +106,9 @@ def test_the_task_is_a_text_stdin_or_a_file(
     started = uwf("thread", "start", "ping.yaml", "-p", prompt, stdin=stdin)
 
     assert started.code == 0, started.err
-    assert f"## Task\n\n```data\n{expected}\n```\n" in uwf("thread", "read", "@last").out
+    assert (
+        f"## Task\n\n```data\n{expected}\n```\n" in uwf("thread", "read", "@last").out
+    )
 
 
 @pytest.mark.parametrize(
