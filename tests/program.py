@@ -198,7 +198,7 @@ def is_alive(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def write_dead_record(path: Path, **facts: str | int) -> None:
+def write_dead_record(path: Path, **facts: str | int | list[str]) -> None:
     """Write a lock's record as a holder that was killed leaves it."""
     record = {
         "pid": 999_999,

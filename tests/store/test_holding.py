@@ -67,7 +67,8 @@ def test_a_lock_file_from_before_the_dead_holder_is_somebody_elses(
     write_dead_record(lock_path(store, "T"))
     path = _leave_lock(store, age=3600)
 
-    _hold(store)
+    with pytest.raises(LockedError):
+        _hold(store)
 
     assert path.exists()
     assert _log_lines(store) == []
@@ -77,7 +78,8 @@ def test_after_a_holder_that_let_go_no_lock_file_is_removed(store: Store) -> Non
     _hold(store)
     path = _leave_lock(store)
 
-    _hold(store)
+    with pytest.raises(LockedError):
+        _hold(store)
 
     assert path.exists()
 
@@ -108,7 +110,8 @@ def test_a_lock_file_that_a_living_git_makes_anew_is_left_alone(store: Store) ->
     assert maker.stdout is not None
     maker.stdout.readline()
 
-    _hold(store)
+    with pytest.raises(LockedError):
+        _hold(store)
 
     maker.kill()
     maker.communicate()
@@ -247,3 +250,44 @@ def test_a_lock_of_packed_refs_that_stays_is_named(store: Store) -> None:
 
     assert "packed-refs.lock" in str(caught.value)
     assert find_ref(store, NAME) == GENESIS_OID
+
+
+def _leave(store: Store, name: str) -> Path:
+    path = store.path / f"{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def test_all_locks_of_a_dead_git_of_ours_are_removed(store: Store) -> None:
+    left = [
+        _leave(store, name)
+        for name in ("packed-refs", "refs/remotes/o/thread/x", "refs/heads/y")
+    ]
+    write_dead_record(lock_path(store, "moves/1-a"), notes=["*"])
+
+    tidy_up(store)
+
+    assert not any(path.exists() for path in left)
+
+
+def test_locks_stay_while_someone_moves_refs(store: Store) -> None:
+    with announce(store, [NAME], command="test"):
+        left = _leave(store, "packed-refs")
+        write_dead_record(lock_path(store, "moves/1-a"), notes=["*"])
+        tidy_up(store)
+        assert left.exists()
+    tidy_up(store)
+
+    assert not left.exists()
+
+
+def test_a_lock_of_git_s_is_met_before_anything_is_done(store: Store) -> None:
+    path = _leave_lock(store)
+    begun = time.monotonic()
+
+    with pytest.raises(LockedError) as caught:
+        _hold(store)
+
+    assert str(path) in caught.value.message
+    assert time.monotonic() - begun < 10

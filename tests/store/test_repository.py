@@ -28,7 +28,12 @@ from uwfgit.store.handle import git_errors
 from uwfgit.store.locks import git_lock
 from uwfgit.store.repository import init_store, open_store, trust_store
 from uwfgit.store.safety import init
-from uwfgit.store.safety.stores import list_stores, register_store
+from uwfgit.store.safety.stores import (
+    list_stores,
+    make_id,
+    register_store,
+    write_id,
+)
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -528,7 +533,7 @@ def test_a_repository_in_another_format_is_named_with_the_mend(
     path: Path, home: Path
 ) -> None:
     _make_sha256(path)
-    register_store(path, home=home)
+    write_id(path, make_id(home))
 
     with pytest.raises(StoreError) as caught:
         open_store(path, home=home)
@@ -587,7 +592,7 @@ def test_a_path_with_a_line_break_is_refused(tmp_path: Path, home: Path) -> None
 
 def test_a_list_that_others_may_write_trusts_nothing(path: Path, home: Path) -> None:
     make(path, home)
-    (home / "stores").chmod(0o666)
+    (home / "store-ids").chmod(0o666)
 
     with pytest.raises(UntrustedError):
         open_store(path, home=home)

@@ -80,7 +80,7 @@ def test_a_rejected_push_names_each_ref(ada: Person, bare: Path) -> None:
     updates = [Update(oid=main, ref=thread_ref(thread)) for thread in threads]
 
     with pytest.raises(RejectedError) as caught:
-        push_refs(WIRE, "origin", updates, git_dir=ada.store.path)
+        push_refs(WIRE, ada.store, "origin", updates)
 
     assert caught.value.refs.keys() == set(map(thread_ref, threads))
 

@@ -235,9 +235,9 @@ class Queue:
         updates = [Update(oid=oid, ref=ref) for ref, oid in moves.items()]
         push_refs(
             self.wire,
+            self.store,
             self.remote.name,
             updates,
-            git_dir=self.store.path,
             # A step without its claim, or the other way round, fences nobody.
             all_or_none=True,
         )

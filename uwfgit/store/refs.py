@@ -10,7 +10,12 @@ from typing import Final, Protocol, TypeAlias
 
 import pygit2
 
-from uwfgit.errors import CorruptError, LockedError, RefConflictError
+from uwfgit.errors import (
+    CorruptError,
+    LockedError,
+    RefConflictError,
+    UntrustedError,
+)
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.locks.flock import pause
@@ -141,6 +146,7 @@ def move_refs(store: Store, moves: Moves, *, reason: str) -> None:
         RefConflictError: One did not point at what was expected.
         LockedError: git's own lock of one stayed held; names the file.
     """
+    _require_plain(store, moves)
     names = [*moves]
     if any(new is None for _, new in moves.values()):
         names.append(_PACKED)
@@ -170,6 +176,28 @@ def _move_patiently(
                 pause()
             else:
                 return
+
+
+def _require_plain(store: Store, names: Iterable[str]) -> None:
+    """Make sure that no ref or reflog is written through a link.
+
+    libgit2 follows one, and appends to its target what others made up.
+
+    Raises:
+        UntrustedError: One is there.
+    """
+    seen: set[str] = set()
+    for name in names:
+        for place in (name, f"logs/{name}"):
+            parts = place.split("/")
+            paths = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+            for path in paths:
+                if path not in seen and os.path.islink(f"{store.path}/{path}"):  # noqa: PTH114 - no Path is made for each
+                    raise UntrustedError(
+                        f"'{store.path / path}' is a symbolic link",
+                        hint="a store holds none; remove it",
+                    )
+            seen.update(paths)
 
 
 def _move_once(store: Store, moves: Moves, *, reason: str, is_first: bool) -> None:

@@ -27,7 +27,13 @@ from uwfgit.store.safety import init, trust
 from uwfgit.store.safety.configfile import ConfigEntry, find_value
 from uwfgit.store.safety.hooks import mend_hook
 from uwfgit.store.safety.refspecs import drop_forced, is_mirror
-from uwfgit.store.safety.stores import list_stores, register_store
+from uwfgit.store.safety.stores import (
+    is_known,
+    list_stores,
+    make_id,
+    register_store,
+    write_id,
+)
 
 _STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
 
@@ -60,7 +66,7 @@ def open_store(
     path = resolve_path(path)
     if not os.path.lexists(path):
         raise NotFoundError("store", str(path), hint=_init_hint(path))
-    if path not in list_stores(home):
+    if not is_known(path, home=home):
         raise UntrustedError(
             f"store '{path}' was not made or trusted by you on this machine",
             hint=f"if you know it: uwf store trust {shlex.quote(str(path))}",
@@ -68,6 +74,9 @@ def open_store(
     config = _require_safe(path)
     _require_format(path, config, missing=False)
     if write:
+        if path not in list_stores(home):
+            # It was moved, and brought its id along.
+            register_store(path, home=home)
         with git_errors(f"mending the settings of store '{path}'"):
             init.mend_settings(path, config)
         mend_hook(path, "pre-push")
@@ -99,7 +108,7 @@ def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
         return False
     # Listed first: who finds the store finds it trusted.
     register_store(path, home=home)
-    if init.make_store(path, fsync=fsync):
+    if init.make_store(path, id_=make_id(home), fsync=fsync):
         return True
     _complete(path, home=home)
     return False
@@ -117,7 +126,26 @@ def trust_store(path: Path, *, home: Path) -> bool:
     if not os.path.lexists(path):
         raise NotFoundError("store", str(path), hint=_init_hint(path))
     _require_safe(path)
-    return register_store(path, home=home)
+    return _adopt(path, home=home)
+
+
+def _adopt(path: Path, *, home: Path) -> bool:
+    """Make a store this user's; return whether it was not yet.
+
+    What it says of "this machine" was said on another: all of that goes aside.
+
+    Raises:
+        UntrustedError: A link in it leads out of it.
+        StoreError: It cannot be written.
+    """
+    if is_known(path, home=home):
+        return register_store(path, home=home)
+    _require_no_links(path)
+    with git_errors(f"trust store '{path}'"):
+        init.set_state_aside(path)
+        write_id(path, make_id(home))
+    register_store(path, home=home)
+    return True
 
 
 @contextmanager
@@ -139,6 +167,13 @@ def keeping_config(path: Path) -> Iterator[None]:
             "nothing was changed; for yourself: git config --global KEY VALUE"
         )
         raise refusal
+
+
+def _require_no_links(path: Path) -> None:
+    with git_errors(f"look through store '{path}'"):
+        links = trust.find_links(path)
+    if links:
+        raise _refusal(links)
 
 
 def resolve_path(path: Path) -> Path:
@@ -164,10 +199,12 @@ def _complete(path: Path, *, home: Path) -> None:
     _drop_mirrors(path)
     config = _require_safe(path)
     _require_format(path, config, missing=True)
+    if not is_known(path, home=home):
+        _require_no_links(path)
     with git_errors(f"completing store '{path}'"):
         drop_forced(path / "config", config)
         init.complete_store(path, config)
-    register_store(path, home=home)
+    _adopt(path, home=home)
 
 
 def _drop_mirrors(path: Path) -> None:

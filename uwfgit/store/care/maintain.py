@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ from uwfgit.store.git.gitcmd import GitResult, leave_to_git, run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.locks.flock import Lock, lock
-from uwfgit.store.locks.holding import list_git_locks, lock_path
+from uwfgit.store.locks.holding import ANY, announce, list_git_locks, lock_path
 from uwfgit.store.locks.writing import alone
 from uwfgit.store.pack.pack import tidy_packs
 from uwfgit.store.refs import find_ref, list_refs, move_refs
@@ -169,7 +170,18 @@ def _collect(
     environment: Mapping[str, str],
     on_phase: Callable[[str], None],
 ) -> None:
-    run = _Runner(store=store, environment=environment, on_phase=on_phase)
+    with announce(store, [ANY], command="uwf gc") as told:
+        run = _Runner(
+            store=store, environment=environment, on_phase=on_phase, held=(told,)
+        )
+        _run_gc(run, prune, version)
+
+
+def _run_gc(run: _Runner, prune: Prune, version: tuple[int, int]) -> None:
+    store = run.store
+    # One of before may name commits that are pruned, and git believes it.
+    for name in ("commit-graph", "commit-graphs"):
+        _remove(store.path / "objects" / "info" / name)
     run.git("packing refs", "pack-refs", "--all")
     if prune == "never":
         # First by history: git finds good deltas only where it knows the paths.
@@ -177,7 +189,7 @@ def _collect(
         run.git("merging packs", *merge_words(version))
     else:
         with _prune_guard(store, prune) as held:
-            run = replace(run, held=held)
+            run = replace(run, held=(*run.held, *held))
             _empty_trash(store, prune)
             if prune == "now":
                 words = ("reflog", "expire", "--expire-unreachable=now", "--all")
@@ -204,7 +216,7 @@ class _Runner:
     store: Store
     environment: Mapping[str, str]
     on_phase: Callable[[str], None]
-    held: Lock | None = None
+    held: tuple[Lock, ...] = ()
 
     def git(self, phase: str, *words: str) -> None:
         self.on_phase(phase)
@@ -240,13 +252,21 @@ def _first_reason(result: GitResult) -> str:
 
 
 @contextmanager
-def _prune_guard(store: Store, prune: Prune) -> Iterator[Lock | None]:
+def _prune_guard(store: Store, prune: Prune) -> Iterator[tuple[Lock, ...]]:
     if prune != "now":
         # Within the grace git takes nothing that a writer may still need.
-        yield None
+        yield ()
         return
     with alone(store, command="uwf gc --prune=now", wait=_ALONE_SECONDS) as held:
-        yield held
+        yield (held,)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _empty_trash(store: Store, prune: Prune) -> None:

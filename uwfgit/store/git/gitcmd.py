@@ -97,7 +97,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
     capture: bool = True,
     keep_quarantine: bool = False,
     index: Path | None = None,
-    held: Lock | None = None,
+    held: Sequence[Lock] = (),
     timeout: float | None = None,
 ) -> GitResult:
     """Run git on one repository and wait for it.
@@ -113,7 +113,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
             for the pre-receive hook.
         index: Stands in for the repository's own index: what a commit that is
             being made will hold.
-        held: A lock that git holds on to until it ends, should we be killed.
+        held: Locks that git holds on to until it ends, should we be killed.
         timeout: Seconds, after which git is killed.
 
     Raises:
@@ -132,7 +132,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
             input=input,
             stdout=stream,
             stderr=stream,
-            pass_fds=() if held is None else (held.descriptor,),
+            pass_fds=[each.descriptor for each in held],
             timeout=timeout,
             check=False,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +18,13 @@ from typing import Final
 
 from uwfgit.errors import LockedError
 from uwfgit.store.handle import Store
-from uwfgit.store.locks.flock import Holder, Lock, lock
+from uwfgit.store.locks.flock import Holder, Lock, lock, pause, read_holder
 from uwfgit.store.log import log_event
 
+ANY: Final = "*"
+"""Stands for every ref."""
 _MOVES: Final = "moves"
+_PATIENCE: Final = 2.0
 _SETTLE: Final = 0.1
 """How long a lock file of git's must stay the same to have no living maker."""
 _SLACK_MS: Final = 2000
@@ -62,14 +66,44 @@ def hold_refs(
     """
     path = lock_path(store, name)
     with lock(path, command=command, what=what, wait=wait) as held:
+        guarded = list(refs)
         if held.previous is not None:
-            _remove_leftovers(store, held.previous, refs)
+            _remove_leftovers(store, held.previous, guarded)
+        _require_free(store, guarded)
         yield held
 
 
+def _require_free(store: Store, refs: Iterable[str]) -> None:
+    """Wait for git's own locks of some refs: later is too late to find one held.
+
+    Raises:
+        LockedError: One stays held; names the file.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    for path in _git_locks(store, refs):
+        while path.exists() and not remove_dead(store, path):
+            tidy_up(store)
+            if time.monotonic() > deadline:
+                error = LockedError(f"'{path}'")
+                error.hint = (
+                    "try again; when no git is at work here: "
+                    f"rm {shlex.quote(str(path))}"
+                )
+                raise error
+            pause()
+
+
 @contextmanager
-def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[None]:
+def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[Lock]:
     """Let others know which of git's locks this process takes in the block.
+
+    Args:
+        store: Where.
+        names: The refs, or ``ANY`` where git chooses them.
+        command: What is done.
+
+    Yields:
+        The lock that says so; git gets it when it goes on should we be killed.
 
     Raises:
         StoreError: The file of ours cannot be made.
@@ -77,9 +111,9 @@ def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[No
     folder = lock_path(store, _MOVES)
     tidy_up(store)
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
-    with lock(path, command=command, notes=tuple(names)):
+    with lock(path, command=command, notes=tuple(names)) as held:
         try:
-            yield
+            yield held
         finally:
             path.unlink(missing_ok=True)
 
@@ -107,8 +141,16 @@ def tidy_up(store: Store) -> None:
             lock(path, command="tidy up", wait=0, shared=True) as held,
         ):
             if held.previous is not None:
+                if ANY in held.previous.notes and _is_moving(paths, path):
+                    # One of the locks may be that one's; it is looked at again.
+                    continue
                 _remove_leftovers(store, held.previous, held.previous.notes)
             path.unlink(missing_ok=True)
+
+
+def _is_moving(paths: Iterable[Path], dead: Path) -> bool:
+    """Whether someone alive moves refs at this moment."""
+    return any(path != dead and read_holder(path) is not None for path in paths)
 
 
 def _remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
@@ -144,7 +186,10 @@ def remove_dead(store: Store, path: Path) -> bool:
 
 def _git_locks(store: Store, names: Iterable[str]) -> Iterator[Path]:
     for name in names:
-        yield store.path / f"{name}.lock"
+        if name == ANY:
+            yield from list_git_locks(store.path)
+        else:
+            yield store.path / f"{name}.lock"
 
 
 def _mark(path: Path) -> tuple[int, int] | None:

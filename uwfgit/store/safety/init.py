@@ -24,6 +24,7 @@ from uwfgit.store.locks.git_lock import append
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.hooks import install_hook
+from uwfgit.store.safety.stores import write_id
 from uwfgit.store.safety.trust import INNER
 
 SCRATCH: Final = ".uwf-init-"
@@ -45,6 +46,8 @@ _SETTINGS: Final = (
     ("gc", "pruneExpire", "2.weeks.ago"),
     ("gc", "reflogExpire", "90.days"),
     ("gc", "reflogExpireUnreachable", "30.days"),
+    # A gc that is killed leaves one that names commits it pruned.
+    ("gc", "writeCommitGraph", "false"),
     ("maintenance", "auto", "false"),
     ("receive", "autogc", "false"),
     ("receive", "denyNonFastForwards", "true"),
@@ -72,7 +75,7 @@ _DESCRIPTION: Final = "uwf store: threads of agent workflows\n"
 _WAIT: Final = 2.0
 
 
-def make_store(path: Path, *, fsync: bool) -> bool:
+def make_store(path: Path, *, id_: str, fsync: bool) -> bool:
     """Make a new store where there is nothing or an empty folder.
 
     It is built aside and moved into place, so it is there whole or not at all.
@@ -91,13 +94,24 @@ def make_store(path: Path, *, fsync: bool) -> bool:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         scratch.mkdir(mode=0o700)
         try:
-            _build(scratch, fsync=fsync)
+            _build(scratch, id_=id_, fsync=fsync)
             return _fill(scratch, into) if into else _move(scratch, path)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError as exc:
         reason = exc.strerror or str(exc)
         raise StoreError(f"cannot make store '{path}': {reason}") from exc
+
+
+def set_state_aside(path: Path) -> None:
+    """Move what a store keeps for one machine out of the way, should there be any.
+
+    Raises:
+        OSError: It cannot be moved.
+    """
+    state = path / "uwf"
+    if state.exists():
+        state.rename(path / f"uwf-of-another-{secrets.token_hex(4)}")
 
 
 def await_maker(path: Path) -> None:
@@ -140,12 +154,13 @@ def complete_store(path: Path, config: Sequence[ConfigEntry]) -> None:
     mend_settings(path, config)
 
 
-def _build(scratch: Path, *, fsync: bool) -> None:
+def _build(scratch: Path, *, id_: str, fsync: bool) -> None:
     for name in _FOLDERS:
         (scratch / name).mkdir(parents=True)
     (scratch / "HEAD").write_text(f"ref: {_MAIN}\n")
     (scratch / "config").write_text(_BARE + _format_settings(_SETTINGS))
     (scratch / "description").write_text(_DESCRIPTION)
+    write_id(scratch, id_)
     (scratch / "info" / "attributes").write_bytes(genesis.ATTRIBUTES)
     install_hook(scratch, _PRE_PUSH)
     oid = genesis.write_genesis(_open(scratch))

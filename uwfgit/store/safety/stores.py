@@ -1,12 +1,16 @@
-"""The list of this user's stores, ``<UWF_HOME>/stores``; its only reader and writer.
+"""Which stores are this user's; the only reader and writer of what says so.
 
-One absolute path a line. A store that is not on it was not made, cloned or
-trusted on this machine.
+``<UWF_HOME>/stores`` holds one absolute path a line, to find them by. What a store
+is trusted by is a random id in its own folder that ``<UWF_HOME>/store-ids`` holds
+too: another one in the same place has none that is known, and one that was moved
+brings its own along. A store without was not made, cloned or trusted here.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shlex
 import stat
 import tempfile
@@ -14,8 +18,57 @@ from pathlib import Path
 
 from uwfgit.errors import StoreError, UntrustedError
 from uwfgit.store.locks.flock import lock
+from uwfgit.store.safety.plainfile import read_start
 
 _NAME = "stores"
+_IDS = "store-ids"
+_ID_FILE = "uwf/id"
+_ID = re.compile(rb"[0-9a-f]{32}")
+
+
+def make_id(home: Path) -> str:
+    """Make the id of a store that is about to be this user's.
+
+    Raises:
+        LockedError: Another command kept the list busy.
+        StoreError: It cannot be written.
+    """
+    made = secrets.token_hex(16)
+    with lock(home / f"{_NAME}.lock", command="uwf", wait=5, what="the store list"):
+        _replace(home / _IDS, [*_read_lines(home / _IDS), made])
+    return made
+
+
+def write_id(path: Path, made: str) -> None:
+    """Give a store its id.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = path / _ID_FILE
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    draft = file.with_name(f"id-{secrets.token_hex(8)}")
+    with os.fdopen(
+        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+    ) as to:
+        to.write(f"{made}\n".encode())
+    draft.replace(file)
+
+
+def is_known(path: Path, *, home: Path) -> bool:
+    """Whether a store was made, cloned or trusted by this user on this machine.
+
+    Raises:
+        UntrustedError: The list is another user's, or others may write to it.
+        StoreError: It cannot be read.
+    """
+    try:
+        found = read_start(path / _ID_FILE, most=64).strip()
+    except OSError:
+        return False
+    if _ID.fullmatch(found) is None:
+        return False
+    return found.decode() in _read_lines(home / _IDS)
 
 
 def list_stores(home: Path) -> tuple[Path, ...]:
@@ -27,13 +80,16 @@ def list_stores(home: Path) -> tuple[Path, ...]:
         UntrustedError: The list is another user's, or others may write to it.
         StoreError: It cannot be read.
     """
-    path = home / _NAME
+    return tuple(map(Path, _read_lines(home / _NAME)))
+
+
+def _read_lines(path: Path) -> list[str]:
     try:
         with path.open(encoding="utf-8", errors="surrogateescape") as file:
             _check_list(path, os.fstat(file.fileno()))
-            return tuple(Path(line) for line in file.read().split("\n") if line)
+            return [line for line in file.read().split("\n") if line]
     except FileNotFoundError:
-        return ()
+        return []
     except OSError as exc:
         raise StoreError(f"cannot read '{path}': {exc.strerror}") from exc
 

@@ -134,6 +134,32 @@ class Inspection:
     config: tuple[ConfigEntry, ...]
 
 
+def find_links(path: Path) -> tuple[Problem, ...]:
+    """Find what leads out of a store that came from elsewhere.
+
+    libgit2 follows a link in ``logs`` or ``refs`` and appends to its target.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    return tuple(
+        _problem(
+            LINK,
+            Path(folder) / name,
+            "is a symbolic link" if stat.S_ISLNK(mode) else "is no plain file",
+            f"if you know it, remove it: rm {shlex.quote(str(Path(folder) / name))}",
+        )
+        for folder, folders, files in os.walk(path, onerror=_raise)
+        for name in (*folders, *files)
+        if not stat.S_ISDIR(mode := os.lstat(f"{folder}/{name}").st_mode)
+        and not stat.S_ISREG(mode)
+    )
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def check_history(path: Path) -> tuple[Problem, ...]:
     """Give every reason why a repository may show another history than it has.
 

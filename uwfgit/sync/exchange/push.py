@@ -402,9 +402,7 @@ def _send(
     """Push some refs; give the reasons when none was taken."""
     updates = [Update(oid=oid, ref=work.remote.theirs(ref)) for ref, oid in part]
     try:
-        letters = push_refs(
-            work.wire, work.remote.name, updates, git_dir=work.ledger.store.path
-        )
+        letters = push_refs(work.wire, work.ledger.store, work.remote.name, updates)
     except RejectedError as exc:
         return exc.refs
     for ref, oid in part:

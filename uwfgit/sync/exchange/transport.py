@@ -14,6 +14,7 @@ from uwfgit.ids import Oid, is_oid
 from uwfgit.store.git.gitcmd import GitResult, check_operand, run_git, stream_git
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.handle import Store
+from uwfgit.store.locks.holding import ANY, announce
 from uwfgit.store.refs import find_ref
 
 _REASON_CHARS: Final = 300
@@ -163,17 +164,31 @@ def fetched_aside(
 
 def push_refs(
     wire: Wire,
+<<<<<<< HEAD
     name: str,
     updates: Sequence[Update],
     *,
     git_dir: Path,
     all_or_none: bool = False,
+=======
+    store: Store,
+    name: str,
+    updates: Sequence[Update],
+    *,
+    all_or_none: bool = False,
+>>>>>>> c265c99 (store, sync: a store from elsewhere is looked through for links, brings no local facts and is known by an id; locks a dead git of ours left are removed; no commit-graph; ref locks are met before the agent runs)
 ) -> dict[str, str]:
     """Push some refs to a remote of the config: all of them, or none.
 
-    Nothing is forced. What the remote then has is kept under ``refs/remotes``. To
-    a remote that knows no all-or-none they go one by one, in the order given,
-    until one is refused.
+    Nothing is forced. What the remote then has is kept under ``refs/remotes``.
+
+    Args:
+        wire: How to talk.
+        store: Whose refs.
+        name: The remote.
+        updates: What to push.
+        all_or_none: Refuse a remote that knows no such thing, rather than push one
+            after another, in the order given, until one is refused.
 
     Args:
         wire: How to talk.
@@ -190,6 +205,7 @@ def push_refs(
         RejectedError: It took none, or not this one of several.
         AuthError, RemoteError: It cannot be reached.
     """
+<<<<<<< HEAD
     done = _push(wire, name, updates, git_dir)
     # git says it in words only.
     is_unable = bool(done.code) and len(updates) > 1 and _NO_ATOMIC in done.stderr
@@ -199,6 +215,19 @@ def push_refs(
             done = _push(wire, name, [update], git_dir)
             letters |= _read_push(done, name)
         return letters
+=======
+    # git moves what it notes of the remote, and may be killed at it.
+    with announce(store, [ANY], command="push"):
+        done = _push(wire, name, updates, store.path)
+        # git says it in words only.
+        is_refused = done.code and _NO_ATOMIC in done.stderr
+        if not all_or_none and is_refused and len(updates) > 1:
+            letters: dict[str, str] = {}
+            for update in updates:
+                done = _push(wire, name, [update], store.path)
+                letters |= _read_push(done, name)
+            return letters
+>>>>>>> c265c99 (store, sync: a store from elsewhere is looked through for links, brings no local facts and is known by an id; locks a dead git of ours left are removed; no commit-graph; ref locks are met before the agent runs)
     return _read_push(done, name)
 
 

@@ -103,9 +103,7 @@ def set_up(
     check_main(scan, oid, theirs)
     if oid != mine and is_ancestor(store, mine, oid):
         move_ref(store, HEAD_REF, old=mine, new=oid, reason="review setup")
-    push_refs(
-        wire, remote.name, [Update(oid=oid, ref=HEADS + base)], git_dir=store.path
-    )
+    push_refs(wire, store, remote.name, [Update(oid=oid, ref=HEADS + base)])
     return base, oid
 
 

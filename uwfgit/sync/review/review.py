@@ -174,7 +174,7 @@ def _send(
             f"the review of thread {thread} at '{remote.name}' holds other commits",
             hint=f"bring them: uwf pull {thread}; or else: uwf review close {thread}",
         )
-    push_refs(wire, remote.name, updates, git_dir=ledger.store.path)
+    push_refs(wire, ledger.store, remote.name, updates)
 
 
 def update_review(
@@ -228,7 +228,7 @@ def close_review(
     gone = [name for name in names if HEADS + name in there]
     if gone:
         updates = [Update(oid=Oid(""), ref=HEADS + name) for name in gone]
-        push_refs(wire, remote.name, updates, git_dir=ledger.store.path)
+        push_refs(wire, ledger.store, remote.name, updates)
     return tuple(gone)
 
 
