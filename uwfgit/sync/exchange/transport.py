@@ -164,19 +164,11 @@ def fetched_aside(
 
 def push_refs(
     wire: Wire,
-<<<<<<< HEAD
-    name: str,
-    updates: Sequence[Update],
-    *,
-    git_dir: Path,
-    all_or_none: bool = False,
-=======
     store: Store,
     name: str,
     updates: Sequence[Update],
     *,
     all_or_none: bool = False,
->>>>>>> c265c99 (store, sync: a store from elsewhere is looked through for links, brings no local facts and is known by an id; locks a dead git of ours left are removed; no commit-graph; ref locks are met before the agent runs)
 ) -> dict[str, str]:
     """Push some refs to a remote of the config: all of them, or none.
 
@@ -190,13 +182,6 @@ def push_refs(
         all_or_none: Refuse a remote that knows no such thing, rather than push one
             after another, in the order given, until one is refused.
 
-    Args:
-        wire: How to talk.
-        name: What the remote is called here.
-        updates: What to push.
-        git_dir: Where the objects are.
-        all_or_none: Push nothing to a remote that knows no all-or-none.
-
     Returns:
         The letter git gives each ref: a blank for a fast-forward, ``*`` for a
         new one, ``=`` for one that was there.
@@ -205,17 +190,6 @@ def push_refs(
         RejectedError: It took none, or not this one of several.
         AuthError, RemoteError: It cannot be reached.
     """
-<<<<<<< HEAD
-    done = _push(wire, name, updates, git_dir)
-    # git says it in words only.
-    is_unable = bool(done.code) and len(updates) > 1 and _NO_ATOMIC in done.stderr
-    if is_unable and not all_or_none:
-        letters: dict[str, str] = {}
-        for update in updates:
-            done = _push(wire, name, [update], git_dir)
-            letters |= _read_push(done, name)
-        return letters
-=======
     # git moves what it notes of the remote, and may be killed at it.
     with announce(store, [ANY], command="push"):
         done = _push(wire, name, updates, store.path)
@@ -227,7 +201,6 @@ def push_refs(
                 done = _push(wire, name, [update], store.path)
                 letters |= _read_push(done, name)
             return letters
->>>>>>> c265c99 (store, sync: a store from elsewhere is looked through for links, brings no local facts and is known by an id; locks a dead git of ours left are removed; no commit-graph; ref locks are met before the agent runs)
     return _read_push(done, name)
 
 
