@@ -13,7 +13,6 @@ import pytest
 from tests.acting import acting, go, saying
 from tests.builders import make_workflow
 from tests.proof import assert_verified
-from uwfgit.cli.workflow.workflows import workflow_document
 from uwfgit.engine.decide.conditions import (
     MAX_DEPTH,
     evaluate,
@@ -31,6 +30,7 @@ from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Start, load_tip, open_record
 from uwfgit.model.thread.step import Step
+from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Edges, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json

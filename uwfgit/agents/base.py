@@ -24,6 +24,7 @@ __all__ = [
     "ToolCall",
     "Turn",
     "Usage",
+    "WorkflowAgent",
     "add_usage",
 ]
 
@@ -180,6 +181,22 @@ class Remembers(Protocol):
     @property
     def session_files(self) -> SessionFiles | None:
         """Where they are; ``None`` for a kind that keeps none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowAgent:
+    """Stands for a workflow that does a role; the engine runs it by itself."""
+
+    label: str
+    workflow: str
+    kind: str = "workflow"
+    has_sessions: bool = False
+
+    def run(self, request: AgentRequest) -> AgentReply:
+        """Refuse: a workflow is no agent that can be asked a question."""
+        message = f"workflow '{self.workflow}' runs as a thread; it cannot be asked"
+        failure = Failure(phase="child", message=f"{message} ({request.role})")
+        return AgentReply(text="", failure=failure)
 
 
 class Agent(Protocol):

@@ -24,6 +24,7 @@ _API_KEY: Final = ("providers", ("apiKey",))
 DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("concurrency", "maxRunning"): 4,
     ("limits", "maxSteps"): 100,
+    ("limits", "depth"): 3,
     ("limits", "idleSeconds"): 900,
     ("limits", "corrections"): 2,
     ("limits", "contextChars"): 32_000,
@@ -95,6 +96,8 @@ class Limits:
     corrections: int = 2
     context_chars: int = 32_000
     snapshot_seconds: float = 10
+    depth: int = 3
+    """How many threads deep one may call others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +260,7 @@ def _build(
             corrections=get("limits.corrections"),
             context_chars=get("limits.contextChars"),
             snapshot_seconds=get("limits.snapshotSeconds"),
+            depth=get("limits.depth"),
         ),
         workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
         tool_results=get("record.toolResults"),

@@ -136,6 +136,13 @@ KEYS: Final = (
         about="How many steps `exec --all` takes before it stops.",
     ),
     _key(
+        "limits.depth",
+        "integer",
+        layers=BOTH,
+        minimum=0,
+        about="How many threads deep one thread may call others.",
+    ),
+    _key(
         "limits.idleSeconds",
         "number",
         layers=BOTH,

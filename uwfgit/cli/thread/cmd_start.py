@@ -28,7 +28,7 @@ from uwfgit.errors import UsageError
 from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
-    from uwfgit.ids import Hash, ThreadId
+    from uwfgit.engine.run.thread import Parent
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Tip
 
@@ -223,15 +223,20 @@ def _start(
     prompt: str,
     begin: _Begin,
 ) -> Tip:
-    from uwfgit.cli.workflow.workflows import find_workflow
+    from uwfgit.cli.workflow.workflows import find_child, find_workflow
     from uwfgit.engine.run.thread import start_thread
     from uwfgit.ids import mint_thread_id
+    from uwfgit.model.workflow.children import resolve_children
 
     found = find_workflow(context, ledger, workflow)
     task = read_text(context, prompt, what="--prompt")
     context.warn_of_secrets(task, what="--prompt")
     parent = _find_parent(context, ledger)
     thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    children = resolve_children(
+        found.workflow,
+        lambda name: find_child(context, ledger, name, beside=found.source),
+    )
     with _folder_of(context, begin, found.workflow.name, thread) as folder:
         place, root = _place_in_repository(context, folder)
         tip = start_thread(
@@ -243,12 +248,14 @@ def _start(
             cwd_in_repo=place,
             root_commit=root,
             parent=parent,
+            children=children,
             thread=thread,
-            private=begin.private or _is_private(ledger, parent),
+            private=begin.private,
         )
     if begin.no_code:
         ledger.local.set_without_code(thread)
-    ledger.local.set_last(tip.thread)
+    if "UWF_STEP" not in context.environment:
+        ledger.local.set_last(tip.thread)
     return tip
 
 
@@ -290,10 +297,9 @@ def _place_in_repository(
     return inside, root_commit(enclosing.root, environment=context.environment)
 
 
-def _find_parent(
-    context: CommandContext, ledger: Ledger
-) -> tuple[ThreadId, Hash, int] | None:
+def _find_parent(context: CommandContext, ledger: Ledger) -> Parent | None:
     """Find the thread whose agent runs this command, if it is in this store."""
+    from uwfgit.engine.run.thread import Parent
     from uwfgit.errors import UwfError
     from uwfgit.model.thread.record import load_tip, open_record
 
@@ -302,10 +308,10 @@ def _find_parent(
         return None
     try:
         record = open_record(ledger.store, load_tip(ledger.store, thread))
-        depth = record.start.depth
     except UwfError:
         return None
-    return thread, record.tip.state.head, depth
+    most = context.settings.limits.depth
+    return Parent(record=record, head=record.tip.state.head, most=most)
 
 
 def run_command(

@@ -17,9 +17,9 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.background import run_apart
 from uwfgit.cli.thread.payloads import row_payload, step_item, thread_payload
-from uwfgit.cli.workflow.workflows import graph_payload, roles_payload
 from uwfgit.errors import StoreError, UsageError, UwfError
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.workflow.document import graph_payload, roles_payload
 from uwfgit.store.handle import Store
 from uwfgit.store.repository import open_store, resolve_path
 from uwfgit.store.safety.stores import list_stores

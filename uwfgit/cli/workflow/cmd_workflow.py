@@ -80,12 +80,8 @@ def show(
     ],
 ) -> None:
     """Show a workflow: its roles and its graph."""
-    from uwfgit.cli.workflow.workflows import (
-        find_ledger,
-        find_workflow,
-        graph_payload,
-        roles_payload,
-    )
+    from uwfgit.cli.workflow.workflows import find_ledger, find_workflow
+    from uwfgit.model.workflow.document import graph_payload, roles_payload
 
     context = get_context(ctx)
     found = find_workflow(context, find_ledger(context), workflow)

@@ -11,6 +11,7 @@ from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
 from uwfgit.model.node.node import WORKFLOW_TYPE, Node
+from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
     list_workflow_files,
     read_workflow,
@@ -67,6 +68,28 @@ def find_workflow(
                 raise
             raise _not_found(name, near) from exc
     raise _not_found(name, find_similar(name, _list_names(context)))
+
+
+def find_child(
+    context: CommandContext, ledger: Ledger | None, name: str, *, beside: str
+) -> Workflow:
+    """Find the workflow that a role of another is done by.
+
+    Args:
+        beside: Where the other was found; a file's folder is looked in last.
+
+    Raises:
+        NotFoundError: Nothing has that name.
+        WorkflowError: It was found, but does not hold together.
+    """
+    try:
+        return find_workflow(context, ledger, name).workflow
+    except NotFoundError as exc:
+        for ending in (".yaml", ".yml"):
+            path = Path(beside).with_name(name + ending)
+            if exc.kind == "workflow" and Path(beside).is_file() and path.is_file():
+                return read_workflow_file(path).workflow
+        raise
 
 
 def _not_found(name: str, near: str | None) -> NotFoundError:
@@ -132,52 +155,6 @@ def _read_workflow_node(ledger: Ledger, node: Node) -> Workflow:
 def _as_yaml(workflow: Workflow) -> bytes:
     head = "# Written from a stored workflow; the file it came from is not known.\n"
     return (head + dump_yaml(workflow_document(workflow))).encode()
-
-
-def workflow_document(workflow: Workflow) -> dict[str, object]:
-    """Give a workflow as the document its file would hold."""
-    document: dict[str, object] = {
-        "version": workflow.version,
-        "name": workflow.name,
-        "description": workflow.description,
-        "roles": roles_payload(workflow),
-        "graph": graph_payload(workflow),
-    }
-    if workflow.inputs is not None:
-        document["inputs"] = dict(workflow.inputs)
-    return {**document, **workflow.extra}
-
-
-def roles_payload(workflow: Workflow) -> dict[str, object]:
-    """Give the roles as JSON, schemas in full."""
-    return {
-        name: {
-            "description": role.description,
-            "goal": role.goal,
-            "capabilities": list(role.capabilities),
-            "procedure": role.procedure,
-            "output": role.output,
-            "frontmatter": dict(role.schema),
-        }
-        for name, role in workflow.roles.items()
-    }
-
-
-def graph_payload(workflow: Workflow) -> dict[str, object]:
-    """Give the graph as JSON; what an edge does not have is left out."""
-    graph: dict[str, object] = {}
-    for name, edges in workflow.graph.items():
-        if isinstance(edges, tuple):
-            graph[name] = [_edge(target) for target in edges]
-        else:
-            graph[name] = {status: _edge(target) for status, target in edges.items()}
-    return graph
-
-
-def _edge(target: object) -> dict[str, str]:
-    fields = ("role", "when", "prompt", "location")
-    values = {field: getattr(target, field) for field in fields}
-    return {field: value for field, value in values.items() if value is not None}
 
 
 def _load_registered(ledger: Ledger, name: str) -> FoundWorkflow:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from uwfgit.agents.base import Failure, Phase, Turn
+from uwfgit.agents.base import Failure, Phase, Turn, WorkflowAgent
 from uwfgit.code.snapshots.watch import watching
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
-from uwfgit.engine.ask.ask import Asking, Talk, talk_to
+from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
 from uwfgit.engine.ask.live import (
     clear_live,
     followed,
@@ -22,6 +22,7 @@ from uwfgit.engine.ask.live import (
 )
 from uwfgit.engine.decide.next_step import outcome_with
 from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.child import run_child
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
@@ -72,6 +73,8 @@ class CycleEnd:
     end: RunEnd
     said: str | None = None
     """One line of the answer; of a failed try the last."""
+    below: int = 0
+    """How many steps children took for it."""
 
 
 def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -98,7 +101,34 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         tell=engine.tell,
     )
     with hold_slot(engine), code as watch:
-        return _run(_remember(run.begin(watch)))
+        run = run.begin(watch)
+        if isinstance(run.agent, WorkflowAgent):
+            return _run_child(run, run.agent)
+        return _run(_remember(run))
+
+
+def _run_child(run: Run, agent: WorkflowAgent) -> CycleEnd:
+    result = run_child(run, agent)
+    answer = result.answer
+    run = replace(run, child=result.child, linked=result.record)
+    if answer is None:
+        error = f"child {result.child.thread} can go on: it stopped at limits.maxSteps"
+        end = _end(run, None, status=None, error=error, end=RunEnd.REFUSED)
+    else:
+        talk = Talk(
+            prompt=run.recorder.text(run.cycle.routed.prompt),
+            outcome=Interrupted(),
+            recorder=run.recorder,
+            usage=result.usage,
+        )
+        end = (
+            _record_step(run, talk, answer)
+            if isinstance(answer, Answer)
+            else _record_attempt(
+                run, talk, answer.message, answer.phase, answer.retry_at_ms
+            )
+        )
+    return replace(end, below=result.ran)
 
 
 def _remember(run: Run) -> Run:
@@ -355,6 +385,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         previous_attempts=_pending_attempts(run.record, run.cycle.routed.role)
         if answer.output_type != ERROR_TYPE
         else (),
+        child=run.child,
         code=Code(
             before=run.code_before,
             after=run.engine.code_head(run.cwd),

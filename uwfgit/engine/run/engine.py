@@ -12,10 +12,13 @@ from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.config import Settings
 from uwfgit.engine.ask.live import Watcher
 from uwfgit.engine.decide.moderator import Routed
-from uwfgit.ids import Oid
+from uwfgit.engine.run.report import RunReport
+from uwfgit.errors import StateError
+from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import NO_MASK, Masker
 from uwfgit.model.thread.record import Record
+from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 
 
@@ -50,6 +53,7 @@ class Engine:
         on_wait: Told why a cycle has to wait.
         read_reply: Asks a model for the block of a reply that has none.
         watcher: Looks on while a step runs.
+        find_workflow: Finds a workflow that an agent's alias names.
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
             where a thread that others made may work.
@@ -73,11 +77,16 @@ class Engine:
     on_wait: Callable[[str], None] = lambda _: None
     read_reply: Callable[[str, Json], AgentReply] | None = None
     watcher: Watcher | None = None
+    find_workflow: Callable[[str], Workflow] | None = None
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None
     )
     recall: Literal["proven", "any", "none"] = "proven"
     is_trusted: Callable[[Oid], bool] = lambda _: False
+
+
+def _nothing_goes_on(_engine: Engine, thread: ThreadId, _note: str | None) -> RunReport:
+    raise StateError(f"thread {thread} cannot be run from here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,5 +101,9 @@ class Cycle:
     note: str | None = None
     masked: tuple[str, ...] = ()
     """The secrets that were masked in the note."""
+    steps_left: int = 100
+    """How many steps the run may still take, this one and a child's among them."""
+    go_on: Callable[[Engine, ThreadId, str | None], RunReport] = _nothing_goes_on
+    """Runs a child as far as it goes, with a note."""
     is_last: Callable[[], bool] = lambda: True
     """Whether the command ends with it even when the thread could go on."""

@@ -76,7 +76,8 @@ def exec_thread(
     with hold_thread(engine.ledger, thread, command=engine.command) as held:
         record = _open(engine, thread)
         _require_runnable(record)
-        limit = engine.settings.limits.max_steps if count is None else count
+        most = engine.settings.limits.max_steps
+        limit = most if count is None else count
         ground = None
         if _can_go_on(engine, record):
             ground = engine.admit(record, _route(record).role, agent, cwd)
@@ -84,7 +85,7 @@ def exec_thread(
         reports: list[StepReport] = []
         began, is_paused = record.tip.commit, False
         try:
-            while _can_go_on(engine, record) and len(ends) < limit:
+            while _can_go_on(engine, record) and _took(ends, count) < limit:
                 is_idle = record.tip.state.status == "idle"
                 cycle = Cycle(
                     event="step" if is_idle else "resume",
@@ -92,8 +93,10 @@ def exec_thread(
                     agent=agent,
                     cwd=cwd,
                     ground=ground,
+                    steps_left=most - _took(ends),
+                    go_on=_go_on,
                     is_last=lambda: (
-                        len(ends) + 1 >= limit
+                        _took(ends, count) + 1 >= limit
                         or is_pause_asked(engine.ledger, thread, held)
                     ),
                 )
@@ -106,6 +109,26 @@ def exec_thread(
             return _interrupted(engine, thread, began)
         is_limited = count is None and not is_paused
         return _exec_report(record, ends, reports, limited=is_limited)
+
+
+def _took(ends: list[CycleEnd], count: int | None = None) -> int:
+    """Count the steps taken, children's too unless a count of cycles was asked for."""
+    return len(ends) + (sum(end.below for end in ends) if count is None else 0)
+
+
+def _go_on(engine: Engine, thread: ThreadId, note: str | None) -> RunReport:
+    """Run the child of a step: on from where it waits, then as far as it goes."""
+    store, ran = engine.ledger.store, 0
+    if load_tip(store, thread).state.status in {"suspended", "end"}:
+        report = resume_thread(engine, thread, note=note)
+        if report.end is not RunEnd.DONE or report.status != "idle":
+            return report
+        ran = report.ran
+        left = max(0, engine.settings.limits.max_steps - ran)
+        limits = replace(engine.settings.limits, max_steps=left)
+        engine = replace(engine, settings=replace(engine.settings, limits=limits))
+    rest = exec_thread(engine, thread, count=None)
+    return replace(rest, ran=rest.ran + ran)
 
 
 def _can_go_on(engine: Engine, record: Record) -> bool:
@@ -156,7 +179,7 @@ def _exec_report(
         return with_problem(
             report,
             RunEnd.REFUSED,
-            f"stopped after {len(ends)} steps (limits.maxSteps)",
+            f"stopped after {_took(ends)} steps (limits.maxSteps)",
             f"go on with: uwf thread exec {state.thread} --all",
             code="limit",
         )
@@ -185,7 +208,15 @@ def resume_thread(
         ground = engine.admit(record, routed.role, agent, cwd)
         cycle = _with_note(
             engine,
-            Cycle(event="resume", routed=routed, agent=agent, cwd=cwd, ground=ground),
+            Cycle(
+                event="resume",
+                routed=routed,
+                agent=agent,
+                cwd=cwd,
+                ground=ground,
+                steps_left=engine.settings.limits.max_steps,
+                go_on=_go_on,
+            ),
             note,
         )
         return _run_one(engine, record, cycle, on_step)
@@ -261,7 +292,15 @@ def poke_thread(
             missing=(),
         )
         ground = engine.admit(record, routed.role, agent, cwd)
-        cycle = Cycle(event="poke", routed=routed, agent=agent, cwd=cwd, ground=ground)
+        cycle = Cycle(
+            event="poke",
+            routed=routed,
+            agent=agent,
+            cwd=cwd,
+            ground=ground,
+            steps_left=engine.settings.limits.max_steps,
+            go_on=_go_on,
+        )
         cycle = _with_note(engine, cycle, note)
         return _run_one(engine, record, cycle, on_step)
 
@@ -337,12 +376,13 @@ def _tell(
 def _report(
     record: Record, ends: list[CycleEnd], reports: list[StepReport]
 ) -> RunReport:
-    return make_run_report(
+    report = make_run_report(
         record.tip.state,
         tuple(reports),
         end=ends[-1].end if ends else RunEnd.DONE,
         problem=ends[-1].error if ends else None,
     )
+    return replace(report, ran=_took(ends))
 
 
 def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:

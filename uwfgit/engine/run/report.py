@@ -57,6 +57,8 @@ class RunReport:
     problem: str | None = None
     hint: str | None = None
     code: str | None = None
+    ran: int = 0
+    """How many steps were taken, those of children with them."""
 
 
 def make_step_report(

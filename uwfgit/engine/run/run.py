@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from uwfgit.agents.base import Agent, AgentRequest, ReplyCount
+from uwfgit.agents.base import Agent, AgentRequest, ReplyCount, WorkflowAgent
 from uwfgit.code.snapshots.watch import Watch
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.masking import Recorder
@@ -29,7 +29,7 @@ from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Child, Step
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.handle import git_errors
@@ -67,6 +67,10 @@ class Run:
     """The agent's own session, which it is asked to go on with."""
     remarks: tuple[str, ...] = ()
     """What to say on the step about what was found out before."""
+    child: Child | None = None
+    """The thread that did the step."""
+    linked: Record | None = None
+    """That thread, whose nodes the answer may link."""
 
     @classmethod
     def prepare(cls, engine: Engine, record: Record, cycle: Cycle) -> Run:
@@ -103,7 +107,7 @@ class Run:
             record=record,
             cycle=cycle,
             role=role,
-            agent=engine.choose(cycle.agent, workflow.name, name),
+            agent=_choose(engine, cycle, workflow.name, role),
             number=number,
             prev=replaced.prev if replaced else head,
             replaced=replaced,
@@ -161,10 +165,16 @@ class Run:
         """What the answer may link, as far as the agent has put nodes by now."""
         ledger = self.engine.ledger
         texts = [self.record.start.prompt, self.cycle.note or ""]
+        child = self.linked
+        theirs = frozenset(child.places) if child is not None else frozenset()
         return LinkRule(
-            put=frozenset(ledger.local.puts_of(self.token)),
+            put=frozenset(ledger.local.puts_of(self.token)) | theirs,
             named=frozenset(find_hash_words(texts)),
-            find=lambda node: find_linkable(ledger, node),
+            find=lambda node: (
+                child.node(node)
+                if child is not None and node in theirs
+                else find_linkable(ledger, node)
+            ),
         )
 
     def is_link(self, text: str) -> bool:
@@ -299,6 +309,12 @@ class Run:
         role = self.cycle.routed.role
         replies = self.record.replies
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
+
+
+def _choose(engine: Engine, cycle: Cycle, workflow: str, role: Role) -> Agent:
+    if role.workflow is not None:
+        return WorkflowAgent(label=role.workflow, workflow=role.workflow)
+    return engine.choose(cycle.agent, workflow, cycle.routed.role)
 
 
 def _require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from uwfgit.constants import END
@@ -23,7 +24,10 @@ from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.events import Event
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
+from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.writing import write_whole
@@ -39,7 +43,8 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     cwd: Path,
     cwd_in_repo: str | None = None,
     root_commit: str | None = None,
-    parent: tuple[ThreadId, Hash, int] | None = None,
+    parent: Parent | None = None,
+    children: Mapping[str, Workflow] | None = None,
     thread: ThreadId | None = None,
     private: bool = False,
 ) -> Tip:
@@ -53,12 +58,14 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         cwd: The folder its agents work in; absolute, must exist.
         cwd_in_repo: That folder within its work tree.
         root_commit: The first commit of that repository.
-        parent: The thread that starts this one, its head, and its depth.
+        parent: The thread that starts this one; what it starts is private when it is.
+        children: The workflows that its roles reach, by name.
         thread: Its id; a new one without it.
         private: Whether it is never to be shared.
 
     Raises:
         InvalidError: The prompt is blank, or the folder is missing.
+        StateError: Threads would be nested too deeply.
         RoutingFailedError: The workflow has no first role for this task.
         ConfigError: It has conditions, which cannot be evaluated here.
     """
@@ -74,9 +81,12 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         "rootCommit": root_commit,
     }
     if parent is not None:
-        start |= _parent_payload(parent)
+        start |= parent.payload()
     if private:
         start["private"] = True
+    pinned, nodes = pin_children(children or {})
+    if pinned:
+        start["children"] = pinned
     require_conditions(workflow)
     routed = first_prompt(workflow, start, thread=thread)
     if isinstance(routed, RoutingError):
@@ -90,13 +100,93 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         data=data,
         start=start,
         current_role=routed.role,
+        extra=nodes,
     )
     return record.tip
 
 
-def _parent_payload(parent: tuple[ThreadId, Hash, int]) -> Mapping[str, Json]:
-    thread, step, depth = parent
-    return {"depth": depth + 1, "parent": {"thread": thread, "step": step}}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """The thread that starts another, and its head at that moment."""
+
+    record: Record
+    head: Hash
+    most: int
+    """How deep threads may be nested."""
+
+    def payload(self) -> Mapping[str, Json]:
+        """Return what the StartNode says of it.
+
+        Raises:
+            StateError: Threads would be nested too deeply.
+        """
+        start, thread = self.record.start, self.record.tip.thread
+        if start.depth >= self.most:
+            raise StateError(
+                f"thread {thread} may not start another: it is {start.depth} deep "
+                f"already, at most {self.most} (limits.depth)",
+                hint="`uwf config set limits.depth N` allows more",
+            )
+        payload: dict[str, Json] = {
+            "depth": start.depth + 1,
+            "parent": {"thread": thread, "step": self.head},
+        }
+        return payload | ({"private": True} if start.private else {})
+
+
+def start_child(
+    ledger: Ledger,
+    parent: Parent,
+    name: str,
+    *,
+    prompt: str,
+    cwd: Path,
+    cwd_in_repo: str | None,
+    root_commit: str | None,
+    resolve: Resolve | None,
+) -> Tip:
+    """Start a thread that does a step of another.
+
+    Args:
+        ledger: Where to.
+        parent: Whose step.
+        name: The workflow: one that the parent pins, else one to be found.
+        prompt: The task.
+        cwd: The step's folder.
+        cwd_in_repo: That folder within its work tree.
+        root_commit: The first commit of that repository.
+        resolve: Finds a workflow that is not pinned.
+
+    Raises:
+        NotFoundError: Nothing has that name.
+        StateError: Threads would be nested too deeply.
+    """
+    record = parent.record
+    pinned = record.child_workflow(name)
+    if pinned is None and resolve is None:
+        raise NotFoundError("workflow", name, hint="the thread does not pin it")
+
+    def find(wanted: str) -> Workflow:
+        found = record.child_workflow(wanted) if pinned is not None else None
+        if found is None and resolve is not None:
+            return resolve(wanted)
+        if found is None:
+            raise NotFoundError("workflow", wanted, hint="the thread does not pin it")
+        return found
+
+    workflow = find(name)
+    head = f"# Written by uwf: pinned by thread {record.tip.thread}\n"
+    return start_thread(
+        ledger,
+        workflow=workflow,
+        data=(head + dump_yaml(workflow_document(workflow))).encode(),
+        prompt=prompt,
+        cwd=cwd,
+        cwd_in_repo=cwd_in_repo,
+        root_commit=root_commit,
+        parent=parent,
+        children=resolve_children(workflow, find),
+    )
 
 
 def fork_thread(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from uwfgit.constants import MAX_SUMMARY_BYTES, RULES_VERSION
 from uwfgit.errors import SizeError
@@ -18,7 +18,7 @@ from uwfgit.model.ledger.commit import (
 from uwfgit.model.ledger.draft import Changes, file_entry
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
-from uwfgit.model.node.node import START_TYPE, make_node
+from uwfgit.model.node.node import START_TYPE, Node, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
 from uwfgit.model.thread.event import tell_cancel, tell_fork, tell_start, tell_summary
 from uwfgit.model.thread.record import Record, Tip, open_record, start_from_payload
@@ -48,6 +48,7 @@ def append_start(
     data: bytes,
     start: Mapping[str, Json],
     current_role: str,
+    extra: Sequence[Node] = (),
 ) -> Record:
     """Write a thread's first commit and create its branch.
 
@@ -58,11 +59,12 @@ def append_start(
         start: Prompt, cwd and so on of the StartNode; its ``workflow`` and
             ``rules`` are added here.
         current_role: The role the first exec runs.
+        extra: Nodes that the StartNode refers to besides, with all of theirs.
 
     Raises:
         RefConflictError: The branch exists already.
     """
-    tip = _write_start(ledger, thread, workflow, data, start, current_role)
+    tip = _write_start(ledger, thread, workflow, data, start, current_role, extra)
     return open_record(ledger.store, tip)
 
 
@@ -74,13 +76,14 @@ def _write_start(
     data: bytes,
     start: Mapping[str, Json],
     current_role: str,
+    extra: Sequence[Node],
 ) -> Tip:
     *schemas, pinned = workflow_nodes(workflow)
     node = make_node(
         START_TYPE, {**start, "workflow": pinned.hash, "rules": RULES_VERSION}
     )
     folder = thread_folder(thread)
-    nodes = [*format_nodes(), *schemas, pinned, node]
+    nodes = [*format_nodes(), *schemas, pinned, *extra, node]
     changes: Changes = {
         f"{folder}/{START_NODES}/{each.name}": file_entry(each.data) for each in nodes
     }

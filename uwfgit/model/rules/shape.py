@@ -45,6 +45,13 @@ _ROLE_FIELDS: Final = {
     "output": _TEXT,
     "frontmatter": _MAPPING,
 }
+_CHILD_FIELDS: Final = {
+    "description": _TEXT,
+    "workflow": _TEXT,
+    "frontmatter": _MAPPING,
+    "inputs": _Field((dict,), "a mapping", required=False),
+}
+"""Of a role that a workflow does."""
 _TARGET_FIELDS: Final = {
     "role": _TEXT,
     "prompt": _TEXT,
@@ -244,13 +251,27 @@ def _check_roles(
         _check_role_name(found, path, name, seen)
         if isinstance(role, dict):
             draft.roles[name] = role
-            _check_fields(found, path, role, _ROLE_FIELDS, older=older)
+            _check_role(found, path, role, older=older)
         else:
             draft.roles[name] = {}
             _check_type(found, path, role, _MAPPING)
     if not draft.roles and not any(name in RESERVED for name in roles):
         hint = "add at least one role"
         found.add("S12", ("roles",), "the workflow has no role", hint=hint, key=True)
+
+
+def _check_role(
+    found: Findings, path: Path, role: Mapping[str, Json], *, older: bool
+) -> None:
+    if "workflow" not in role:
+        _check_fields(found, path, role, _ROLE_FIELDS, older=older)
+        return
+    _check_fields(found, path, role, _CHILD_FIELDS, older=older)
+    name = role["workflow"]
+    if isinstance(name, str) and not NAME_PATTERN.fullmatch(name):
+        message = f"'{name}' is not the name of a workflow"
+        hint = "name a registered workflow, or a file of .workflows/ without '.yaml'"
+        found.add("S5", (*path, "workflow"), message, hint=hint)
 
 
 def _check_role_name(

@@ -193,6 +193,19 @@ class Record:
         }
         return workflow_from_nodes(node, schemas)
 
+    def child_hash(self, name: str) -> Hash | None:
+        """Find the pinned workflow that a role is done by, itself by its own name."""
+        known = self.start.children.get(name)
+        is_own = known is None and name == self.tip.state.workflow_name
+        return self.start.workflow if is_own else known
+
+    def child_workflow(self, name: str) -> Workflow | None:
+        """Read a workflow that a role is done by; ``None`` when none is pinned."""
+        pinned = self.child_hash(name)
+        if pinned is None:
+            return None
+        return _typed(self.node(pinned, WORKFLOW_TYPE), self._read_workflow)
+
     def step(self, step: Hash, number: int) -> Step:
         """Read a StepNode; ``number`` is what the caller knows it to be."""
         known = self._steps.get(step)

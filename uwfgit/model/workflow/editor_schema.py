@@ -89,8 +89,14 @@ def _text(description: str) -> dict[str, Json]:
 
 
 def _role() -> Json:
-    return _closed(
+    asked = ("goal", "capabilities", "procedure", "output")
+    role = _closed(
         {
+            "workflow": _text("The workflow that does the role, in an agent's place."),
+            "inputs": {
+                "type": "object",
+                "description": "What that workflow is given for its inputs.",
+            },
             "description": _text("What the role does, in one line."),
             "goal": _text("Who the agent is and what it is after."),
             "capabilities": {
@@ -105,8 +111,10 @@ def _role() -> Json:
                 f"fixes {STATUS} with a const.",
                 "allOf": [{"type": "object"}, {"$ref": "#/definitions/schema"}],
             },
-        }
+        },
+        optional=("workflow", "inputs", *asked),
     )
+    return {**role, "anyOf": [{"required": ["workflow"]}, {"required": list(asked)}]}
 
 
 def _graph() -> Json:

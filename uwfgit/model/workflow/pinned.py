@@ -58,6 +58,17 @@ def workflow_from_document(doc: Located) -> Workflow:
 
 
 def _role(value: Mapping[str, Json]) -> Role:
+    if "workflow" in value:
+        return Role(
+            description=value["description"],
+            goal="",
+            capabilities=(),
+            procedure="",
+            output="",
+            schema=value["frontmatter"],
+            workflow=value["workflow"],
+            inputs=value.get("inputs"),
+        )
     return Role(
         description=value["description"],
         goal=value["goal"],

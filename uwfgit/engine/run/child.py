@@ -1,0 +1,241 @@
+"""A step that is done by a workflow: a thread of its own, run to its end.
+
+The child is found again by what is recorded: the step or attempt that names it,
+else its StartNode, which names the parent and the parent's head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uwfgit.agents.base import Failure, WorkflowAgent
+from uwfgit.constants import STATUS, SUSPEND
+from uwfgit.engine.ask.answer import Answer
+from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.engine import Engine
+from uwfgit.engine.run.run import Run
+from uwfgit.engine.run.thread import Parent, fork_thread, start_child
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.node.node import STEP_TYPE, SUSPEND_TYPE
+from uwfgit.model.schema.check import validate_value
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import find_cause, iter_events
+from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
+from uwfgit.model.thread.step import Child
+from uwfgit.model.thread.usage import Usage, usage_since
+from uwfgit.store.canonical import format_path
+from uwfgit.store.git.worktree import find_enclosing, root_commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildResult:
+    """What a child thread gave; ``answer`` is ``None`` where it can just go on."""
+
+    child: Child
+    answer: Answer | Failure | None
+    usage: Usage | None
+    ran: int
+    """How many steps it took, its own children's with them."""
+    record: Record
+    """The child, whose nodes its output may link."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    thread: ThreadId
+    note: str | None = None
+    is_done: bool = False
+    """Whether nothing is left to run: it ended unseen, or was given up."""
+
+
+def run_child(run: Run, agent: WorkflowAgent) -> ChildResult:
+    """Do a step by a thread of another workflow.
+
+    Raises:
+        StateError: Threads would be nested too deeply.
+        NotFoundError: The thread does not pin the workflow.
+        LockedError: Someone else runs the child.
+    """
+    found = _find(run, agent) or _Found(thread=_start(run, agent))
+    store = run.engine.ledger.store
+    if found.is_done:
+        end, ran = RunEnd.DONE, 0
+    else:
+        report = run.cycle.go_on(_inner(run), found.thread, found.note)
+        end, ran = report.end, report.ran
+    tip = load_tip(store, found.thread)
+    record = open_record(store, tip)
+    child = Child(thread=tip.thread, oid=tip.commit)
+    return ChildResult(
+        child=child,
+        answer=_answer(run, record, end),
+        usage=usage_since(_taken(run, record), tip.state.usage),
+        ran=ran,
+        record=record,
+    )
+
+
+def _inner(run: Run) -> Engine:
+    """Return what the child runs with: the parent's slot, ground and what is left."""
+    engine, ground = run.engine, run.cycle.ground
+    limits = replace(engine.settings.limits, max_steps=max(0, run.cycle.steps_left - 1))
+    return replace(
+        engine,
+        settings=replace(engine.settings, limits=limits),
+        environment={**engine.environment, "UWF_STEP": run.token},
+        on_ready=lambda: None,
+        admit=lambda *_: ground and replace(ground, cwd=run.cwd),
+    )
+
+
+def _start(run: Run, agent: WorkflowAgent) -> ThreadId:
+    environment = run.engine.environment
+    enclosing = find_enclosing(run.cwd)
+    inside, root = None, None
+    if enclosing is not None:
+        inside = run.cwd.resolve().relative_to(enclosing.root).as_posix()
+        root = root_commit(enclosing.root, environment=environment)
+    parent = Parent(
+        record=run.record,
+        head=run.prev or run.record.tip.state.start,
+        most=run.engine.settings.limits.depth,
+    )
+    tip = start_child(
+        run.engine.ledger,
+        parent,
+        agent.workflow,
+        prompt=run.cycle.routed.prompt,
+        cwd=Path(run.cwd),
+        cwd_in_repo=inside,
+        root_commit=root,
+        resolve=run.engine.find_workflow,
+    )
+    return tip.thread
+
+
+def _find(run: Run, agent: WorkflowAgent) -> _Found | None:
+    """Find the child that goes on, by the record."""
+    record, note = run.record, run.cycle.note
+    state = record.tip.state
+    tried = _find_tried(run)
+    if tried is not None:
+        is_given_up = load_tip(record.store, tried).state.status == "cancelled"
+        return None if is_given_up else _Found(thread=tried, note=note)
+    if run.replaced is not None:
+        if run.replaced.child is None:
+            return None
+        return _own(run, run.replaced.child, run.replaced.number, note)
+    last = record.step(state.head, state.steps) if state.steps else None
+    if last is not None and last.status == SUSPEND and last.child is not None:
+        return _own(run, last.child, last.number, note)
+    return _find_unnamed(run, agent)
+
+
+def _own(run: Run, child: Child, number: int, note: str | None) -> _Found:
+    """Return a child that a step named; one that was inherited is forked first."""
+    origin = run.record.tip.state.forked_from
+    status = load_tip(run.record.store, child.thread).state.status
+    if status == "cancelled" or origin is None or number > origin.number:
+        is_done = status == "cancelled"
+        return _Found(thread=child.thread, note=note, is_done=is_done)
+    fork = fork_thread(run.engine.ledger, child.thread)
+    return _Found(thread=fork.thread, note=note)
+
+
+def _find_tried(run: Run) -> ThreadId | None:
+    """Find the child of a failed try at this very step, in this very thread."""
+    for event in iter_events(run.record.store, run.record.tip.commit):
+        if event.thread != run.thread or event.name in (*STEP_EVENTS, "start"):
+            return None
+        if event.name != "attempt" or event.node is None:
+            continue
+        named = run.record.node(event.node, STEP_TYPE).payload.get("child")
+        if named is not None and event.role == run.cycle.routed.role:
+            return ThreadId(named["thread"])
+    return None
+
+
+def _find_unnamed(run: Run, agent: WorkflowAgent) -> _Found | None:
+    """Find a child that began at this head and that nothing recorded names."""
+    wanted = (run.thread, run.prev or run.record.tip.state.start)
+    for thread in _iter_began(run, agent):
+        record = open_record(run.record.store, load_tip(run.record.store, thread))
+        status = record.tip.state.status
+        if record.start.parent == wanted and status != "cancelled":
+            return _Found(thread=thread, is_done=status == "end")
+    return None
+
+
+def _iter_began(run: Run, agent: WorkflowAgent) -> Iterator[ThreadId]:
+    """Yield threads of the wanted workflow, newest first."""
+    wanted = run.record.child_hash(agent.workflow) or f'"{agent.workflow}"'
+    run.engine.ledger.lookup.refresh()
+    rows = run.engine.ledger.lookup.list_threads()
+    for row in sorted(rows, key=lambda row: row.thread, reverse=True):
+        # Ten thousand of them: a look at the text spares reading most.
+        if row.state_json is not None and wanted in row.state_json:
+            yield row.thread
+
+
+def _answer(run: Run, record: Record, end: RunEnd) -> Answer | Failure | None:
+    state = record.tip.state
+    name = f"child {state.thread}"
+    if end is RunEnd.INTERRUPTED:
+        return Failure(phase="interrupted", message=f"{name} was interrupted")
+    if state.status == "end":
+        return _take(run, record)
+    if state.status == "cancelled":
+        return Failure(phase="child", message=f"{name} was cancelled")
+    if state.status == "idle":
+        return None
+    message = f"{name}: {state.suspend_message}"
+    cause = find_cause(record.store, record.tip.commit)
+    if cause.name in STEP_EVENTS and cause.status == SUSPEND:
+        last = record.step(state.head, state.steps)
+        return Answer(
+            output={STATUS: SUSPEND, "reason": message},
+            output_type=SUSPEND_TYPE,
+            body=last.body,
+        )
+    return Failure(phase="child", message=message, retry_at_ms=state.retry_at_ms)
+
+
+def _take(run: Run, record: Record) -> Answer | Failure:
+    """Take what a child that ended said last, as far as it fits the role."""
+    state = record.tip.state
+    last = record.step(state.head, state.steps)
+    found = validate_value(
+        run.role.schema,
+        last.output,
+        is_link=lambda text: Hash(text) in record.places,
+    )
+    if not found:
+        return Answer(output=last.output, output_type=run.output_type, body=last.body)
+    text = "; ".join(
+        f"{format_path(v.path)}: {v.message}" if v.path else v.message for v in found
+    )
+    return Failure(
+        phase="child",
+        message=f"what child {state.thread} ended with ({last.role}, "
+        f"'{last.status}') does not fit role '{run.cycle.routed.role}': {text}",
+    )
+
+
+def _taken(run: Run, child: Record) -> Usage | None:
+    """Return what earlier steps and tries of the parent took of a child's usage."""
+    lineage = {child.tip.thread, *_origins(child)}
+    for event in iter_events(run.record.store, run.record.tip.commit):
+        if event.node is None or event.name not in (*STEP_EVENTS, "attempt"):
+            continue
+        named = run.record.node(event.node, STEP_TYPE).payload.get("child")
+        if named is not None and named["thread"] in lineage:
+            tip = read_tip(run.record.store, ThreadId(named["thread"]), named["oid"])
+            return tip.state.usage
+    return None
+
+
+def _origins(record: Record) -> Iterator[ThreadId]:
+    for event in iter_events(record.store, record.tip.commit):
+        yield event.thread
