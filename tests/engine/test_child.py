@@ -153,7 +153,7 @@ def test_a_cancelled_child_is_a_failed_try_and_the_next_is_a_new_one(
     again = play.resume()
 
     assert failed.problem == f"child {made} was cancelled"
-    assert again.end == "done"
+    assert again.end == "waiting"
     assert len(children_of(ledger, play.thread)) == 2
     check_thread(ledger.store, play.thread)
 

@@ -26,6 +26,7 @@ from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
 from uwfgit.store.raw import BLOB
+from uwfgit.sync.verify.children import check_pinned
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added
 from uwfgit.sync.verify.rawtree import Changes
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
@@ -70,6 +71,7 @@ def check_start(
     node = load_node(run.reader, added, start.workflow, WORKFLOW_TYPE)
     if node.hash not in sound:
         raise refusal("event", "the workflow node is not valid")
+    check_pinned(run.reader, start, node.payload, added, findings)
     workflow = _read_workflow(run, node, added)
     file = f"{thread_folder(thread)}/{WORKFLOW_FILE}"
     _check_file(run, file, node, changes, findings)

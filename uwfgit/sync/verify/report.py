@@ -45,6 +45,10 @@ class Fact:
     has_note: bool = False
     is_signed: bool = False
     is_replayed: bool = False
+    has_child: bool = False
+    """Whether another thread did the step."""
+    is_child_here: bool = False
+    """Whether that thread could be proven along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,10 @@ class ThreadReport:
     notes: int = 0
     signed: int = 0
     replayed: int = 0
+    children: int = 0
+    """How many steps and tries other threads did."""
+    children_here: int = 0
+    """How many of those could be proven along."""
     steps: int = 0
     status: str | None = None
     workflow_name: str | None = None
@@ -102,6 +110,8 @@ def count_facts(facts: Iterable[Fact]) -> dict[str, object]:
         "notes": sum(fact.has_note for fact in seen),
         "signed": sum(fact.is_signed for fact in seen),
         "replayed": sum(fact.is_replayed for fact in seen),
+        "children": sum(fact.has_child for fact in seen),
+        "children_here": sum(fact.is_child_here for fact in seen),
     }
 
 

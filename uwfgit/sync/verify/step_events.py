@@ -7,7 +7,7 @@ the steps before and the pinned workflow.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final, cast
@@ -16,7 +16,7 @@ from uwfgit.constants import MAX_LINKED_NODES, MAX_RUNS, MAX_STEPS, MAX_TIME, SU
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import outcome_of
 from uwfgit.errors import ConfigError, OverrunError
-from uwfgit.ids import Hash, Oid, is_hash
+from uwfgit.ids import Hash, Oid, ThreadId, is_hash
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
@@ -35,6 +35,7 @@ from uwfgit.model.thread.derive import (
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
 from uwfgit.model.thread.state import Outcome, agent_label
 from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     ATTEMPTS,
@@ -47,13 +48,14 @@ from uwfgit.store.layout import (
     step_folder,
     thread_folder,
 )
+from uwfgit.sync.verify.children import check_child
 from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
 from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
 from uwfgit.sync.verify.settle import REPLAYED, Expected, Files, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
 from uwfgit.sync.verify.state import pending_after
-from uwfgit.sync.verify.view import Link, Run, View
+from uwfgit.sync.verify.view import ChildView, Link, Run, View
 
 _OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
 
@@ -161,7 +163,18 @@ def check_step(
     _check_linked(step, added, findings)
     _check_output(step, event, view, nodes, findings)
     _check_route(run, step, slot, view, places, findings)
-    facts = _Facts(event=cast("EventName", event), kind=kind, step=step, slot=slot)
+    child = check_child(
+        run,
+        step,
+        kind,
+        is_attempt=event == "attempt",
+        view=view,
+        nodes=nodes,
+        findings=findings,
+    )
+    facts = _Facts(
+        event=cast("EventName", event), kind=kind, step=step, slot=slot, child=child
+    )
     return _expect(run, commit, view, nodes, facts), added
 
 
@@ -349,6 +362,7 @@ class _Facts:
     kind: str
     step: Step
     slot: _Slot
+    child: ChildView | None
 
     @property
     def is_attempt(self) -> bool:
@@ -381,6 +395,7 @@ def _expect(
         state=told.state,
         chain=links,
         pending=pending_after(view.pending, step, is_attempt=facts.is_attempt),
+        taken=_taken_after(view, facts),
     )
     return Expected(
         view=following,
@@ -390,9 +405,20 @@ def _expect(
             event=facts.event,
             agent=facts.kind,
             has_note=step.note is not None,
+            has_child=step.child is not None,
+            is_child_here=facts.child is not None,
         ),
         agent=(agent_label(step.agent), step.completed_at_ms // 1000),
     )
+
+
+def _taken_after(view: View, facts: _Facts) -> Mapping[ThreadId, Usage | None]:
+    child, named = facts.child, facts.step.child
+    if named is None:
+        return view.taken
+    usage = child.view.state.usage if child and child.view else None
+    rest = {key: used for key, used in view.taken.items() if key != named.thread}
+    return {**rest, named.thread: usage}
 
 
 def _outcome(run: Run, view: View, nodes: Places, facts: _Facts) -> Outcome:

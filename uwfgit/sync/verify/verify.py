@@ -43,9 +43,11 @@ from uwfgit.sync.verify.report import (
 from uwfgit.sync.verify.settle import REPLAYED, Expected, settle
 from uwfgit.sync.verify.shape import Message, RawCommit, parse_commit, parse_message
 from uwfgit.sync.verify.step_events import check_step
-from uwfgit.sync.verify.view import Run, Seen, View
+from uwfgit.sync.verify.view import ChildView, Run, Seen, View
 
 _STEPS = frozenset({*STEP_EVENTS, "attempt"})
+_MAX_DEPTH = 16
+"""Threads below threads; ``limits.depth`` allows far less."""
 _KEPT_COMMITS = 50_000
 """Commits whose state one run keeps, so that forks are not checked again."""
 
@@ -88,7 +90,42 @@ def verify_refs(
 
 def _open(store: Store) -> Run:
     objects = Objects(store=store)
-    return Run(objects=objects, reader=NodeReader(objects=objects))
+    return _make_run(objects, NodeReader(objects=objects), depth=0)
+
+
+def _make_run(objects: Objects, reader: NodeReader, *, depth: int) -> Run:
+    """Make a run that proves the children of its threads by runs of their own."""
+    inner: list[Run] = []
+    known: dict[Oid, ChildView | None] = {}
+
+    def look(_thread: ThreadId, tip: Oid) -> ChildView | None:
+        if depth >= _MAX_DEPTH:
+            raise refusal("child", f"threads call each other more than {depth} deep")
+        if tip not in known:
+            if not inner:
+                inner.append(_make_run(objects, reader, depth=depth + 1))
+            known[tip] = _look_at(inner[0], tip)
+        return known[tip]
+
+    return Run(objects=objects, reader=reader, look=look)
+
+
+def _look_at(run: Run, tip: Oid) -> ChildView | None:
+    try:
+        run.objects.commit(tip)
+    except CorruptError:
+        return None
+    chain, problems = _check_all(run, tip)
+    seen = [run.seen[commit.oid] for commit in chain if commit.oid in run.seen]
+    is_whole = not problems and len(seen) == len(chain)
+    if not is_whole or not seen or seen[-1].view is None:
+        return ChildView(view=None, last=None, is_sound=False)
+    view = seen[-1].view
+    places: NodePlaces = {}
+    for each in seen:
+        places.update(each.added)
+    last = run.load_step(places, view.chain) if view.chain else None
+    return ChildView(view=view, last=last, is_sound=seen[-1].is_sound)
 
 
 def _report_ref(run: Run, ref: str, target: str) -> ThreadReport:

@@ -6,7 +6,7 @@ A view is the truth that verify built from the commits before, never what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.usage import Usage
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
 from uwfgit.sync.verify.rawtree import Objects
@@ -58,6 +59,8 @@ class View:
     """Role → its attempts since its newest good step."""
     lineage: tuple[ThreadId, ...]
     """The thread, then those it was forked from, nearest first."""
+    taken: Mapping[ThreadId, Usage | None] = field(default_factory=dict)
+    """Child thread → its usage as of the newest step or try that named it."""
     is_copy: bool = False
     """Whether it is a fork's first event, or one replayed on top of that."""
 
@@ -79,6 +82,19 @@ class Seen:
     """Whether nothing is wrong with this commit and those before it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildView:
+    """What a child thread amounts to as of the commit that a step names."""
+
+    view: View | None
+    last: Step | None
+    is_sound: bool
+
+
+def _look_nowhere(_thread: ThreadId, _tip: Oid) -> ChildView | None:
+    return None
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """One run of verify: whatever was read or checked is not done again."""
@@ -87,6 +103,8 @@ class Run:
     reader: NodeReader
     commits: dict[Oid, RawCommit] = field(default_factory=dict)
     seen: dict[Oid, Seen] = field(default_factory=dict)
+    look: Callable[[ThreadId, Oid], ChildView | None] = _look_nowhere
+    """Proves a child by its commit; ``None`` where its objects are not here."""
     kept_steps: int = KEPT_STEPS
     _steps: dict[Hash, Step] = field(default_factory=dict)
     _routes: dict[tuple[Any, ...], Routed | RoutingError] = field(default_factory=dict)
