@@ -29,6 +29,7 @@ from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
     from uwfgit.engine.run.thread import Parent
+    from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Tip
 
@@ -273,16 +274,6 @@ def _folder_of(
     branch = begin.branch or branch_name(workflow, thread)
     with start_worktree(context, place, branch) as folder:
         yield folder
-
-
-def _is_private(ledger: Ledger, parent: tuple[ThreadId, Hash, int] | None) -> bool:
-    """Whether the thread that starts another is never to be shared."""
-    from uwfgit.model.thread.record import load_tip, open_record
-
-    if parent is None:
-        return False
-    record = open_record(ledger.store, load_tip(ledger.store, parent[0]))
-    return record.start.private
 
 
 def _place_in_repository(
