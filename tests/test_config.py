@@ -459,6 +459,7 @@ def test_every_value_has_its_origin() -> None:
         ("concurrency.maxRunning", "default"),
         ("limits.contextChars", "default"),
         ("limits.corrections", user),
+        ("limits.depth", "default"),
         ("limits.idleSeconds", "default"),
         ("limits.maxSteps", repository),
         ("limits.snapshotSeconds", "default"),
