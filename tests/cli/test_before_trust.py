@@ -141,12 +141,12 @@ COMMANDS = [
     "place",
     [
         pytest.param(None, id="none"),
-        pytest.param("../TRAP", id="up"),
+        pytest.param("../TRAP", id="up", marks=pytest.mark.slow),
         pytest.param("{trap}", id="absolute"),
         pytest.param("link", id="a-link-that-leads-out"),
-        pytest.param("link/x", id="through-a-link"),
-        pytest.param("a\0b", id="nul"),
-        pytest.param("x" * 5_000, id="too-long"),
+        pytest.param("link/x", id="through-a-link", marks=pytest.mark.slow),
+        pytest.param("a\0b", id="nul", marks=pytest.mark.slow),
+        pytest.param("x" * 5_000, id="too-long", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("command", ["thread exec {t}", "thread poke {t} -p x"])
@@ -189,13 +189,13 @@ def test_no_command_runs_or_opens_anything_of_a_foreign_thread(
 @pytest.mark.parametrize(
     "location",
     [
-        pytest.param("../TRAP", id="up"),
+        pytest.param("../TRAP", id="up", marks=pytest.mark.slow),
         pytest.param("{trap}", id="absolute"),
         pytest.param("link", id="a-link-that-leads-out"),
-        pytest.param("part/../link/x", id="through-a-link"),
-        pytest.param("a\0b", id="nul"),
-        pytest.param("x" * 5_000, id="too-long"),
-        pytest.param("missing", id="missing"),
+        pytest.param("part/../link/x", id="through-a-link", marks=pytest.mark.slow),
+        pytest.param("a\0b", id="nul", marks=pytest.mark.slow),
+        pytest.param("x" * 5_000, id="too-long", marks=pytest.mark.slow),
+        pytest.param("missing", id="missing", marks=pytest.mark.slow),
     ],
 )
 def test_also_a_trusted_thread_works_inside_alone(

@@ -50,7 +50,13 @@ def bare(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, bool]:
     return path, is_shared
 
 
-@pytest.fixture(params=["file", "http", pytest.param("ssh", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[
+        "file",
+        pytest.param("http", marks=pytest.mark.slow),
+        pytest.param("ssh", marks=pytest.mark.slow),
+    ]
+)
 def between(
     request: pytest.FixtureRequest,
     tmp_path: Path,
