@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from uwfgit.constants import STATUS
@@ -147,10 +149,16 @@ def _tell(step: PastStep, *, is_own: bool) -> str:
     blocks = [f"## Step {step.number}: `{step.role}` ({whose}agent {step.agent})"]
     if step.note is not None and step.note.strip():
         blocks += ["A person had told it:", quote(step.note)]
-    blocks.append(fence(dump_yaml({**first, **step.output})))
+    blocks.append(_show_output(json.dumps({**first, **step.output})))
     if step.body.strip():
         blocks += ["It wrote:", fence(step.body)]
     return "\n\n".join(blocks)
+
+
+@lru_cache(maxsize=1024)
+def _show_output(text: str) -> str:
+    # Each step is told again to every later one of a run.
+    return fence(dump_yaml(json.loads(text)))
 
 
 def quote(text: str) -> str:
