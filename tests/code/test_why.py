@@ -18,6 +18,7 @@ from uwfgit.code.blame.why import (
     Chain,
     Origin,
     Question,
+    all_open,
     blame_plainly,
     find_origins,
 )
@@ -110,7 +111,8 @@ class Story:
                 question = Question(
                     tree=tree, path=path, content=taken.tree, scratch=Path(scratch)
                 )
-                return find_origins(question, chains, blame_plainly(question))
+                plain = blame_plainly(tree, path, None) or all_open(question)
+                return find_origins(question, chains, plain)
 
     def told(self, path: str) -> list[str]:
         """Say each line's origin in a word or two."""

@@ -119,7 +119,11 @@ def list_chain(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
 
 def list_snapshots(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
     """List all snapshots a chain holds, those before a rewind too, newest first."""
-    words = ["rev-list", "--fixed-strings", "--author=uwf@localhost", ref, "--"]
+    chain = list_chain(tree, ref)
+    # The user's own history, as far as it is known, need not be walked.
+    heads = sorted({each.head for each in chain if each.head is not None})
+    words = ["rev-list", "--fixed-strings", "--author=uwf@localhost", ref]
+    words += ["--not", *heads, "--"] if heads else ["--"]
     done = tree.run(words)
     if done.code:
         return ()

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -166,6 +167,7 @@ def _origins(
     """
     from uwfgit.code.blame.why import (
         Question,
+        all_open,
         blame_plainly,
         find_origins,
         staged_lines,
@@ -175,16 +177,17 @@ def _origins(
         room = Path(place)
         scratch = room / "objects"
         scratch.mkdir()
-        question = Question(
-            tree=tree,
-            path=path,
-            content=_content(context, tree, path, room, staged=staged),
-            lines=lines,
-            scratch=scratch,
-        )
         contents = _staged_copy(tree, path, room) if staged else None
-        plain = blame_plainly(question, contents=contents)
-        origins = find_origins(question, _iter_chains(context, tree), plain)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            # git's own answer takes longest; what else is needed is made meanwhile.
+            asked = pool.submit(blame_plainly, tree, path, lines, contents=contents)
+            content = _content(context, tree, path, room, staged=staged)
+            plain = asked.result()
+        question = Question(
+            tree=tree, path=path, content=content, lines=lines, scratch=scratch
+        )
+        chains = _iter_chains(context, tree)
+        origins = find_origins(question, chains, plain or all_open(question))
     if not staged:
         return origins
     wanted = staged_lines(tree, path)

@@ -193,35 +193,42 @@ def _ask(
     return {number: each for number, each in found.items() if each[0]}
 
 
-def blame_plainly(question: Question, *, contents: Path | None = None) -> Blame:
-    """Say what git says of the file as it is asked about.
-
-    Of a file that no commit of HEAD has, all is uncommitted.
+def blame_plainly(
+    tree: WorkTree, path: str, lines: range | None, *, contents: Path | None = None
+) -> Blame | None:
+    """Say what git says of a file; ``None`` when no commit of HEAD has it.
 
     Args:
-        question: The file.
         contents: A file with the content asked about, where that is not the
             work tree's.
 
     Raises:
         InvalidError: git cannot say, as of lines that the file does not have.
     """
-    tree, path = question.tree, question.path
-    text = tree.ask(
-        "cat-file", "blob", f"{question.content}:{path}", objects=question.scratch
-    )
-    count = len(text.splitlines())
-    lines = question.lines or range(1, count + 1)
-    if lines.stop - 1 > count:
-        raise InvalidError(f"'{path}' has {count} lines")
     if tree.resolve(f"HEAD:{path}") is None:
-        return _all_open(text, lines)
+        return None
     words = [] if contents is None else [f"--contents={contents}"]
-    words.append(f"-L{lines.start},{lines.stop - 1}")
+    if lines is not None:
+        words.append(f"-L{lines.start},{lines.stop - 1}")
     done = tree.run([*_OPTIONS, *words, "--", path])
     if done.code:
         raise InvalidError(f"git cannot tell: {done.complaint}")
     return parse_blame(done.stdout)
+
+
+def all_open(question: Question) -> Blame:
+    """Return the lines of a file that no commit has: all are nobody's yet.
+
+    Raises:
+        InvalidError: It does not have the lines asked about.
+    """
+    name = f"{question.content}:{question.path}"
+    text = question.tree.ask("cat-file", "blob", name, objects=question.scratch)
+    count = text.count(b"\n") + (bool(text) and not text.endswith(b"\n"))
+    lines = question.lines or range(1, count + 1)
+    if lines.stop - 1 > count:
+        raise InvalidError(f"'{question.path}' has {count} lines")
+    return _all_open(text, lines)
 
 
 def _all_open(text: bytes, lines: range) -> Blame:
