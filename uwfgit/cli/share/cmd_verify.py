@@ -148,16 +148,39 @@ def _verify_clone(
     path = find_repository(context.resolve(repo))
     require_whole(path)
     store = open_reading(path)
-    refs = []
+    refs: list[tuple[str, Oid]] = []
+    spoilt: list[ThreadReport] = []
     for name in names:
         found = resolve_commit(store, name)
         if found is None:
             raise NotFoundError("ref", name, hint=f"is it fetched into '{repo}'?")
-        refs.append(found)
+        merged, odd = _look_inside(store, *found)
+        refs += merged
+        spoilt += odd
     reports = verify_refs_limited(
         Place(repository=path), refs, environment=context.environment, limits=limits
     )
-    return store, reports
+    return store, (*reports, *spoilt)
+
+
+def _look_inside(
+    store: Store, ref: str, tip: Oid
+) -> tuple[list[tuple[str, Oid]], list[ThreadReport]]:
+    """Return what to verify of a ref: itself, or the threads merged into it.
+
+    Those too of which it holds other files than their newest event left.
+    """
+    from uwfgit.sync.verify.merged import find_merged, is_as_merged
+    from uwfgit.sync.verify.report import refused_report
+
+    merged = find_merged(store, tip)
+    spoilt = [
+        refused_report(thread, f"{ref} holds other files of it than {event} left")
+        for thread, event in merged.items()
+        if not is_as_merged(store, tip, thread, event)
+    ]
+    names = [(f"{ref}/{thread}", event) for thread, event in merged.items()]
+    return names or [(ref, tip)], spoilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,5 +329,8 @@ def _thread_line(output: Output, item: dict[str, Any]) -> str:
     ]
     counted = ("attempts", "pokes", "notes", "resolves")
     facts += [f"{name} {item[name]}" for name in counted if item[name]]
-    facts.append(f"signed {item['signed']} of {item['commits']}")
+    # Anyone can put what looks like a signature into a commit.
+    is_unchecked = item["signed"] and item["approvals"] is None
+    tail = ", not checked" if is_unchecked else ""
+    facts.append(f"signed {item['signed']} of {item['commits']}{tail}")
     return "; ".join(facts)
