@@ -38,6 +38,7 @@ from uwfgit.model.ledger.registry import (
     workflow_history,
 )
 from uwfgit.model.node.node import Node, make_text
+from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
@@ -611,3 +612,29 @@ def test_a_branch_that_was_rewritten_leaves_a_way(ada: Person, bare: Path) -> No
 
     assert results(report.outcomes) == {thread: "refused"}
     assert f"uwf thread fork {thread}" in (report.outcomes[0].message or "")
+
+
+def test_a_resolve_by_others_leaves_my_steps_as_a_fork(
+    ada: Person, bob: Person
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    bob.go(thread, BAD)
+    bob.push()
+    mine = load_tip(bob.store, thread).state.head
+    ada.go(thread, GOOD)
+    assert results(ada.pull().outcomes) == {thread: "diverged"}
+    ada.resolve(thread, "mine")
+    ada.push()
+
+    report = bob.pull()
+
+    (outcome,) = report.outcomes
+    assert outcome.result == "updated"
+    assert "a resolve set 1 event aside" in (outcome.message or "")
+    rows = bob.ledger.lookup.list_threads()
+    forks = [row.thread for row in rows if row.thread != thread]
+    assert len(forks) == 1
+    assert forks[0] in (outcome.message or "")
+    assert load_tip(bob.store, forks[0]).state.head == mine

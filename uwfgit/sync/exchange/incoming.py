@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, TypeAlias
 
 from uwfgit.engine.run.hold import hold_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import LockedError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.ancestry import has_object, is_ancestor
+from uwfgit.store.ancestry import has_object, is_ancestor, iter_first_parents
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many
@@ -61,6 +63,8 @@ class _Work:
     command: str
     scratch: Store
     outcomes: list[Outcome] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    """What else is told of a branch that moves."""
 
     def tell(
         self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
@@ -251,7 +255,41 @@ def _adopt_threads(work: _Work, tips: Mapping[ThreadId, Oid]) -> None:
                 work.tell(thread_ref(thread), "busy", exc.message, new=oid)
             else:
                 held[thread_ref(thread)] = oid
+        for ref, oid in held.items():
+            _keep_aside(work, ref, oid)
         _move_all(work, held)
+
+
+def _keep_aside(work: _Work, ref: str, new: Oid) -> None:
+    """Keep what a resolve by others sets aside, as a fork when any of it is ours.
+
+    Whoever may push can keep the other side, and nothing of ours would be found.
+    """
+    store, old = work.store, find_ref(work.store, ref)
+    if old is None or not is_ancestor(store, old, new):
+        return
+    aside = _list_aside(store, old, new)
+    count = f"{len(aside)} event{'s' if len(aside) != 1 else ''}"
+    thread = find_ref_thread(ref)
+    if not aside or thread is None:
+        return
+    note = f"a resolve set {count} aside that this store had"
+    if any(map(work.ledger.local.is_made_here, aside)):
+        fork = fork_thread(work.ledger, thread).thread
+        note += f"; some are yours, they are kept as thread {fork}"
+    else:
+        note += f", up to {aside[0]}"
+    work.notes[ref] = note
+
+
+def _list_aside(store: Store, old: Oid, new: Oid) -> list[Oid]:
+    """Return the events below one tip that are not of another's chain, newest first."""
+    kept = set()
+    for oid in iter_first_parents(store, new):
+        if oid == old:
+            return []
+        kept.add(oid)
+    return list(takewhile(lambda oid: oid not in kept, iter_first_parents(store, old)))
 
 
 def _move_all(work: _Work, tips: Mapping[str, Oid]) -> None:
@@ -293,7 +331,7 @@ def _plan(work: _Work, ref: str, new: Oid) -> tuple[Outcome, _Moves]:
         before = find_ref(store, name)
         if before != new:
             moves[name] = (before, new)
-    message = None
+    message = work.notes.get(ref)
     if result == "diverged":
         message = diverged_hint(store, ref)
     outcome = Outcome(ref=ref, result=result, old=old, new=new, message=message)
