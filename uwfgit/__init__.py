@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from uwfgit.agents.base import AgentReply as AgentReply
     from uwfgit.errors import Problem as Problem
     from uwfgit.errors import UwfError as UwfError
+    from uwfgit.kit.context import AgentContext as AgentContext
+    from uwfgit.kit.create import create_agent as create_agent
     from uwfgit.library import Store as Store
     from uwfgit.library import Thread as Thread
     from uwfgit.library import open_store as open_store
@@ -23,18 +26,23 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "AgentContext": "uwfgit.kit.context",
+    "AgentReply": "uwfgit.agents.base",
     "Node": "uwfgit.model.node.node",
     "Problem": "uwfgit.errors",
     "Store": "uwfgit.library",
     "Thread": "uwfgit.library",
     "UwfError": "uwfgit.errors",
     "Workflow": "uwfgit.model.workflow.workflow",
+    "create_agent": "uwfgit.kit.create",
     "make_node": "uwfgit.model.node.node",
     "open_store": "uwfgit.library",
     "read_workflow": "uwfgit.model.workflow.source",
 }
 
 __all__ = [
+    "AgentContext",
+    "AgentReply",
     "Node",
     "Problem",
     "Store",
@@ -42,6 +50,7 @@ __all__ = [
     "UwfError",
     "Workflow",
     "__version__",
+    "create_agent",
     "make_node",
     "open_store",
     "read_workflow",

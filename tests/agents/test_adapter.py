@@ -6,6 +6,7 @@ import pytest
 
 from tests.agents.children import ENVIRONMENT, THREAD, make_request
 from uwfgit.agents.adapter import AdapterAgent
+from uwfgit.agents.base import Usage
 
 HASH = "0ABCDEFGHJKMN"
 
@@ -89,3 +90,47 @@ def test_a_hash_counts_only_with_a_good_end(tmp_path: Path) -> None:
 
     assert (reply.node, reply.exit_code, reply.text) == (None, 4, f"{HASH}\n")
     assert reply.failure is not None
+
+
+OLDER = """
+if [ "$1" != --thread ]; then echo 'usage: x --thread T --role R --prompt P' >&2
+exit 1; fi
+echo starting; echo "$2 $4 $6" >&2
+"""
+
+
+def test_an_older_adapter_is_recognised_and_its_answer_taken(tmp_path: Path) -> None:
+    line = (
+        '{"stepHash": "0ABCDEFGHJKMN", "detailHash": "0ABCDEFGHJKMP", "role": "r", '
+        '"frontmatter": {"$status": "done", "n": 3}, "body": "All done.", '
+        '"usage": {"turns": 2, "inputTokens": 10, "outputTokens": 5, "duration": 1.5}, '
+        '"isError": false, "errorMessage": null}'
+    )
+    agent = make_agent(f"{OLDER}cat <<'END'\n{line}\nEND")
+
+    reply = agent.run(make_request(cwd=tmp_path, prompt="Go on."))
+
+    assert reply.failure is None
+    assert reply.node is None
+    assert reply.text == '---\n$status: done\n"n": 3\n---\n\nAll done.'
+    assert reply.usage == Usage(
+        turns=2, input_tokens=10, output_tokens=5, duration_ms=1500
+    )
+    assert any("older protocol" in each for each in reply.warnings)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("echo 'no thread' >&2; exit 1", "(the older protocol: --thread"),
+        ('echo \'{"isError": true, "errorMessage": "no key"}\'', "no key"),
+        ("echo done", "its last line has no frontmatter and body: 'done'"),
+    ],
+)
+def test_an_older_adapter_that_fails_is_refused_with_the_reason(
+    tmp_path: Path, end: str, told: str
+) -> None:
+    reply = make_agent(f"{OLDER}{end}").run(make_request(cwd=tmp_path))
+
+    assert reply.failure is not None
+    assert told in reply.failure.message

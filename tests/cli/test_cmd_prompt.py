@@ -12,10 +12,17 @@ from uwfgit.model.workflow.source import check_workflow_file
 from uwfgit.model.yaml.core import parse_value
 
 
-def test_there_are_three_guides(uwf: Uwf) -> None:
+def test_the_guides_are_listed(uwf: Uwf) -> None:
     names = [item["name"] for item in uwf("prompt", "list", "--json").json["items"]]
 
-    assert names == ["adapter-developing", "usage", "workflow-authoring"]
+    assert names == [
+        "adapter-developing",
+        "bootstrap",
+        "moderator",
+        "usage",
+        "workflow-authoring",
+        "yaml",
+    ]
     assert uwf("prompt").out == uwf("prompt", "list").out
 
 
@@ -49,7 +56,7 @@ def test_every_workflow_in_a_guide_is_valid(tmp_path: Path) -> None:
             assert check_workflow_file(file) == ()
             found += 1
 
-    assert found == 1
+    assert found == 3
 
 
 @pytest.mark.parametrize("name", list_guides())

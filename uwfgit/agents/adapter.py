@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from uwfgit.agents.base import AgentReply, AgentRequest, Failure
+from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Usage
 from uwfgit.agents.children.complaints import one_line
+from uwfgit.agents.children.process import ProcessResult
 from uwfgit.agents.stdio import run_command
 from uwfgit.ids import Hash, find_hash
+from uwfgit.model.yaml.dump import dump_yaml
+from uwfgit.store.canonical import Json
 
 _LINE_SHOWN_CHARS: Final = 200
+_USAGE_CODES: Final = (1, 2)
+_OLDER: Final = "the older protocol: --thread, --role, --prompt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +32,16 @@ class AdapterAgent:
     has_sessions: bool = field(default=False, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
-        """Run the command once; the hash on its last line is the reply's ``node``."""
-        named = {**request.environment, "UWF_AGENT": self.label}
-        result = run_command(
-            (*self.argv, request.thread, request.role),
-            replace(request, environment=named),
-            label=self.label,
-            env=self.env,
-            timeout_seconds=self.timeout_seconds,
-        )
+        """Run the command once; the hash on its last line is the reply's ``node``.
+
+        A command that asks for ``--thread`` and ``--role`` instead speaks the older
+        protocol and is run so.
+        """
+        result = self._call(request, request.thread, request.role)
+        if _wants_flags(result):
+            words = ("--thread", request.thread, "--role", request.role)
+            prompt = ("--prompt", request.edge_prompt)
+            return _read_older(self._call(request, *words, *prompt))
         before, line = _split_last_line(result.stdout)
         node = _read_hash(line) if result.failure is None else None
         return AgentReply(
@@ -45,6 +51,76 @@ class AdapterAgent:
             failure=result.failure or (None if node else _no_hash(line)),
             node=node,
         )
+
+    def _call(self, request: AgentRequest, *words: str) -> ProcessResult:
+        named = {**request.environment, "UWF_AGENT": self.label}
+        return run_command(
+            (*self.argv, *words),
+            replace(request, environment=named),
+            label=self.label,
+            env=self.env,
+            timeout_seconds=self.timeout_seconds,
+        )
+
+
+def _wants_flags(result: ProcessResult) -> bool:
+    """Tell whether a command complained of missing flags, as older adapters do."""
+    if result.failure is None or result.exit_code not in _USAGE_CODES:
+        return False
+    said = f"{result.stdout}{result.stderr_tail}"
+    return "--thread" in said and "--role" in said
+
+
+def _read_older(result: ProcessResult) -> AgentReply:
+    """Read what an adapter of the older protocol printed.
+
+    Its nodes are in a store of its own, so that its answer is taken from the line
+    itself, as a reply like any other.
+    """
+    before, line = _split_last_line(result.stdout)
+    if result.failure is not None:
+        message = f"{result.failure.message} ({_OLDER})"
+        failure = Failure(phase=result.failure.phase, message=message)
+        return AgentReply(
+            text=result.stdout, exit_code=result.exit_code, failure=failure
+        )
+    found = _read_object(line)
+    fields, body = found.get("frontmatter"), found.get("body")
+    if found.get("isError") is True:
+        told = one_line(
+            str(found.get("errorMessage") or "no reason"), _LINE_SHOWN_CHARS
+        )
+        failed: Failure | None = Failure(phase="agent", message=told)
+    elif not isinstance(fields, dict) or not isinstance(body, str):
+        shown = one_line(line, _LINE_SHOWN_CHARS)
+        message = f"its last line has no frontmatter and body: '{shown}' ({_OLDER})"
+        failed = Failure(phase="agent", message=message)
+    else:
+        failed = None
+        before = f"---\n{dump_yaml(fields)}---\n\n{body}"
+    return AgentReply(
+        text=before,
+        usage=_read_usage(found.get("usage")),
+        exit_code=result.exit_code,
+        warnings=(*result.warnings, f"the adapter was run by {_OLDER}"),
+        failure=failed,
+    )
+
+
+def _read_usage(usage: Json) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    counts = {
+        name: value
+        for name, value in usage.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    }
+    return Usage(
+        turns=int(counts.get("turns", 0)),
+        input_tokens=int(counts.get("inputTokens", 0)),
+        output_tokens=int(counts.get("outputTokens", 0)),
+        duration_ms=int(counts.get("duration", 0) * 1000),
+    )
 
 
 def _split_last_line(text: str) -> tuple[str, str]:
@@ -57,12 +133,16 @@ def _split_last_line(text: str) -> tuple[str, str]:
 def _read_hash(line: str) -> Hash | None:
     if not line.startswith("{"):
         return find_hash(line)
+    text = _read_object(line).get("stepHash")
+    return find_hash(text) if isinstance(text, str) else None
+
+
+def _read_object(line: str) -> Mapping[str, Json]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        return None
-    text = value.get("stepHash")
-    return find_hash(text) if isinstance(text, str) else None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _no_hash(line: str) -> Failure:
