@@ -10,12 +10,14 @@ import random
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import make_role, make_workflow, variant
 from tests.model.drawing import ODD, chart
 from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.picture.columns import display_width
@@ -23,6 +25,7 @@ from uwfgit.model.picture.dot import dot_picture
 from uwfgit.model.picture.mermaid import mermaid_picture
 from uwfgit.model.picture.text import text_picture
 from uwfgit.model.workflow.source import read_workflow
+from uwfgit.model.workflow.workflow import Edges, Target
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOST = {
@@ -249,3 +252,23 @@ def test_graphviz_reads_dot(graph: dict[str, dict[str, str]]) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_picture_of_hundreds_of_roles_takes_its_time_and_no_more() -> None:
+    role = make_role(variant("done"), variant("a"), variant("b"))
+    names = [f"r{number}" for number in range(250)]
+    start = Target(role=names[0], prompt="x")
+    graph: dict[str, Edges] = {"$START": {"new": start, "resume": start}}
+    for index, name in enumerate(names):
+        graph[name] = {
+            "done": Target(role=[*names, "$END"][index + 1], prompt="x"),
+            "a": Target(role=names[index * 89 % 250], prompt="x"),
+            "b": Target(role=names[index * 151 % 250], prompt="x"),
+        }
+    large = chart_of(make_workflow(roles=dict.fromkeys(names, role), graph=graph))
+
+    before = time.process_time()
+    drawn = text_picture(large)
+
+    assert time.process_time() - before < 4
+    assert drawn.count("\n") > 500

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from uwfgit.errors import OverrunError
@@ -403,3 +405,47 @@ def test_links_that_cannot_be_found_in_time_are_an_error() -> None:
     assert str(told.value) == (
         "looking for the links of a node takes more than 5 seconds"
     )
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param([{"a": n} for n in range(20_000)], id="mappings"),
+        pytest.param(
+            [{"a": n} if n % 2 else str(n) for n in range(20_000)], id="mixed"
+        ),
+        pytest.param([[n, 0] for n in range(20_000)], id="lists"),
+    ],
+)
+def test_many_items_are_told_apart_in_time(items: list[Json]) -> None:
+    schema: Json = {"uniqueItems": True}
+
+    before = time.process_time()
+    assert validate_value(schema, items) == ()
+    assert time.process_time() - before < 2
+    (found,) = validate_value(schema, [*items, items[7]])
+    assert found.message == "must not have the same item twice"
+
+
+@pytest.mark.parametrize(
+    ("items", "is_unique"),
+    [
+        ([1, True, 0, False, "1", None, [1], {"a": 1}], True),
+        ([1, 1.0], False),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], False),
+        ([[{"a": 1.0}], [{"a": 1}]], False),
+        ("aa", True),
+    ],
+)
+def test_items_are_equal_as_json_has_it(items: Json, *, is_unique: bool) -> None:
+    assert (validate_value({"uniqueItems": True}, items) == ()) is is_unique
+
+
+@pytest.mark.parametrize("name", ["iri", "iri-reference", "uri-template", "regex"])
+def test_a_text_far_too_long_for_its_format_costs_nothing(name: str) -> None:
+    before = time.process_time()
+
+    assert validate_value({"format": name}, "http://" + "é" * 200_000) != ()
+    assert validate_value({"format": name}, "http://e.org/" + "a" * 2_000) == ()
+
+    assert time.process_time() - before < 2

@@ -162,20 +162,57 @@ def _join_labels(arrows: Iterable[Arrow]) -> list[str]:
 
 def _draw(rows: list[_Row], width: int) -> str:
     lanes = _find_lanes(rows)
+    depths = _Depths(rows, lanes)
     while True:
         for gap in _GAPS:
-            base = _base(rows, lanes) + 3
+            base = depths.base() + 3
+            # No assignment takes fewer columns than there are lanes side by side.
+            if base + gap * depths.most() > width:
+                continue
             if not lanes or base + gap * _assign_columns(lanes) <= width:
+                owners = {row: lane for lane in lanes for row in lane.rows}
                 return "\n".join(
-                    cut(_line(rows, lanes, index, base, gap), width).rstrip()
+                    cut(_line(rows, lanes, owners, index, base, gap), width).rstrip()
                     for index in range(len(rows))
                 )
         # The longest lane crosses most others: its edges name their target.
         longest = max(lanes, key=lambda lane: lane.bottom - lane.top)
         lanes.remove(longest)
-        for row in rows:
-            if row.lane == longest.target and not row.is_target:
+        for index in longest.rows:
+            row = rows[index]
+            if not row.is_target:
                 row.text, row.lane = row.other, None
+        depths.drop(longest)
+
+
+class _Depths:
+    """How many lanes stand side by side at each line, and how wide the lines are."""
+
+    def __init__(self, rows: Sequence[_Row], lanes: Iterable[_Lane]) -> None:
+        self._rows = rows
+        self._widths = [display_width(row.text) for row in rows]
+        self._depths = [0] * len(rows)
+        for lane in lanes:
+            self._add(lane, 1)
+
+    def drop(self, lane: _Lane) -> None:
+        """Forget a lane, whose lines may read otherwise now."""
+        self._add(lane, -1)
+        for index in lane.rows:
+            self._widths[index] = display_width(self._rows[index].text)
+
+    def most(self) -> int:
+        """Return how many lanes there are at the line that has most."""
+        return max(self._depths, default=0)
+
+    def base(self) -> int:
+        """Return the width of the lines that lanes start from or pass."""
+        lined = zip(self._widths, self._depths, strict=True)
+        return max((width for width, depth in lined if depth), default=0)
+
+    def _add(self, lane: _Lane, by: int) -> None:
+        for index in range(lane.top, lane.bottom + 1):
+            self._depths[index] += by
 
 
 def _find_lanes(rows: Sequence[_Row]) -> list[_Lane]:
@@ -186,32 +223,30 @@ def _find_lanes(rows: Sequence[_Row]) -> list[_Lane]:
     return [lane for lane in lanes.values() if len(lane.rows) > 1]
 
 
-def _base(rows: Sequence[_Row], lanes: Sequence[_Lane]) -> int:
-    """Give the width of the lines that lanes start from or pass."""
-    lined = {index for lane in lanes for index in range(lane.top, lane.bottom + 1)}
-    return max((display_width(rows[index].text) for index in lined), default=0)
-
-
 def _assign_columns(lanes: Sequence[_Lane]) -> int:
     """Put short lanes near, each where no other is; give how many columns it takes."""
-    columns: list[list[_Lane]] = []
+    columns: list[int] = []
     for lane in sorted(lanes, key=lambda each: (each.bottom - each.top, each.top)):
-        for number, others in enumerate(columns):
-            if all(lane.top > o.bottom or lane.bottom < o.top for o in others):
-                others.append(lane)
-                lane.column = number
-                break
-        else:
-            lane.column = len(columns)
-            columns.append([lane])
+        # Which lines are taken, a bit a line.
+        own = ((1 << (lane.bottom - lane.top + 1)) - 1) << lane.top
+        free = (n for n, taken in enumerate(columns) if not taken & own)
+        lane.column = next(free, len(columns))
+        if lane.column == len(columns):
+            columns.append(0)
+        columns[lane.column] |= own
     return len(columns)
 
 
 def _line(
-    rows: Sequence[_Row], lanes: Sequence[_Lane], index: int, base: int, gap: int
+    rows: Sequence[_Row],
+    lanes: Sequence[_Lane],
+    owners: Mapping[int, _Lane],
+    index: int,
+    base: int,
+    gap: int,
 ) -> str:
     row = rows[index]
-    own = next((lane for lane in lanes if index in lane.rows), None)
+    own = owners.get(index)
     passing = {lane.column for lane in lanes if lane.passes(index)}
     text = row.text
     if own is not None:

@@ -40,7 +40,7 @@ from uwfgit.model.schema.subschema import (
 from uwfgit.store.canonical import META_TYPE, Json
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema import Draft202012Validator, FormatChecker, ValidationError
     from jsonschema.protocols import Validator
 
 _NAME: Final = "rfc3987_syntax"
@@ -81,6 +81,11 @@ _FORMATS: Final = frozenset(
     "uri-reference iri iri-reference uuid uri-template json-pointer "
     f"relative-json-pointer regex {REF_FORMAT}".split()
 )
+_SLOW_FORMATS: Final = frozenset(
+    ("iri", "iri-reference", "uri-template", "regex", "idn-hostname", "idn-email")
+)
+_SLOW_CHARS: Final = 4_096
+"""No text of these formats is longer; checking takes seconds for one that is."""
 _NODE_SECONDS: Final = 4 * WORK_SECONDS
 """A node may be many times as large as an answer, and is checked once."""
 _UNFIT: Final = (ValueError, OverflowError, RecursionError, re.error)
@@ -264,8 +269,16 @@ def _formats() -> _Checkers:
     for name in _FORMATS.intersection(known):
         check, raises = known[name]
         expected = raises if isinstance(raises, tuple) else (raises,)
-        formats[name] = (check, (*expected, *_UNFIT))
+        own = _short_only(check) if name in _SLOW_FORMATS else check
+        formats[name] = (own, (*expected, *_UNFIT))
     return formats
+
+
+def _short_only(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    """Let no text through that is far longer than any of its format."""
+    return lambda value: (
+        not (isinstance(value, str) and len(value) > _SLOW_CHARS) and check(value)
+    )
 
 
 def _is_ref(is_link: Callable[[str], bool]) -> Callable[[object], bool]:
@@ -286,15 +299,48 @@ def _compile(
     key: str, *, is_trusted: bool
 ) -> Draft202012Validator | tuple[Violation, ...]:
     """Make a validator, or say why the schema gives none."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - see above
     from referencing import Registry  # noqa: PLC0415 - see above
 
     violations = () if is_trusted else _schema_violations(_check(key))
-    return violations or Draft202012Validator(
+    return violations or _validator_class()(
         json.loads(key),
         registry=Registry(),
         format_checker=_format_checker(_formats()),
     )
+
+
+@cache
+def _validator_class() -> type[Draft202012Validator]:
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - see above
+
+    changed: type[Draft202012Validator] = validators.extend(  # type: ignore[no-untyped-call]  # its stubs lack it
+        Draft202012Validator, {"uniqueItems": _check_unique}
+    )
+    return changed
+
+
+def _check_unique(
+    _validator: Validator, wanted: Json, instance: Json, _schema: Json
+) -> Iterator[ValidationError]:
+    """Find equal items in one pass; the library compares each with each."""
+    from jsonschema import ValidationError  # noqa: PLC0415 - see above
+
+    if not wanted or not isinstance(instance, list):
+        return
+    # As JSON: there 1 and 1.0 are equal, and 1 and true are not.
+    written = {_canonical(_as_json(item)) for item in instance}
+    if len(written) < len(instance):
+        yield ValidationError("has items that are equal")
+
+
+def _as_json(value: Json) -> Json:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    return value
 
 
 def _schema_violations(problems: tuple[SchemaProblem, ...]) -> tuple[Violation, ...]:
