@@ -16,6 +16,7 @@ __all__ = [
     "AgentReply",
     "AgentRequest",
     "Failure",
+    "Opens",
     "Phase",
     "Remembers",
     "ReplyCount",
@@ -197,6 +198,14 @@ class WorkflowAgent:
         message = f"workflow '{self.workflow}' runs as a thread; it cannot be asked"
         failure = Failure(phase="child", message=f"{message} ({request.role})")
         return AgentReply(text="", failure=failure)
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """An agent whose sessions a person can go on with at a terminal."""
+
+    def open_command(self, session: str | None) -> tuple[str, ...]:
+        """Return the command of its own interactive session."""
 
 
 class Agent(Protocol):

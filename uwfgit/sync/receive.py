@@ -11,10 +11,11 @@ from typing import Final
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
+from uwfgit.model.memory.merge import check_memory
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import HEAD_REF, is_workflow_name
+from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name
 from uwfgit.store.objects import Commit, read_commit
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import describe_report
@@ -153,6 +154,8 @@ def _read_state(store: Store, oid: Oid) -> tuple[QueueState, Commit] | None:
 def _check_other(
     store: Store, push: Push, pushed: dict[str, str], *, shared: bool
 ) -> str | None:
+    if push.ref.startswith(MEMORY_PREFIX):
+        return _check_memory(store, push, push.ref[len(MEMORY_PREFIX) :])
     if push.ref.startswith(REVIEW_PREFIX):
         return _check_review(store, push, pushed)
     if not shared and push.ref == HEAD_REF:
@@ -194,6 +197,17 @@ def _check_workflow(store: Store, push: Push, name: str) -> str | None:
     if push.deletes:
         return None
     return _check_forward(store, push) or check_entries(store, Oid(push.new), name)
+
+
+def _check_memory(store: Store, push: Push, name: str) -> str | None:
+    if not is_thread_id(name):
+        return "that is not the name of a thread's memory"
+    if push.deletes:
+        return "a memory is not deleted"
+    known = None if push.old == ZERO else Oid(push.old)
+    return _check_forward(store, push) or check_memory(
+        store, Oid(push.new), known=known
+    )
 
 
 def _check_approved(

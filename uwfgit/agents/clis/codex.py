@@ -234,6 +234,7 @@ CODEX: Final = Cli(
     },
     event_name=lambda event: event.text("type"),
     terminal="turn.completed",
+    resume=("resume",),
     session=_UUID,
     session_files=LocatedFiles(locate=_locate, new_id=_renew),
 )

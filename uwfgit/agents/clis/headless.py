@@ -88,6 +88,7 @@ class Cli:
         environment: Variables it is given unless the user sets them.
         explain_exit: What its exit codes mean.
         session_files: Where it keeps its sessions, if they are files.
+        resume: The words before a session's id in its interactive command.
         session_on_stderr: Finds the session's id there, of a kind without events.
     """
 
@@ -108,6 +109,7 @@ class Cli:
     explain_exit: Mapping[int, str] = field(default_factory=dict)
     session_files: SessionFiles | None = None
     session_on_stderr: re.Pattern[str] | None = None
+    resume: tuple[str, ...] = ("--resume",)
 
     @property
     def has_events(self) -> bool:
@@ -134,6 +136,12 @@ class HeadlessAgent:
     def kind(self) -> str:
         """The kind's name in the registry."""
         return self.cli.kind
+
+    def open_command(self, session: str | None) -> tuple[str, ...]:
+        """Return the command of the CLI's own interactive session."""
+        if session is None or not self._is_own(session):
+            return (self.command,)
+        return (self.command, *self.cli.resume, session)
 
     @property
     def session_files(self) -> SessionFiles | None:

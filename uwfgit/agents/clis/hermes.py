@@ -36,6 +36,7 @@ HERMES: Final = Cli(
     readers={},
     event_name=lambda _: "",
     terminal="its answer",
+    resume=("chat", "--resume"),
     prompt_on_stdin=False,
     session_on_stderr=_SESSION,
 )

@@ -106,5 +106,6 @@ OPENCODE: Final = Cli(
     readers=_READERS,
     event_name=lambda event: event.text("type"),
     terminal="step_finish",
+    resume=("--session",),
     session=re.compile(r"ses_[0-9A-Za-z]{8,64}"),
 )

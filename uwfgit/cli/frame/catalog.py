@@ -141,7 +141,7 @@ CATALOG: Final = (
     ),
     Entry(
         name="bundle",
-        module="share.cmd_sync",
+        module="share.cmd_bundle",
         attribute="bundle_app",
         section=_SHARE,
         help="Share threads in a file",

@@ -46,6 +46,13 @@ def add(
             "remote of this repository.",
         ),
     ] = None,
+    memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Send what agents remember too: for a remote of your own.",
+        ),
+    ] = False,
 ) -> None:
     """Set a remote up; plain git push and fetch then do the right thing.
 
@@ -76,6 +83,7 @@ def add(
         environment=context.environment,
         push_urls=found.push_urls,
         follows=found.follows,
+        memory=memory,
     )
     where = shown_url(remote.url)
     payload = {"name": name, "url": where, "kind": remote.kind}

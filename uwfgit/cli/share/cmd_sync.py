@@ -1,4 +1,4 @@
-"""Commands that share threads: push, pull, clone and bundle."""
+"""Commands that share threads with remotes: push, pull and clone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwfgit.cli.check.checks import make_scan, make_verify
-from uwfgit.cli.frame.commands import add_command, make_group, make_single
+from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.share.memory import pulled_memory, with_memory
 from uwfgit.cli.share.remote_session import (
     find_branch,
     open_wire,
@@ -88,7 +89,6 @@ def is_there(path: Path) -> StoreError:
 push_app = make_single()
 pull_app = make_single()
 clone_app = make_single()
-bundle_app = make_group("Share threads in a file.")
 
 WorkflowsOption = Annotated[
     bool, typer.Option("--workflows", help="Adopt registered workflows too.")
@@ -115,7 +115,7 @@ CodeRemoteOption = Annotated[
 
 
 @add_command(push_app, "push")
-def push(
+def push(  # noqa: PLR0917 - its options, as typer reads them
     ctx: typer.Context,
     remote: Annotated[
         str | None,
@@ -133,6 +133,10 @@ def push(
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only say what would be sent.")
+    ] = False,
+    memory: Annotated[
+        bool,
+        typer.Option("--memory", help="Send what agents remember of them too."),
     ] = False,
     allow: AllowOption = None,
     code: Annotated[
@@ -152,7 +156,8 @@ def push(
     """Send threads to a remote; nothing is ever forced.
 
     Without threads: those it already has and is behind with. A thread it has
-    never seen has to be named, or --all given.
+    never seen has to be named, or --all given. What agents remember of a thread
+    stays here without --memory: it holds all that they read.
     """
     from uwfgit.sync.exchange.push import push as push_threads
 
@@ -181,16 +186,27 @@ def push(
     if names and send_all:
         raise UsageError("--all and threads exclude each other")
     require_same_address(context, store, there)
+    named = [find_branch(ledger, name) for name in names]
+    scan = make_scan(context, store, allow=allow or (), dry_run=dry_run)
     with open_wire(context, there) as wire:
         report = push_threads(
             ledger,
             there,
             wire=wire,
             verify=make_verify(context),
-            scan=make_scan(context, store, allow=allow or (), dry_run=dry_run),
-            named=[find_branch(ledger, name) for name in names],
+            scan=scan,
+            named=named,
             send_all=send_all,
             dry_run=dry_run,
+        )
+        report = with_memory(
+            context,
+            ledger,
+            report,
+            named,
+            wire=wire,
+            scan=scan,
+            wanted=memory or there.memory,
         )
     context.output.emit(push_payload(report), lambda: push_text(context.output, report))
     raise typer.Exit(0 if report.ok else 1)
@@ -239,7 +255,7 @@ def pull(
             only=names[0] if names else None,
             workflows=workflows,
         )
-    status = _tell(context, report)
+    status = tell_pull(context, report)
     _bring_code(context, ledger, report, every=code, remote=code_remote)
     raise typer.Exit(status)
 
@@ -289,10 +305,11 @@ def _pull(
             verify=make_verify(context),
             command=context.command,
         )
-    return finish(ledger, found, brought, wire=wire)
+    report = finish(ledger, found, brought, wire=wire)
+    return pulled_memory(ledger, remote, report, wire=wire)
 
 
-def _tell(context: CommandContext, report: PullReport) -> int:
+def tell_pull(context: CommandContext, report: PullReport) -> int:
     """Print a pull and give its exit code: refused beats busy."""
     context.output.emit(pull_payload(report), lambda: pull_text(context.output, report))
     warn_collisions(context, report)
@@ -370,7 +387,7 @@ def _clone(
         report = _pull_new(context, ledger, remote, wire, only, workflows=workflows)
         pack_refs(store, environment=wire.environment)
     context.output.say(f"created store {shown(str(path))}; use it with --store")
-    return _tell(context, report)
+    return tell_pull(context, report)
 
 
 def _pull_new(
@@ -397,65 +414,3 @@ def _pull_new(
     if not (report.outcomes or report.up_to_date):
         require_kind(ledger.store, remote, wire=wire)
     return report
-
-
-@add_command(bundle_app, "create")
-def create(
-    ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write.")],
-    threads: Annotated[
-        list[str], typer.Argument(metavar="THREAD...", help="The threads to put in.")
-    ],
-    allow: AllowOption = None,
-) -> None:
-    """Write threads into a file for somebody without a common remote.
-
-    Plain git can read it too: a bundle is a repository in a file.
-    """
-    from uwfgit.model.ledger.ledger import resolve_thread
-    from uwfgit.sync.exchange.bundle import create_bundle
-
-    context = get_context(ctx)
-    store = context.open_store(write=True, create=False)
-    ledger = context.make_ledger(store)
-    found = list(dict.fromkeys(resolve_thread(ledger, name) for name in threads))
-    path = context.resolve(file)
-    with open_wire(context) as wire:
-        refs = create_bundle(
-            ledger,
-            path,
-            found,
-            wire=wire,
-            verify=make_verify(context),
-            scan=make_scan(context, store, allow=allow or ()),
-        )
-    context.output.emit(
-        {"file": str(path), "refs": refs},
-        lambda: f"{shown(str(path))}: {count_of(len(found), 'thread')}",
-    )
-
-
-@add_command(bundle_app, "open")
-def open_(
-    ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle.")],
-) -> None:
-    """Bring the threads in a bundle; each is verified before it is ours."""
-    from uwfgit.sync.exchange.bundle import open_bundle
-
-    context = get_context(ctx)
-    path = context.resolve(file)
-    if not path.is_file():
-        # Before a store is made for what is to come from it.
-        raise NotFoundError("file", str(path))
-    store = context.open_store(write=True)
-    ledger = context.make_ledger(store)
-    with open_wire(context) as wire:
-        report = open_bundle(
-            ledger,
-            path,
-            wire=wire,
-            verify=make_verify(context),
-            command=context.command,
-        )
-    raise typer.Exit(_tell(context, report))

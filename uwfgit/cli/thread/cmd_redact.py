@@ -1,4 +1,4 @@
-"""``thread redact``: a thread without the secret that got into it."""
+"""``thread redact`` and ``thread forget``: what is to be gone from a thread."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.runs import ThreadArgument
+from uwfgit.errors import UsageError
+from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
     from uwfgit.sync.secrets.redact import Redacted
@@ -88,3 +90,36 @@ def _warn(context: CommandContext, done: Redacted) -> None:
             "uwf gc --prune=now --yes"
         )
         context.output.say("what was once in a file is best revoked all the same")
+
+
+def forget_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at", metavar="N", help="Only what runs of step N and later ones left."
+        ),
+    ] = None,
+) -> None:
+    """Drop what agents remember of a thread; the thread itself stays whole.
+
+    The files that agents keep on this machine stay, and so does what was pushed.
+    The next run of each role begins a new session and is told everything.
+    """
+    from uwfgit.engine.run.hold import hold_thread
+    from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.model.memory.memory import forget_memory
+
+    if at is not None and at < 1:
+        raise UsageError(f"--at: {at} is not 1 or more")
+    context = get_context(ctx)
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    with hold_thread(ledger, found, command=context.command):
+        runs = forget_memory(ledger, found, at=at)
+        ledger.local.forget_sessions(found)
+    context.output.emit(
+        {"threadId": found, "forgotten": runs},
+        lambda: f"forgot {count_of(runs, 'run')} of {found}",
+    )

@@ -25,6 +25,7 @@ from uwfgit.cli.frame.output import (
     format_time,
 )
 from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.thread.cmd_open import ask_command
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.errors import UsageError
@@ -287,6 +288,7 @@ def _turns_text(
     return "\n\n".join(parts) + "\n"
 
 
+add_command(app, "ask")(ask_command)
 add_command(app, "diff", settings=DIFF_SETTINGS)(diff_command)
 
 

@@ -16,7 +16,8 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread import cmd_step
 from uwfgit.cli.thread.cmd_compare import LOG_SETTINGS, diff_command, log_command
 from uwfgit.cli.thread.cmd_live import live_command
-from uwfgit.cli.thread.cmd_redact import redact_command
+from uwfgit.cli.thread.cmd_open import open_command
+from uwfgit.cli.thread.cmd_redact import forget_command, redact_command
 from uwfgit.cli.thread.cmd_resolve import resolve_command
 from uwfgit.cli.thread.cmd_start import (
     StartCommand,
@@ -427,5 +428,7 @@ def restore(ctx: typer.Context, thread: RemovedArgument) -> None:
 
 add_command(app, "resolve")(resolve_command)
 add_command(app, "redact")(redact_command)
+add_command(app, "forget")(forget_command)
+add_command(app, "open")(open_command)
 add_command(app, "steps", hidden=True)(cmd_step.list_steps)
 add_command(app, "step-details", hidden=True)(cmd_step.show_step)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Column, Output, count_of, format_table, format_time
 from uwfgit.cli.frame.progress import Progress
+from uwfgit.cli.frame.waiting import parse_span
 from uwfgit.cli.frame.world import now_ms
 from uwfgit.cli.thread.payloads import row_payload
 from uwfgit.errors import CorruptError, EarlierFormatError, UsageError, UwfError
@@ -22,15 +23,7 @@ from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.refs import list_refs
 
-_SPAN: Final = re.compile(r"([0-9]{1,6})([dhm])", re.ASCII)
-_UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-
-
-def parse_span(text: str) -> int | None:
-    """Read a span of time such as 7d, 12h or 30m, in ms; ``None`` when it is none."""
-    span = _SPAN.fullmatch(text)
-    return None if span is None else int(span[1]) * _UNIT_MS[span[2]]
 
 
 def parse_time(text: str, *, option: str, now_ms: int) -> int:

@@ -117,7 +117,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     Exits 3 when the thread then waits for a person, 5 when the agent failed
     (what it said is kept), 4 when somebody else runs the thread.
     """
-    from uwfgit.cli.thread.waiting import (
+    from uwfgit.cli.frame.waiting import (
         add_report,
         count_good,
         read_duration,
@@ -272,7 +272,7 @@ def _run(
     """Run a thread here, or see it run by a worker; print what came of it."""
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
-    from uwfgit.cli.thread.trusting import make_admit
+    from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
     from uwfgit.model.ledger.ledger import resolve_thread
 
     ledger = context.open_ledger(write=True, create=False)
@@ -283,7 +283,12 @@ def _run(
         folder = find_folder(context, call.cwd)
         engine = context.make_engine(ledger)
         admit = make_admit(context, ledger, engine.choose, trust=call.trust)
-        engine = replace(engine, admit=admit, recall=_recall(call))
+        engine = replace(
+            engine,
+            admit=admit,
+            recall=recall_of(fresh=call.fresh, memory=call.memory),
+            is_trusted=make_is_trusted(context, ledger),
+        )
         if call.background:
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
@@ -298,10 +303,15 @@ def _run(
     finish_run(context, ledger, report)
 
 
-def _recall(call: _Call) -> Literal["proven", "any", "none"]:
-    if call.fresh and call.memory:
+def recall_of(*, fresh: bool, memory: bool) -> Literal["proven", "any", "none"]:
+    """Return what agents may remember, by the options ``--fresh`` and ``--memory``.
+
+    Raises:
+        UsageError: Both were given.
+    """
+    if fresh and memory:
         raise UsageError("--fresh and --memory exclude each other")
-    return "none" if call.fresh else "any" if call.memory else "proven"
+    return "none" if fresh else "any" if memory else "proven"
 
 
 def _start_worker(

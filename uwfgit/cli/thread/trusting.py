@@ -18,7 +18,7 @@ _NEWS: Final = 10
 if TYPE_CHECKING:
     from uwfgit.agents.base import Agent
     from uwfgit.engine.run.engine import Ground
-    from uwfgit.ids import Oid
+    from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record, Tip
 
@@ -58,6 +58,7 @@ def make_admit(
             lines.append(
                 f"  agent:     {choose(agent, record.workflow.name, role).label}"
             )
+            lines += _memory_lines(ledger, tip.thread)
             _require_trust(context, tip, lines, trust=trust, folder=folder)
             if folder is not None:
                 agreed = Agreed(workflow=tip.state.workflow_oid, tip=tip.commit)
@@ -77,6 +78,41 @@ def _homeless(tip: Tip) -> StateError:
         "its folder there means nothing here",
         hint="choose one with --cwd DIR, or run this in a work tree of its repository",
     )
+
+
+def _memory_lines(ledger: Ledger, thread: ThreadId) -> Iterator[str]:
+    """Tell of the memory that others' agents left, if there is any."""
+    from uwfgit.model.memory.memory import iter_memory, read_session
+    from uwfgit.store.layout import memory_ref
+    from uwfgit.store.refs import find_ref
+
+    tip = find_ref(ledger.store, memory_ref(thread))
+    runs = [] if tip is None else list(iter_memory(ledger.store, tip))
+    newest = next((commit for commit in runs if len(commit.parents) == 1), None)
+    if newest is None or ledger.local.is_made_here(newest.oid):
+        return
+    size = read_session(ledger.store, newest.oid).size
+    yield (
+        f"  memory:    {size:,} bytes by {shown(newest.committer.name)}, which nothing "
+        "proves; left out without --memory"
+    )
+
+
+def make_is_trusted(context: CommandContext, ledger: Ledger) -> Callable[[Oid], bool]:
+    """Return whether someone in ``trust`` signed the commit of a memory."""
+
+    def is_trusted(commit: Oid) -> bool:
+        from uwfgit.sync.exchange.foreign import find_signer
+
+        signer = find_signer(
+            ledger.store,
+            commit,
+            context.settings.trust,
+            environment=context.environment,
+        )
+        return signer is not None
+
+    return is_trusted
 
 
 def _is_vouched(

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from uwfgit.agents.base import Remembers, SessionFiles, SessionFilesError
+from uwfgit.agents.base import Agent, Remembers, SessionFiles, SessionFilesError
 from uwfgit.engine.ask.ask import Talk
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.sessions import total_of
@@ -25,6 +25,7 @@ from uwfgit.model.memory.memory import (
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.step import Step
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import THREADS, memory_ref
 from uwfgit.store.local import AgentSession
@@ -68,7 +69,7 @@ class _Recorded:
 
 def keep_memory(run: Run, talk: Talk) -> Kept:
     """Record the session of a talk, masked, beside the thread."""
-    files, session = _files_of(run), talk.last.session_id
+    files, session = files_of(run.agent), talk.last.session_id
     if files is None or session is None or not run.engine.settings.keeps_sessions:
         return Kept()
     try:
@@ -120,7 +121,7 @@ def find_session(run: Run) -> Found:
     row = run.engine.ledger.local.find_session(
         run.thread, run.cycle.routed.role, run.agent.label
     )
-    files = _files_of(run)
+    files = files_of(run.agent)
     if files is None or (row is not None and _is_as_recorded(run, files, row)):
         return Found(session=row)
     try:
@@ -223,8 +224,37 @@ def _iter_recorded(run: Run) -> Iterator[_Recorded]:
             yield _Recorded(commit=Oid(session["commit"]), told=told)
 
 
-def _files_of(run: Run) -> SessionFiles | None:
-    return run.agent.session_files if isinstance(run.agent, Remembers) else None
+def files_of(agent: Agent) -> SessionFiles | None:
+    """Return where an agent keeps its sessions, if they are files."""
+    return agent.session_files if isinstance(agent, Remembers) else None
+
+
+def restore_copy(run: Run, files: SessionFiles, step: Step) -> str | None:
+    """Put the session a step left back under a new id; ``None``: it is not here.
+
+    Raises:
+        SessionFilesError: It cannot be put there.
+        CorruptError: What is recorded is no session.
+    """
+    detail = run.record.node(step.detail_hash, DETAIL_TYPE).payload
+    named = detail.get("session")
+    if named is None or detail["kind"] != run.agent.kind:
+        return None
+    recorded = _Recorded(commit=Oid(named["commit"]), told=step.hash)
+    if not any(_holds(run, tip, recorded) for tip in _owners(run).values()):
+        return None
+    if not run.may_remember(recorded.commit):
+        return None
+    session = read_session(run.engine.ledger.store, recorded.commit)
+    if (session.kind, session.role) != (run.agent.kind, step.role):
+        return None
+    return files.write(
+        session.id,
+        session.files,
+        renew=True,
+        cwd=run.cwd,
+        environment=run.engine.environment,
+    )
 
 
 def _digest(files: Mapping[str, bytes]) -> str:

@@ -264,7 +264,14 @@ class Run:
         Raises:
             StoreError: Its prompt cannot be written.
         """
-        prompt = self.tell(self.session)
+        return replace(
+            self.make_request(self.tell(self.session)),
+            session_id=self.session.id if self.session else None,
+            session_total=read_total(self.session),
+        )
+
+    def make_request(self, prompt: str) -> AgentRequest:
+        """Make a call with a prompt, in a session of its own."""
         limits = self.engine.settings.limits
         return AgentRequest(
             thread=self.record.tip.thread,
@@ -279,8 +286,6 @@ class Run:
             idle_seconds=limits.idle_seconds,
             wall_seconds=limits.wall_seconds,
             now_ms=self.engine.ledger.now_ms,
-            session_id=self.session.id if self.session else None,
-            session_total=read_total(self.session),
         )
 
     def _environment(self) -> dict[str, str]:

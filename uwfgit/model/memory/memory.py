@@ -135,13 +135,20 @@ def _message(thread: ThreadId, session: Session) -> str:
     return format_message(subject, "", trailers)
 
 
-def iter_memory(store: Store, tip: Oid) -> Iterator[Commit]:
+def iter_memory(
+    store: Store, tip: Oid, *, known: Oid | None = None
+) -> Iterator[Commit]:
     """Yield the commits of a memory, newest first, of both sides of a merge.
+
+    Args:
+        store: Where they are.
+        tip: The newest.
+        known: A commit at which to turn back.
 
     Raises:
         CorruptError: One is missing.
     """
-    waiting, seen = [tip], {GENESIS_OID}
+    waiting, seen = [tip], {GENESIS_OID, known}
     while waiting:
         oid = waiting.pop()
         if oid in seen:
@@ -232,8 +239,16 @@ def _corrupt(commit: Oid) -> CorruptError:
     return CorruptError(f"commit {commit} is no session of an agent")
 
 
-def forget_memory(ledger: Ledger, thread: ThreadId) -> None:
-    """Drop all that agents remember of a thread; what they keep themselves stays.
+def forget_memory(ledger: Ledger, thread: ThreadId, *, at: int | None = None) -> int:
+    """Drop what agents remember of a thread; what they keep themselves stays.
+
+    Args:
+        ledger: Where.
+        thread: Whose memory.
+        at: Only that of the runs of this step and of later ones.
+
+    Returns:
+        How many runs were forgotten.
 
     Raises:
         NotFoundError: There is none.
@@ -243,4 +258,23 @@ def forget_memory(ledger: Ledger, thread: ThreadId) -> None:
     old = find_ref(ledger.store, ref)
     if old is None:
         raise NotFoundError("memory of thread", str(thread))
-    move_ref(ledger.store, ref, old=old, new=None, reason="forget")
+    forgotten, left = _find_left(ledger.store, old, at)
+    move_ref(ledger.store, ref, old=old, new=left, reason="forget")
+    return forgotten
+
+
+def _find_left(store: Store, tip: Oid, at: int | None) -> tuple[int, Oid | None]:
+    """Find the newest commit that has only runs of earlier steps below it."""
+    forgotten, left = 0, None
+    for commit in iter_memory(store, tip):
+        is_merge = len(commit.parents) > 1
+        is_kept = (
+            at is not None
+            and not is_merge
+            and read_session(store, commit.oid).number < at
+        )
+        if is_kept:
+            left = left or commit.oid
+        else:
+            forgotten, left = forgotten + (not is_merge), None
+    return forgotten, left

@@ -20,7 +20,7 @@ from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.git.gitcmd import GitResult, leave_to_git, run_git
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import THREAD_PREFIX, TRASH_PREFIX
+from uwfgit.store.layout import MEMORY_PREFIX, THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.locks.flock import Lock, lock
 from uwfgit.store.locks.holding import ANY, announce, list_git_locks, lock_path
 from uwfgit.store.locks.writing import alone
@@ -278,6 +278,14 @@ def _empty_trash(store: Store, prune: Prune) -> None:
     }
     if not moves:
         return
+    memories = {MEMORY_PREFIX + name.removeprefix(TRASH_PREFIX) for name in moves}
+    # What agents remember goes with the thread, unless that was brought back.
+    moves |= {
+        name: (oid, None)
+        for name, oid in list_refs(store, MEMORY_PREFIX).items()
+        if name in memories
+        and find_ref(store, THREAD_PREFIX + name.removeprefix(MEMORY_PREFIX)) is None
+    }
     move_refs(store, moves, reason="gc")
     for name in moves:
         _drop_log(store, name)

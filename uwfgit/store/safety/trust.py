@@ -111,7 +111,9 @@ _ALLOWED: Final = frozenset(
     }
 )
 _TUNING: Final = frozenset({"pack", "repack"})
-_REMOTE: Final = frozenset({"fetch", "push", "pushurl", "tagopt", "url", "uwffollows"})
+_REMOTE: Final = frozenset(
+    {"fetch", "push", "pushurl", "tagopt", "url", "uwffollows", "uwfmemory"}
+)
 _BRANCH: Final = frozenset({"remote", "merge"})
 _NUMBER: Final = re.compile(r"[0-9]+[kmg]?|true|false|yes|no|on|off|", re.IGNORECASE)
 _COMMAND_URL: Final = re.compile(r"(?:ext|fd)::", re.IGNORECASE)

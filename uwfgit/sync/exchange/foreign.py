@@ -13,6 +13,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit
 from uwfgit.sync.exchange.exchange import Verify
 from uwfgit.sync.exchange.known import verify_unknown
@@ -69,7 +70,24 @@ def find_voucher(
     """
     if not principals or not events:
         return None
-    signed = read_signature(ledger.store, events[0], environment=environment)
+    return find_signer(ledger.store, events[0], principals, environment=environment)
+
+
+def find_signer(
+    store: Store,
+    commit: Oid,
+    principals: Collection[str],
+    *,
+    environment: Mapping[str, str],
+) -> str | None:
+    """Return who of the listed signed a commit; ``None`` when none of them did.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    if not principals:
+        return None
+    signed = read_signature(store, commit, environment=environment)
     if signed is None or not signed.is_good:
         return None
     listed = {name.casefold() for name in principals}

@@ -49,6 +49,7 @@ _PREFIXES: Final[Mapping[Kind, Mapping[str, str]]] = {
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*", re.ASCII)
 _NAME_CHARS: Final = 64
 _FOLLOWS: Final = "uwfFollows"
+_MEMORY: Final = "uwfMemory"
 _APPROVAL: Final = re.compile(r"([^/]+)/([^/]+)")
 _STEP_NUMBER: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 _USER: Final = re.compile(r"^([a-z][a-z0-9+.-]*://)([^/]*)@", re.IGNORECASE)
@@ -63,7 +64,8 @@ class Remote:
 
     One of kind ``other`` was not set up by uwf: its refspecs are not ours.
     ``push_urls`` are all the places a push goes to. ``follows`` names the remote
-    of the repository around the store that it was taken from.
+    of the repository around the store that it was taken from; ``memory`` tells that
+    the agents' memory goes there too.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Remote:
     push_urls: tuple[str, ...]
     kind: Kind
     follows: str | None = None
+    memory: bool = False
 
     @property
     def push_url(self) -> str:
@@ -175,6 +178,7 @@ def _make_remote(name: str, entries: Iterable[ConfigEntry]) -> Remote:
         push_urls=tuple(values.get("pushurl", urls)),
         kind=kind,
         follows=values.get(_FOLLOWS.lower(), [None])[0],
+        memory=values.get(_MEMORY.lower()) == ["true"],
     )
 
 
@@ -290,6 +294,7 @@ def add_remote(
     environment: Mapping[str, str],
     push_urls: Sequence[str] = (),
     follows: str | None = None,
+    memory: bool = False,
 ) -> Remote:
     """Write a remote into the store's config, with the refspecs of its kind.
 
@@ -303,6 +308,7 @@ def add_remote(
         environment: What git's starts from.
         push_urls: Where to push to; without any, ``url``.
         follows: The remote of the repository around the store that it is.
+        memory: Whether the agents' memory goes there too.
 
     Raises:
         UsageError: The name cannot be one.
@@ -317,6 +323,7 @@ def add_remote(
         push_urls=tuple(push_urls) or (url,),
         kind=kind,
         follows=follows,
+        memory=memory,
     )
     known = find_remote(store, name)
     if known == wanted:
@@ -346,6 +353,7 @@ def _list_values(remote: Remote) -> list[tuple[str, str]]:
         ("url", remote.url),
         *(("pushurl", each) for each in pushed),
         *([(_FOLLOWS, remote.follows)] if remote.follows else []),
+        *([(_MEMORY, "true")] if remote.memory else []),
         # Tags of a code repository are no business of a store's.
         ("tagOpt", "--no-tags"),
         *(("fetch", refspec) for refspec in fetch),

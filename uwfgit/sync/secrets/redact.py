@@ -21,7 +21,7 @@ from uwfgit.model.thread.record import Tip, load_tip
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, thread_ref
+from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, memory_ref, thread_ref
 from uwfgit.store.local import Agreed
 from uwfgit.store.locks.writing import writing
 from uwfgit.store.log import log_folder
@@ -248,6 +248,10 @@ def _publish(
         moves[thread_ref(new.tip.thread)] = (None, new.tip.commit)
         moves[trash] = (find_ref(store, trash), new.source)
         moves[ref] = (new.source, None)
+        memory = find_ref(store, memory_ref(old))
+        if memory is not None:
+            # It holds the secret too, and cannot be taken apart.
+            moves[memory_ref(old)] = (memory, None)
     for tag, oid in tags.items():
         moves[tag] = (oid, None)
     move_refs(store, moves, reason="redact")

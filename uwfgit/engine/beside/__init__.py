@@ -1,0 +1,1 @@
+"""An agent's session outside of the record: asked, or opened by a person."""
