@@ -98,6 +98,22 @@ def test_a_bad_answer_is_asked_for_again_naming_the_problems() -> None:
     assert talk.prompt == "The prompt."
 
 
+def test_times_are_taken_right_around_the_agent() -> None:
+    """The clock of the request counts how often it is looked at."""
+    heard: list[int] = []
+
+    @dataclass(slots=True)
+    class Looking(Listener):
+        def run(self, request: AgentRequest) -> AgentReply:
+            heard.append(request.now_ms())
+            return Listener.run(self, request)
+
+    talk = _talk(Looking(_says(BAD, GOOD)))
+
+    assert talk.began_at_ms == heard[0] - 1
+    assert talk.ended_at_ms == heard[-1] + 1
+
+
 @pytest.mark.parametrize("corrections", [0, 1, 2])
 def test_an_answer_that_never_holds_is_a_failure_after_the_corrections(
     corrections: int,

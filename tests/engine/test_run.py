@@ -170,7 +170,8 @@ def test_an_agent_is_told_where_it_stands(
         "UWF_PREV": first.hash,
         "UWF_ROLE": "critic",
         "UWF_START": state.start,
-        "UWF_STARTED_AT_MS": str(steps_of(ledger, thread)[1].started_at_ms),
+        # What is told was written a moment, by this clock a second, before.
+        "UWF_STARTED_AT_MS": str(steps_of(ledger, thread)[1].started_at_ms - 1000),
         "UWF_STEP": step,
         "UWF_STORE": str(ledger.store.path),
         "UWF_THREAD": thread,

@@ -67,6 +67,10 @@ class Talk:
     remarks: tuple[str, ...] = ()
     session: Mapping[str, Json] | None = None
     """Where the agent's session is recorded, once it is."""
+    began_at_ms: int | None = None
+    """When the agent was first asked."""
+    ended_at_ms: int | None = None
+    """When it had last answered; what is made of the answer comes after."""
 
     @property
     def last(self) -> AgentReply:
@@ -128,7 +132,10 @@ def _listen(
     """Yield the talk after each reply; the last one has the outcome."""
     problems: tuple[Problem, ...] = ()
     while True:
-        reply = asking.recorder.reply(agent.run(request))
+        began = request.now_ms() if talk.began_at_ms is None else talk.began_at_ms
+        said = agent.run(request)
+        talk = replace(talk, began_at_ms=began, ended_at_ms=request.now_ms())
+        reply = asking.recorder.reply(said)
         if reply.is_session_refused and request.session_id is not None:
             talk = _begin_again(talk, reply, asking)
             prompt = _tell_all(talk, problems, asking) if problems else talk.prompt

@@ -365,7 +365,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     )
     turns = _fitting_turns(talk)
     cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
-    completed_at_ms = answer.completed_at_ms or ledger.now_ms()
+    completed_at_ms = answer.completed_at_ms or talk.ended_at_ms or ledger.now_ms()
     run.watch.end()
     said = talk.warnings[:_WARNINGS]
     warnings = (*missing, *said, *cut, *run.watch.warnings)
@@ -379,7 +379,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         edge_prompt=run.cycle.routed.prompt,
         note=run.cycle.note,
         cwd=str(run.cwd),
-        started_at_ms=answer.started_at_ms or run.started_at_ms,
+        started_at_ms=answer.started_at_ms or talk.began_at_ms or run.started_at_ms,
         completed_at_ms=completed_at_ms,
         usage=answer.usage if answer.node_type == STEP_TYPE else talk.usage,
         previous_attempts=_pending_attempts(run.record, run.cycle.routed.role)
