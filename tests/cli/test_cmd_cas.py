@@ -189,3 +189,14 @@ def _exec_with(uwf: Uwf, thread: str, script: Path, binary: Path) -> int:
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         patch.setenv("PATH", f"{binary}{os.pathsep}{os.environ['PATH']}")
         return uwf("thread", "exec", thread, "--agent", f"stdio:sh {script}").code
+
+
+def test_the_thread_whose_agent_asks_comes_first(
+    uwf: Uwf, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = uwf("thread", "show", thread, "--json").json["start"]
+    monkeypatch.setenv("UWF_THREAD", thread)
+
+    assert uwf("cas", "get", node).code == 0
+    monkeypatch.setenv("UWF_THREAD", "01M8FV0G61K8RNY396JMTGNRK5")
+    assert uwf("cas", "get", node).code == 0

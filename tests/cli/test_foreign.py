@@ -216,3 +216,37 @@ def test_a_head_that_came_by_plain_git_is_verified_first(uwf: Uwf, thread: str) 
 
     assert (done.code, done.error["code"]) == (1, "corrupt")
     assert "does not verify" in done.error["message"]
+
+
+def _nodes_of(uwf: Uwf, thread: str) -> str:
+    store = uwf("store", "path").out.strip()
+    words = ["git", "--git-dir", store, "ls-tree", "-r", "--name-only"]
+    done = subprocess.run(
+        [*words, f"thread/{thread}"], check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def test_the_task_of_a_stranger_names_no_node_of_mine(
+    uwf: Uwf, tmp_path: Path, work: Path
+) -> None:
+    node = uwf("cas", "put-text", "a private plan").out.strip()
+    (work / "quoting.yaml").write_text(
+        f'replies:\n  writer:\n    - "---\\n$status: done\\ntext: {node}\\n---\\n"\n'
+    )
+    agent = ("--agent", "scripted:quoting.yaml")
+    there = give(uwf, tmp_path)
+    started = there("thread", "start", "ping.yaml", "-p", f"read {node}", "--json")
+    theirs = started.json["threadId"]
+    url = str(tmp_path / "theirs.git")
+    assert uwf("remote", "add", "them", url, "--dedicated").code == 0
+    assert uwf("pull", "them").code == 0
+    own = uwf("thread", "start", "ping.yaml", "-p", f"read {node}", "--json")
+    mine = own.json["threadId"]
+
+    for thread in (theirs, mine):
+        done = uwf("thread", "exec", thread, *agent, "--trust", "--cwd", ".")
+        assert done.code == 0, done.err
+
+    assert node in _nodes_of(uwf, mine)
+    assert node not in _nodes_of(uwf, theirs)

@@ -44,6 +44,13 @@ ThreadOption = Annotated[
 ]
 
 
+def _load(
+    context: CommandContext, ledger: Ledger, node: str, thread: str | None
+) -> Node:
+    within = context.environment.get("UWF_THREAD")
+    return load_named_node(ledger, node, thread=thread, within=within)
+
+
 @add_command(app, "get")
 def get(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> None:
     """Print a node.
@@ -53,7 +60,7 @@ def get(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> 
     """
     context = get_context(ctx)
     ledger = context.open_ledger()
-    found = load_named_node(ledger, node, thread=thread)
+    found = _load(context, ledger, node, thread)
     payload = {"type": found.type, "payload": found.payload}
     if found.type == TEXT_TYPE:
         context.output.emit_data(payload, found.payload)
@@ -79,9 +86,7 @@ def refs(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) ->
     """List the nodes that a node links to."""
     context = get_context(ctx)
     ledger = context.open_ledger()
-    found = iter_refs(
-        ledger, load_named_node(ledger, node, thread=thread), thread=thread
-    )
+    found = iter_refs(ledger, _load(context, ledger, node, thread), thread=thread)
     _emit_hashes(context, "refs", found)
 
 
@@ -90,7 +95,7 @@ def walk(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) ->
     """List a node and all it reaches."""
     context = get_context(ctx)
     ledger = context.open_ledger()
-    root = load_named_node(ledger, node, thread=thread)
+    root = _load(context, ledger, node, thread)
     hashes = [found.hash for found in walk_nodes(ledger, root, thread=thread)]
     _emit_hashes(context, "hashes", hashes)
 
@@ -104,7 +109,7 @@ def oid(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> 
     """Print the git object that holds a node."""
     context = get_context(ctx)
     ledger = context.open_ledger()
-    found = load_named_node(ledger, node, thread=thread)
+    found = _load(context, ledger, node, thread)
     name = blob_oid(found)
     if name not in ledger.store.repo:
         raise NotFoundError(
@@ -118,7 +123,7 @@ def verify(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) 
     """Check a node: its bytes, its hash, its schema and that its links are there."""
     context = get_context(ctx)
     ledger = context.open_ledger()
-    found = load_named_node(ledger, node, thread=thread)
+    found = _load(context, ledger, node, thread)
     problems = check_node(ledger, found, thread=thread)
     for problem in problems:
         context.output.warn(str(problem))

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from uwfgit.cli.frame.arguments import read_json
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.errors import AmbiguousError, InvalidError, Problem, UwfError
+from uwfgit.errors import (
+    AmbiguousError,
+    InvalidError,
+    NotFoundError,
+    Problem,
+    UwfError,
+)
 from uwfgit.ids import Hash, Oid, find_hash
 from uwfgit.model.ledger import keep
 from uwfgit.model.ledger.keep import load_type
@@ -115,13 +122,24 @@ def resolve_type(text: str) -> Hash:
     return found
 
 
-def load_named_node(ledger: Ledger, text: str, *, thread: str | None) -> Node:
+def load_named_node(
+    ledger: Ledger, text: str, *, thread: str | None, within: str | None = None
+) -> Node:
     """Read a node by its hash.
+
+    Args:
+        ledger: Where to look.
+        text: The hash.
+        thread: The only thread whose nodes count.
+        within: The thread whose agent asks: its nodes come first.
 
     Raises:
         NotFoundError: It is not there.
         AmbiguousError: Threads hold different contents; says how to choose.
     """
+    if thread is None and within:
+        with suppress(NotFoundError, AmbiguousError):
+            return load_node(ledger, text, thread=within)
     try:
         return load_node(ledger, text, thread=thread)
     except AmbiguousError as exc:

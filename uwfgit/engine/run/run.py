@@ -22,16 +22,18 @@ from uwfgit.errors import CorruptError, RoutingFailedError, SizeError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.commit import require_identity
 from uwfgit.model.ledger.draft import Place
-from uwfgit.model.ledger.ledger import find_linkable
+from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node.node import STEP_TYPE, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
-from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.step import Child, Step
 from uwfgit.model.workflow.workflow import Role
+from uwfgit.store.ancestry import iter_first_parents
 from uwfgit.store.canonical import Json, encode_json
+from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession
 from uwfgit.store.private import write_private
@@ -164,7 +166,10 @@ class Run:
     def rule(self) -> LinkRule:
         """What the answer may link, as far as the agent has put nodes by now."""
         ledger = self.engine.ledger
-        texts = [self.record.start.prompt, self.cycle.note or ""]
+        texts = [self.cycle.note or ""]
+        # A stranger's task could name, and so take along, nodes of private threads.
+        if _began_here(ledger, self.record.tip):
+            texts.append(self.record.start.prompt)
         child = self.linked
         theirs = frozenset(child.places) if child is not None else frozenset()
         return LinkRule(
@@ -349,3 +354,14 @@ def _iter_replies(record: Record) -> Iterator[str]:
 
 def _has_reply(record: Record, attempt: Hash) -> bool:
     return bool(record.node(attempt, STEP_TYPE).payload["body"])
+
+
+def _began_here(ledger: Ledger, tip: Tip) -> bool:
+    """Whether the task of a thread is this machine's user's text."""
+    if ledger.local.find_own(tip.thread) != "foreign":
+        return True
+    first = tip.commit
+    for oid in iter_first_parents(ledger.store, tip.commit):
+        if oid != GENESIS_OID:
+            first = oid
+    return ledger.local.is_made_here(first)
