@@ -187,3 +187,23 @@ def test_many_threads_go_into_one_bundle(ada: Person, bob: Person) -> None:
     report = unpack(bob, bundle(ada, *threads))
 
     assert results(report.outcomes) == dict.fromkeys(threads, "new")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b"-" + b"1" * 40 + b" x\n", id="prerequisites"),
+        pytest.param(b"1" * 40 + b" refs/heads/x\n", id="refs"),
+        pytest.param(b"1" * 1000, id="one line"),
+    ],
+)
+def test_a_bundle_whose_header_does_not_end_is_refused_at_once(
+    ada: Person, tmp_path: Path, line: bytes
+) -> None:
+    file = tmp_path / "huge.bundle"
+    with file.open("wb") as stream:
+        stream.write(b"# v2 git bundle\n")
+        stream.write(line * (9 * 1024 * 1024 // len(line)))
+
+    with pytest.raises(RemoteError, match="MiB of refs"):
+        list_bundle(WIRE, file, git_dir=ada.store.path)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from uwfgit.ids import Oid, ThreadId
     from uwfgit.store.handle import Store
     from uwfgit.sync.exchange.exchange import Verify
+    from uwfgit.sync.exchange.incoming import Check
     from uwfgit.sync.exchange.push import Scan
     from uwfgit.sync.verify.report import ThreadReport
 
@@ -32,6 +33,30 @@ def make_verify(context: CommandContext) -> Verify:
             return verify_limited(store, threads, environment=context.environment)
 
     return verify
+
+
+def make_check(context: CommandContext) -> Check:
+    """Give what checks a registered workflow's branch, with the limits of verify."""
+
+    def check(store: Store, tip: Oid, name: str) -> str | None:
+        from uwfgit.cli.check.limited import (
+            DEFAULT_LIMITS,
+            Place,
+            check_pushes_limited,
+        )
+        from uwfgit.store.layout import workflow_ref
+        from uwfgit.sync.receive import ZERO, Push
+
+        (problem,) = check_pushes_limited(
+            Place(repository=store.path),
+            [Push(old=ZERO, new=tip, ref=workflow_ref(name))],
+            shared=False,
+            environment=context.environment,
+            limits=DEFAULT_LIMITS,
+        )
+        return problem
+
+    return check
 
 
 def make_scan(

@@ -5,7 +5,7 @@ What is refused leaves nothing behind in the store; the good are adopted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -51,6 +51,8 @@ _WORKFLOW_WAIT: Final = 5.0
 _REWOUND: Final = "the remote's branch was rewound or rewritten since the last fetch"
 _NOT_BROUGHT: Final = "git does not bring it: is the remote a shallow clone?"
 
+Check: TypeAlias = Callable[[Store, Oid, str], str | None]
+"""Says what is wrong with the branch of a registered workflow in some store."""
 _Moves: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
 
 
@@ -60,6 +62,7 @@ class _Work:
     source: Source
     wire: Wire
     verify: Verify
+    check: Check
     command: str
     scratch: Store
     outcomes: list[Outcome] = field(default_factory=list)
@@ -78,7 +81,13 @@ class _Work:
 
 
 def bring_in(
-    ledger: Ledger, source: Source, *, wire: Wire, verify: Verify, command: str
+    ledger: Ledger,
+    source: Source,
+    *,
+    wire: Wire,
+    verify: Verify,
+    command: str,
+    check: Check = check_entries,
 ) -> tuple[Outcome, ...]:
     """Fetch refs, verify each, and adopt what is good by fast-forward.
 
@@ -88,6 +97,7 @@ def bring_in(
         wire: How.
         verify: Verifies threads in the scratch repository.
         command: What this is, for whoever meets a lock.
+        check: Checks the branch of a registered workflow there.
 
     Raises:
         AuthError, RemoteError: The remote cannot be reached (any more).
@@ -101,6 +111,7 @@ def bring_in(
                 source=source,
                 wire=wire,
                 verify=verify,
+                check=check,
                 command=command,
                 scratch=scratch,
             )
@@ -188,7 +199,7 @@ def _check_other(
     """Say what is wrong with a workflow's branch or an approval."""
     name = ref.removeprefix(WORKFLOW_PREFIX)
     if name != ref:
-        return check_entries(work.scratch, oid, name)
+        return work.check(work.scratch, oid, name)
     thread = find_approved(ref)
     if thread is None:
         return None

@@ -11,7 +11,7 @@ from typing import Final
 
 from uwfgit.errors import AuthError, RejectedError, RemoteError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.store.git.gitcmd import GitResult, check_operand, run_git, stream_git
+from uwfgit.store.git.gitcmd import GitResult, check_operand, stream_git
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.holding import ANY, announce
@@ -20,6 +20,8 @@ from uwfgit.store.refs import find_ref
 _REASON_CHARS: Final = 300
 _REFS_BYTES: Final = 64 * 1024 * 1024
 """What a remote may send as its list of refs: most of a million."""
+_BUNDLE_BYTES: Final = 8 * 1024 * 1024
+"""What a bundle may name as its refs: those of some eighty thousand threads."""
 _LINE: Final = 3
 _NO_ATOMIC: Final = b"does not support --atomic"
 # git tells a refused login from a dead host in words only. They choose between
@@ -104,16 +106,33 @@ def list_bundle(wire: Wire, file: Path, *, git_dir: Path) -> dict[str, Oid]:
     """Give the refs in a bundle.
 
     Raises:
-        RemoteError: It is no bundle.
+        RemoteError: It is not a bundle, or names more refs than a store could hold.
     """
-    done = run_git(
+    _require_short_header(file)
+    done = stream_git(
         ["bundle", "list-heads", str(file)],
         git_dir=git_dir,
         environment=_environment(wire),
+        on_line=_ignore,
+        most_bytes=_BUNDLE_BYTES,
     )
     if done.code:
         raise _failure(done, str(file))
     return _parse_refs(done, separator=" ")
+
+
+def _require_short_header(file: Path) -> None:
+    """Make sure that a bundle's list of refs, which git holds in memory, ends soon."""
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(_BUNDLE_BYTES + 1)
+    except OSError as exc:
+        raise RemoteError(f"cannot be read: {exc.strerror}", remote=str(file)) from exc
+    if b"\n\n" not in start and len(start) > _BUNDLE_BYTES:
+        raise RemoteError(
+            f"names more than {_BUNDLE_BYTES // 1024 // 1024} MiB of refs",
+            remote=str(file),
+        )
 
 
 def _parse_refs(done: GitResult, separator: str = "\t") -> dict[str, Oid]:
