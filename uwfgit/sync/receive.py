@@ -188,7 +188,12 @@ def _check_forward(store: Store, push: Push) -> str | None:
 
 def _verify(store: Store, push: Push) -> str | None:
     (report,) = verify_refs(store, [(push.ref, push.new)])
-    return None if report.ok else describe_report(report)
+    if not report.ok:
+        return describe_report(report)
+    if report.children_here < report.children:
+        here = f"children {report.children_here} of {report.children} here"
+        return f"{here}: push the threads that did its steps along"
+    return None
 
 
 def _check_workflow(store: Store, push: Push, name: str) -> str | None:

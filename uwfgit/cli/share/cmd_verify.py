@@ -297,6 +297,8 @@ def _report_payload(report: ThreadReport) -> dict[str, Any]:
         "notes": report.notes,
         "resolves": report.resolves,
         "signed": report.signed,
+        "children": report.children,
+        "childrenHere": report.children_here,
     }
 
 
@@ -329,6 +331,8 @@ def _thread_line(output: Output, item: dict[str, Any]) -> str:
     ]
     counted = ("attempts", "pokes", "notes", "resolves")
     facts += [f"{name} {item[name]}" for name in counted if item[name]]
+    if item["children"]:
+        facts.append(f"children {item['childrenHere']} of {item['children']} here")
     # Anyone can put what looks like a signature into a commit.
     is_unchecked = item["signed"] and item["approvals"] is None
     tail = ", not checked" if is_unchecked else ""

@@ -383,19 +383,27 @@ def cancel(
 
 
 @add_command(app, "rm")
-def remove(ctx: typer.Context, thread: ThreadArgument) -> None:
+def remove(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Also one that did a step of another.")
+    ] = False,
+) -> None:
     """Move a thread to the trash; a running agent is stopped first.
 
     'uwf thread list --trash' shows it there, 'uwf thread restore' brings it back.
     """
     from uwfgit.cli.thread.listing import find_status
     from uwfgit.engine.run.control import stop_thread
-    from uwfgit.engine.run.thread import remove_thread
+    from uwfgit.engine.run.thread import remove_thread, require_no_parent
     from uwfgit.model.ledger.ledger import resolve_thread
 
     context = get_context(ctx)
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
+    if not yes:
+        require_no_parent(ledger, found)
     stop_thread(ledger, found)
     status = find_status(ledger, found)
     remove_thread(ledger, found, command="uwf thread rm")

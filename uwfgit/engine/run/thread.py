@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.next_step import first_prompt
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
+    CorruptError,
     InvalidError,
     NotFoundError,
     RoutingFailedError,
@@ -22,8 +23,9 @@ from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_cancel, append_fork, append_start
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.events import Event
+from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
-from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.thread.state import ForkedFrom, parse_state
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Workflow
@@ -285,16 +287,37 @@ def _find_event(record: Record, step: Hash) -> Event:
 def cancel_thread(
     ledger: Ledger, thread: ThreadId, *, reason: str | None, command: str
 ) -> Tip:
-    """Give a thread up; it is kept and cannot run again.
+    """Give a thread up, and its children; it is kept and cannot run again.
 
     Raises:
         StateError: It has ended or is cancelled already.
         LockedError: It is running.
     """
     with hold_thread(ledger, thread, command=command):
-        return write_whole(
+        tip = write_whole(
             ledger.store, lambda: _cancel(ledger, thread, reason), decides_anew=True
         )
+    for child in _open_children(ledger, thread):
+        cancel_thread(ledger, child, reason=reason, command=command)
+    return tip
+
+
+def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
+    """Yield the threads that did steps of one, or began to, and have not ended."""
+    ledger.lookup.refresh()
+    for row in ledger.lookup.list_threads():
+        if row.state_json is None or row.thread < thread:
+            continue
+        if parse_state(row.state_json).status not in {"idle", "suspended"}:
+            continue
+        record = open_record(ledger.store, load_tip(ledger.store, row.thread))
+        parent = record.start.parent
+        if (
+            parent is not None
+            and parent[0] == thread
+            and not record.tip.state.forked_from
+        ):
+            yield row.thread
 
 
 def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
@@ -303,6 +326,25 @@ def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
         state = "at its end" if tip.state.status == "end" else "cancelled already"
         raise StateError(f"thread {thread} is {state}")
     return append_cancel(ledger, tip, reason=reason)
+
+
+def require_no_parent(ledger: Ledger, thread: ThreadId) -> None:
+    """Refuse a thread that another one names as who did a step of it.
+
+    Raises:
+        StateError: The other is here, and could not be proven without it.
+    """
+    try:
+        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        parent = ThreadId((record.start.parent or ("", ""))[0])
+        family = family_of(ledger.store, parent) if parent else ()
+    except CorruptError:
+        return
+    if thread in family:
+        raise StateError(
+            f"thread {thread} did a step of thread {parent}",
+            hint=f"remove it all the same: uwf thread rm {thread} --yes",
+        )
 
 
 def remove_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:

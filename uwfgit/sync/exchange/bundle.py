@@ -8,6 +8,7 @@ from pathlib import Path
 from uwfgit.errors import InvalidError, NotFoundError, StoreError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.family import family_of
 from uwfgit.store.care.tracking import BUNDLE, scan_refs
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.git.refbatch import move_many
@@ -55,7 +56,11 @@ def create_bundle(
         InvalidError: One does not verify, or may not leave.
         StoreError: The file cannot be written.
     """
-    tips = {thread: _tip(ledger, thread) for thread in threads}
+    tips = {
+        each: _tip(ledger, each)
+        for thread in threads
+        for each in (*family_of(ledger.store, thread), thread)
+    }
     problems = {
         thread_ref(thread): f"it does not verify: {problem}"
         for thread, problem in verify_unknown(ledger, tips, verify).items()

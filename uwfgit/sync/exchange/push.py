@@ -23,6 +23,7 @@ from uwfgit.store.layout import (
 )
 from uwfgit.store.objects import find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref
+from uwfgit.sync.exchange.children import with_children
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
     FAILED,
@@ -127,6 +128,8 @@ def push(
     mine = _named_refs(ledger, named) if named else _all_refs(ledger)
     theirs = _list_theirs(work)
     wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
+    wanted = with_children(ledger.store, wanted, theirs)
+    work.outcomes = [each for each in work.outcomes if each.ref not in wanted]
     wanted = _check(work, wanted, theirs, verify, scan)
     _add_approvals(work, wanted, theirs, scan)
     _add_main(work, wanted, theirs)

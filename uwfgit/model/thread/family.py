@@ -1,0 +1,60 @@
+"""A thread and the threads that did steps of it, as its own record names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from uwfgit.errors import CorruptError
+from uwfgit.ids import ThreadId
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node.places import read_nodes
+from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.store.handle import Store
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
+
+
+def named_children(record: Record) -> tuple[ThreadId, ...]:
+    """Return the threads that steps and failed tries name, oldest first, each once.
+
+    Raises:
+        CorruptError: A StepNode cannot be read.
+    """
+    steps = {
+        node: place for node, place in record.places.items() if place[0] == STEP_TYPE
+    }
+    found: dict[ThreadId, None] = {}
+    for node in read_nodes(record.store, steps.items(), checked=False):
+        named = node.payload.get("child")
+        if named is not None:
+            found[ThreadId(named["thread"])] = None
+    return tuple(sorted(found))
+
+
+def iter_family(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
+    """Yield a thread's children here, their children before them, each once.
+
+    Raises:
+        CorruptError: The thread, or one of them, cannot be read.
+    """
+    seen = {thread}
+    yield from _below(store, thread, seen)
+
+
+def _below(store: Store, thread: ThreadId, seen: set[ThreadId]) -> Iterator[ThreadId]:
+    if find_ref(store, thread_ref(thread)) is None:
+        return
+    record = open_record(store, load_tip(store, thread), checked=False)
+    for child in named_children(record):
+        if child not in seen and find_ref(store, thread_ref(child)) is not None:
+            seen.add(child)
+            yield from _below(store, child, seen)
+            yield child
+
+
+def family_of(store: Store, thread: ThreadId) -> tuple[ThreadId, ...]:
+    """Return a thread's children as far as they can be read; none of a damaged one."""
+    try:
+        return tuple(iter_family(store, thread))
+    except CorruptError:
+        return ()
