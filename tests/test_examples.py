@@ -37,6 +37,7 @@ WANTED: Final = {
     "release",
     "review-pr",
     "solve-issue",
+    "solve-issue-nested",
 }
 
 CORRECTIONS: Final = 2
@@ -166,6 +167,9 @@ class Walk:
 
     def _ask(self, role: str) -> Extraction | None:
         """Read the role's next reply, and its answers to corrections if it is bad."""
+        name = self.workflow.roles[role].workflow
+        if name is not None:
+            return self._ask_workflow(name)
         script = self.replies[role]
         assert self.spoken[role] < len(script), f"no reply left for {role}"
         texts = script[self.spoken[role]]
@@ -180,6 +184,19 @@ class Walk:
             if isinstance(found, Extraction):
                 return found
         return None
+
+    def _ask_workflow(self, name: str) -> Extraction:
+        """Run the workflow that does the role; its scripts begin at their beginning."""
+        child = Walk(
+            workflow=read_workflow(EXAMPLES / f"{name}.yaml").workflow,
+            replies=self.replies,
+        )
+        assert child._cycle_up_to(MAX_STEPS) == 0
+        assert child.status == "end"
+        self.spoken.update(child.spoken)
+        self.complaints += child.complaints
+        last = child.chain[-1]
+        return Extraction(output=dict(last.output), body=last.body)
 
 
 def read_commands(file: Path) -> list[Command]:

@@ -29,6 +29,7 @@ from uwfgit.engine.run.executor import (
     resume_thread,
 )
 from uwfgit.engine.run.thread import (
+    Parent,
     cancel_thread,
     fork_thread,
     remove_thread,
@@ -148,12 +149,14 @@ def test_a_start_keeps_where_it_was_started(ledger: Ledger, tmp_path: Path) -> N
         tmp_path,
         cwd_in_repo="sub",
         root_commit="a" * 40,
-        parent=(parent.thread, parent.state.head, 2),
+        parent=Parent(
+            record=record_of(ledger, parent.thread), head=parent.state.head, most=1
+        ),
     )
 
     start = record_of(ledger, tip.thread).start
     assert (start.cwd, start.cwd_in_repo) == (str(tmp_path), "sub")
-    assert (start.root_commit, start.depth) == ("a" * 40, 3)
+    assert (start.root_commit, start.depth) == ("a" * 40, 1)
     assert start.parent == (parent.thread, parent.state.head)
     check_thread(ledger.store, tip.thread)
 

@@ -13,6 +13,7 @@ import typer
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_json, write
 from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.workflow.examples import example_files, list_examples
 from uwfgit.errors import InvalidError, StoreError, UsageError
 
 FOLDER: Final = ".workflows"
@@ -23,21 +24,40 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 def new_command(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Its name: solve-issue, for example.")
-    ],
+        str | None,
+        typer.Argument(metavar="NAME", help="Its name: solve-issue, for example."),
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option("--from", metavar="EXAMPLE", help="Begin with this example."),
+    ] = None,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="Only list the examples.")
+    ] = False,
 ) -> None:
     """Write a workflow to start from: .workflows/NAME.yaml.
 
     It is valid as it is, and its comments explain the rest. The folder is the
     nearest .workflows above, else a new one at the top of the repository. A
-    file that is there is never overwritten.
+    file that is there is never overwritten. With --from it is one of the
+    examples, whose name it has unless NAME says another; workflows that its roles
+    name, and files it includes, are written beside it.
     """
     context = get_context(ctx)
+    if show_list:
+        _list_examples(context)
+        return
+    name = name or example
+    if name is None:
+        raise UsageError("give the workflow a name", hint="or see --list")
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"'{name}' cannot be a workflow's name",
             hint="use lower-case letters, digits and single hyphens: solve-issue",
         )
+    if example is not None:
+        _write_example(context, name, example)
+        return
     path = _find_folder(context) / f"{name}.yaml"
     shown_path = _relative(context, path)
     schema = shown_path.with_name(SCHEMA_FILE)
@@ -50,6 +70,40 @@ def new_command(
         "changes": [f"created {shown_path}"],
     }
     context.output.emit(payload, lambda: f"created {shown(str(shown_path))}")
+    if context.output.is_text:
+        context.output.say(f"next: edit it, then: uwf workflow graph {name}")
+
+
+def _list_examples(context: CommandContext) -> None:
+    items = list_examples()
+    rows = [f"{each.name:<20}  {each.description}" for each in items]
+    payload = {
+        "items": [
+            {"name": each.name, "description": each.description} for each in items
+        ]
+    }
+    context.output.emit(payload, lambda: "\n".join(rows))
+    if context.output.is_text:
+        context.output.say("begin with one: uwf workflow new --from EXAMPLE")
+
+
+def _write_example(context: CommandContext, name: str, example: str) -> None:
+    folder = _find_folder(context)
+    changes = []
+    for path, text in example_files(example, name=name):
+        target = folder / path
+        is_own = path == f"{name}.yaml"
+        if target.exists() and not is_own:
+            continue
+        _create(target, _relative(context, target), text)
+        changes.append(f"created {_relative(context, target)}")
+    payload = {
+        "name": name,
+        "file": str(folder / f"{name}.yaml"),
+        "text": (folder / f"{name}.yaml").read_text("utf-8"),
+        "changes": changes,
+    }
+    context.output.emit(payload, lambda: "\n".join(map(shown, changes)))
     if context.output.is_text:
         context.output.say(f"next: edit it, then: uwf workflow graph {name}")
 

@@ -6,11 +6,11 @@ else its StartNode, which names the parent and the parent's head.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from uwfgit.agents.base import Failure, WorkflowAgent
+from uwfgit.agents.base import Agent, Failure, WorkflowAgent
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer
 from uwfgit.engine.run.ends import RunEnd
@@ -86,8 +86,17 @@ def _inner(run: Run) -> Engine:
         settings=replace(engine.settings, limits=limits),
         environment={**engine.environment, "UWF_STEP": run.token},
         on_ready=lambda: None,
+        choose=_choose_as(run),
         admit=lambda *_: ground and replace(ground, cwd=run.cwd),
     )
+
+
+def _choose_as(run: Run) -> Callable[[str | None, str, str], Agent]:
+    """Let the child's agents be those that were asked for on the command line."""
+    choose = run.engine.choose
+    # One that is a workflow itself plays the role, not those of the workflow.
+    asked = run.cycle.agent if run.role.workflow is not None else None
+    return lambda flag, workflow, role: choose(flag or asked, workflow, role)
 
 
 def _start(run: Run, agent: WorkflowAgent) -> ThreadId:
