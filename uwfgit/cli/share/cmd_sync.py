@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-<<<<<<< HEAD
-from uwfgit.cli.check.checks import make_scan, make_verify
-from uwfgit.cli.frame.commands import add_command, make_single
-=======
 from uwfgit.cli.check.checks import make_check, make_scan, make_verify
-from uwfgit.cli.frame.commands import add_command, make_group, make_single
->>>>>>> 4f82a93 (sync, cli: workflows of others are checked within the limits of verify; a bundle's header is bounded)
+from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
