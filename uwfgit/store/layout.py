@@ -108,3 +108,14 @@ def find_node_name(name: str) -> tuple[Hash, Hash] | None:
     if match is None or (match["suffix"] == "md") != (match["type"] == TEXT_TYPE):
         return None
     return Hash(match["hash"]), Hash(match["type"])
+
+
+_TASK_BYTES: Final = 4096
+_TASK_CHARS: Final = 120
+
+
+def task_line(data: bytes) -> str | None:
+    """Give the first line of a task that says something, for listings."""
+    lines = data[:_TASK_BYTES].decode(errors="replace").splitlines()
+    found = next((line.strip() for line in lines if line.strip()), None)
+    return None if found is None else found[:_TASK_CHARS]

@@ -9,8 +9,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.state import decode_state
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import STATE_FILE, TASK_FILE, thread_folder
-from uwfgit.store.lookup.fill import task_line
+from uwfgit.store.layout import STATE_FILE, TASK_FILE, task_line, thread_folder
 from uwfgit.store.objects import find_entry, read_blob
 
 _MOST_ORIGINS: Final = 100

@@ -18,6 +18,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
 from uwfgit.store import layout
 from uwfgit.store.canonical import TEXT_TYPE
+from uwfgit.store.layout import task_line
 from uwfgit.store.raw import (
     BLOB,
     COMMIT,
@@ -41,8 +42,6 @@ _ENTRY = re.compile(
 )
 _TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
 _MOST_ORIGINS: Final = 100
-_TASK_BYTES: Final = 4096
-_TASK_CHARS: Final = 120
 _NUMBER = re.compile(rb"[0-9]{5}")
 _DEPTH_BELOW_NODES: Final = 3
 
@@ -131,13 +130,6 @@ def read_task(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
             continue
         return task_line(data)
     return None
-
-
-def task_line(data: bytes) -> str | None:
-    """Give the first line of a task that says something, for listings."""
-    lines = data[:_TASK_BYTES].decode(errors="replace").splitlines()
-    found = next((line.strip() for line in lines if line.strip()), None)
-    return None if found is None else found[:_TASK_CHARS]
 
 
 def _find_origin(state: str | None) -> str | None:
