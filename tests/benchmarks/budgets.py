@@ -25,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.benchmarks import (
+    lines_code,
     lines_commands,
     lines_disk,
     lines_nodes,
@@ -63,6 +64,8 @@ GROUPS = (
     Group(names=("rebuild",), run=lines_nodes.measure_rebuild),
     Group(names=("verify", "verify-growth"), run=lines_workflow.measure_verify),
     Group(names=("validate",), run=lines_workflow.measure_validation),
+    Group(names=("snapshot",), run=lines_code.measure_snapshot),
+    Group(names=("why",), run=lines_code.measure_why),
     Group(names=("disk-git", "disk-uwf"), run=lines_disk.measure_disk),
     Group(names=("starts",), run=lines_commands.measure_starts),
     Group(names=("memory",), run=lines_commands.measure_memory),

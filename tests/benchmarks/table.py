@@ -153,6 +153,20 @@ BUDGETS: Final = (
         limit=15,
     ),
     Budget(
+        name="snapshot",
+        what="a snapshot of a work tree of 20,000 files",
+        reference="git status there",
+        kind="times at most",
+        limit=2.0,
+    ),
+    Budget(
+        name="why",
+        what="uwf why of 2,000 lines, 5,000 commits, start-up included",
+        reference="",
+        kind="at most",
+        limit=500,
+    ),
+    Budget(
         name="disk-git",
         what="a 1,000-step thread on disk after git gc",
         reference="its last tree as one commit",
