@@ -205,8 +205,7 @@ def test_behind_git_no_option_is_ours(uwf: Uwf, thread: str) -> None:
         ),
         pytest.param(
             ("live",),
-            "'live' is no command of 'uwf'; "
-            "did you mean 'uwf step turns THREAD --live'?",
+            "'live' is no command of 'uwf'; did you mean 'uwf thread live THREAD'?",
             id="another-word",
         ),
     ],

@@ -191,6 +191,9 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "why": (call("evil.yaml"), call(TRICKS)),
     "worker": (call(TRICKS),),
     "prompt": (call(TRICKS),),
+    "log list": (call(),),
+    "log show": (call(most=LONG), call(TRICKS), call("--event", TRICKS)),
+    "log clean": (call("--before", TRICKS),),
     "setup": (call("--agent", TRICKS), call("--provider", TRICKS, "--model", TRICKS)),
     "completion": (call(TRICKS),),
 }

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from uwfgit.cli.thread.listing import parse_time
+from uwfgit.cli.frame.arguments import parse_time
 from uwfgit.errors import UsageError
 
 NOW = 1_800_000_000_000

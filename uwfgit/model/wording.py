@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Final
+
+from uwfgit.constants import STATUS
 
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60_000
@@ -48,6 +51,12 @@ def first_line(text: str) -> str | None:
         line.strip().lstrip("#").strip() for line in text[:_LOOKED_AT].splitlines()
     )
     return next((_shortened(line) for line in lines if line), None)
+
+
+def headline(body: str, fields: Mapping[str, object]) -> str | None:
+    """Give one line of an answer: its body's first, else its first field of text."""
+    texts = (v for k, v in fields.items() if k != STATUS and isinstance(v, str))
+    return first_line(body) or first_line(next(texts, ""))
 
 
 def last_line(text: str) -> str | None:

@@ -1,9 +1,11 @@
-"""Arguments as they are typed: hashes, and what may stand in a file or on stdin."""
+"""Arguments as they are typed: hashes, times, what may stand in a file or on stdin."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from uwfgit.cli.frame.context import CommandContext
@@ -12,6 +14,9 @@ from uwfgit.errors import InvalidError, NotFoundError, UsageError
 from uwfgit.ids import Hash, find_hash
 from uwfgit.store.safety.plainfile import read_plain
 
+_SPAN: Final = re.compile(r"([0-9]{1,6})([dhm])", re.ASCII)
+_UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _MOST_BYTES: Final = 4 * MAX_BLOB_BYTES
 """Of an argument: no node can hold as much, however widely its JSON is written."""
 
@@ -119,3 +124,34 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> Any:  # noqa: ANN401 - never returns
     raise InvalidError(f"{constant} is no JSON value")
+
+
+def parse_span(text: str) -> int | None:
+    """Read a span of time such as 7d, 12h or 30m, in ms; ``None`` when it is none."""
+    span = _SPAN.fullmatch(text)
+    return None if span is None else int(span[1]) * _UNIT_MS[span[2]]
+
+
+def parse_time(text: str, *, option: str, now_ms: int) -> int:
+    """Read a point in time, in ms since 1970.
+
+    A span counts back from now; a date is its midnight in UTC; a date-time
+    without a zone is local.
+
+    Raises:
+        UsageError: It is none of these; names the option.
+    """
+    wanted = text.strip()
+    span = parse_span(wanted)
+    if span is not None:
+        return now_ms - span
+    try:
+        found = datetime.fromisoformat(wanted)
+        if _DATE.fullmatch(wanted):
+            found = found.replace(tzinfo=UTC)
+        return int(found.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as exc:
+        raise UsageError(
+            f"{option}: '{text}' is no time",
+            hint="for example 7d, 12h, 30m, 2026-05-01 or 2026-05-01T12:00",
+        ) from exc

@@ -224,6 +224,12 @@ CATALOG: Final = (
         help="Show and change settings",
     ),
     Entry(
+        name="log",
+        module="store.cmd_log",
+        section=_STORE,
+        help="Look at the program's own log",
+    ),
+    Entry(
         name="completion",
         module="words.cmd_completion",
         section=_STORE,

@@ -71,15 +71,13 @@ def use_plain_values(params: Iterable[Click]) -> None:
 
 
 _MEANT: Final = {
-    "attach": "uwf step turns THREAD --live",
-    "live": "uwf step turns THREAD --live",
-    "log": "uwf thread log THREAD",
-    "logs": "uwf step turns THREAD --live",
+    "attach": "uwf thread live THREAD",
+    "live": "uwf thread live THREAD",
+    "logs": "uwf thread live THREAD",
     "ls": "uwf thread list",
     "ps": "uwf thread running",
-    "setup": "uwf config set defaultAgent AGENT",
     "status": "uwf thread list",
-    "tail": "uwf step turns THREAD --live",
+    "tail": "uwf thread live THREAD",
 }
 """What people call commands elsewhere, and what they mean by it here."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from uwfgit.cli.frame.arguments import parse_span
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import UsageError
@@ -18,16 +18,8 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport
     from uwfgit.ids import ThreadId
 
-_SPAN: Final = re.compile(r"([0-9]{1,6})([dhm])", re.ASCII)
-_UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 _NAP: Final = 20.0
 """A machine that slept finds out so late at most."""
-
-
-def parse_span(text: str) -> int | None:
-    """Read a span of time such as 7d, 12h or 30m, in ms; ``None`` when it is none."""
-    span = _SPAN.fullmatch(text)
-    return None if span is None else int(span[1]) * _UNIT_MS[span[2]]
 
 
 def read_duration(text: str) -> int:

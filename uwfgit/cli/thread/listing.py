@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
+from uwfgit.cli.frame.arguments import parse_time
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Column, Output, count_of, format_table, format_time
 from uwfgit.cli.frame.progress import Progress
-from uwfgit.cli.frame.waiting import parse_span
 from uwfgit.cli.frame.world import now_ms
 from uwfgit.cli.thread.payloads import row_payload
 from uwfgit.errors import CorruptError, EarlierFormatError, UsageError, UwfError
@@ -22,34 +20,6 @@ from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.refs import list_refs
-
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-
-
-def parse_time(text: str, *, option: str, now_ms: int) -> int:
-    """Read a point in time, in ms since 1970.
-
-    A span counts back from now; a date is its midnight in UTC; a date-time
-    without a zone is local.
-
-    Raises:
-        UsageError: It is none of these; names the option.
-    """
-    wanted = text.strip()
-    span = parse_span(wanted)
-    if span is not None:
-        return now_ms - span
-    try:
-        found = datetime.fromisoformat(wanted)
-        if _DATE.fullmatch(wanted):
-            found = found.replace(tzinfo=UTC)
-        return int(found.timestamp() * 1000)
-    except (ValueError, OverflowError, OSError) as exc:
-        raise UsageError(
-            f"{option}: '{text}' is no time",
-            hint="for example 7d, 12h, 30m, 2026-05-01 or 2026-05-01T12:00",
-        ) from exc
-
 
 STATUSES: Final = (
     *("idle", "running", "suspended", "diverged", "end", "cancelled"),

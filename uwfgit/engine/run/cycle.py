@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Failure, Phase, Turn, WorkflowAgent
 from uwfgit.code.snapshots.watch import watching
-from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
+from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
 from uwfgit.engine.ask.live import (
@@ -23,7 +23,7 @@ from uwfgit.engine.ask.live import (
 from uwfgit.engine.decide.next_step import outcome_with
 from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.child import run_child
-from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.ends import CycleEnd, CycleLog, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import Kept, find_session, keep_memory
@@ -46,7 +46,7 @@ from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Code
-from uwfgit.model.wording import first_line, last_line
+from uwfgit.model.wording import headline, last_line
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.care.guard import changed_files, fingerprint
 from uwfgit.store.handle import git_errors
@@ -59,22 +59,6 @@ MAX_SAID_CHARS: Final = MAX_BLOB_BYTES // 8
 _DETAIL_BYTES: Final = 64 * 1024
 _WARNINGS: Final = 200
 _TURNS_CUT: Final = "the turns were cut from their middle, to fit the record"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleEnd:
-    """What came of a cycle; ``step`` is the recorded node, an attempt's too."""
-
-    number: int
-    role: str
-    step: Hash | None
-    status: str | None
-    error: str | None
-    end: RunEnd
-    said: str | None = None
-    """One line of the answer; of a failed try the last."""
-    below: int = 0
-    """How many steps children took for it."""
 
 
 def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -104,7 +88,22 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         run = run.begin(watch)
         if isinstance(run.agent, WorkflowAgent):
             return _run_child(run, run.agent)
-        return _run(_remember(run))
+        return _logged(_remember(run))
+
+
+def _logged(run: Run) -> CycleEnd:
+    """Run it with a line in the program's log at its beginning and its end."""
+    log = CycleLog(
+        store=run.engine.ledger.store,
+        thread=run.thread,
+        number=run.number,
+        role=run.cycle.routed.role,
+        agent=run.agent.label,
+    )
+    log.begin(kind=run.agent.kind)
+    end = _run(run)
+    log.end(end, run.engine.ledger.now_ms() - run.started_at_ms)
+    return end
 
 
 def _run_child(run: Run, agent: WorkflowAgent) -> CycleEnd:
@@ -308,7 +307,7 @@ def _record_step(run: Run, talk: Talk, answer: Answer) -> CycleEnd:
             run, tip.state.head, status=status, error=message, end=RunEnd.REFUSED
         )
     code = RunEnd.WAITING if tip.state.status == "suspended" else RunEnd.DONE
-    said = first_line(draft.body) or _first_text(draft.output)
+    said = headline(draft.body, draft.output)
     return _end(run, tip.state.head, status=status, error=None, end=code, said=said)
 
 
@@ -345,11 +344,6 @@ def _record_attempt(
         end=RunEnd.INTERRUPTED if interrupted else RunEnd.AGENT_FAILED,
         said=last_line(body),
     )
-
-
-def _first_text(output: Mapping[str, Json]) -> str | None:
-    texts = (v for k, v in output.items() if k != STATUS and isinstance(v, str))
-    return first_line(next(texts, ""))
 
 
 def _note_reply(run: Run) -> None:

@@ -1,8 +1,16 @@
-"""How a run of steps can end; the edge turns these into exit codes."""
+"""How a cycle and a run of steps can end; the edge turns these into exit codes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.store.handle import Store
+from uwfgit.store.log import log_event
+
+_LOGGED_CHARS: Final = 300
 
 
 class RunEnd(StrEnum):
@@ -20,3 +28,50 @@ class RunEnd(StrEnum):
     """An agent failed; what it said is kept."""
     INTERRUPTED = "interrupted"
     """Stopped by Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleEnd:
+    """What came of a cycle; ``step`` is the recorded node, an attempt's too."""
+
+    number: int
+    role: str
+    step: Hash | None
+    status: str | None
+    error: str | None
+    end: RunEnd
+    said: str | None = None
+    """One line of the answer; of a failed try the last."""
+    below: int = 0
+    """How many steps children took for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleLog:
+    """The lines of one cycle in the program's own log."""
+
+    store: Store
+    thread: ThreadId
+    number: int
+    role: str
+    agent: str
+
+    def begin(self, *, kind: str) -> None:
+        """Note that the agent is asked."""
+        self._add("step-begun", kind=kind)
+
+    def end(self, end: CycleEnd, taken_ms: int) -> None:
+        """Note what came of it."""
+        error = {} if end.error is None else {"error": end.error[:_LOGGED_CHARS]}
+        self._add("step-ended", status=end.status or "-", ms=taken_ms, **error)
+
+    def _add(self, event: str, **facts: str | int) -> None:
+        log_event(
+            self.store,
+            event,
+            thread=self.thread,
+            number=self.number,
+            role=self.role,
+            agent=self.agent,
+            **facts,
+        )

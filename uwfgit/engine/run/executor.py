@@ -11,10 +11,9 @@ from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
 from uwfgit.engine.run.cycle import (
-    CycleEnd,
     run_cycle,
 )
-from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
     hold_thread,
