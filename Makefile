@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 AGENTS := build/agents
 
-.PHONY: demo test test-agents check bench clean
+.PHONY: demo test test-long test-agents check bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,22 @@ test: $(STAMP)
 # Every test there is: processes, kills, terminals, other people's programs.
 test-long: $(STAMP)
 	$(PYTEST) -q
+
+# The real CLIs, against a fake API on loopback: no key, nothing installed outside of
+# this folder. Claude Code and Codex come in wheels; the other two need npm.
+test-agents: $(STAMP) $(AGENTS)/.installed
+	$(BIN)/python -m pytest -q -rs tests/agents/test_real_clis.py \
+	  tests/agents/test_real_journeys.py
+
+$(AGENTS)/.installed:
+	mkdir -p $(AGENTS)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --target $(AGENTS)/python claude-agent-sdk openai-codex-cli-bin
+	if command -v npm > /dev/null; then \
+	  npm install --silent --no-fund --no-audit --prefix $(AGENTS)/node \
+	    @google/gemini-cli opencode-ai; \
+	else echo "npm is not here: Gemini and opencode are skipped"; fi
+	@touch $@
 
 check: $(STAMP)
 	scripts/check

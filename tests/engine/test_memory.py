@@ -179,6 +179,20 @@ def test_a_fork_goes_on_from_the_memory_up_to_its_step(desk: Desk) -> None:
     check_thread(desk.ledger.store, fork)
 
 
+def test_a_fork_has_a_session_of_its_own_on_another_machine_too(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.run(GOOD, BAD)
+    known = {read_session(desk.ledger.store, commit).id for commit in desk.memory}
+    desk.thread = fork_thread(desk.ledger, desk.thread, at=2).thread
+    desk.move(tmp_path / "elsewhere")
+
+    desk.run(reply(plan="otherwise"))
+
+    assert desk.diary.sessions[-1] is not None
+    assert desk.diary.sessions[-1] not in known
+
+
 def test_a_session_others_changed_is_left_alone(desk: Desk) -> None:
     desk.run(GOOD, BAD)
     record = record_of(desk.ledger, desk.thread)

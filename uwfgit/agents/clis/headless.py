@@ -278,7 +278,7 @@ class HeadlessAgent:
         if _UNKNOWN_OPTION.search(told) and not reader.run.has_spoken:
             return replace(
                 stopped,
-                message=f"{stopped.message}; mend agents.{self.label}.args, or bring "
+                message=f"{stopped.message}; fix agents.{self.label}.args, or bring "
                 f"it up to date with `{self.cli.update}`",
             )
         known = self.cli.explain_exit.get(result.exit_code or 0)
