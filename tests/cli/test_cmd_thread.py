@@ -946,3 +946,19 @@ def test_other_spellings_print_the_same(
 
 def test_kill_is_cancel(uwf: Uwf, thread: str) -> None:
     assert uwf("thread", "kill", thread, "--json").json["cancelled"] is True
+
+
+def test_a_thread_goes_on_in_its_renamed_repository(
+    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run(["git", *words], check=True, cwd=work)
+    thread = uwf("thread", "start", "ping.yaml", "-p", "x", "--json").json["threadId"]
+    renamed = work.rename(work.with_name("renamed"))
+    monkeypatch.chdir(renamed)
+
+    done = uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+
+    assert done.code == 0, done.err
+    assert f"goes on in '{renamed}', of the same repository" in done.err
+    assert uwf("step", "show", f"{thread}:1", "--json").json["cwd"] == str(renamed)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -255,3 +256,25 @@ def test_operands_that_git_takes_for_more_are_refused(text: str) -> None:
 )
 def test_plain_operands_pass(text: str) -> None:
     assert check_operand(text) == text
+
+
+def test_a_grouped_git_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    alias = f"alias.waiting=!sleep 1000 & echo $! > '{pid}'; wait"
+
+    with pytest.raises(StoreError) as told:
+        run_git(
+            ["-c", alias, "waiting"],
+            git_dir=None,
+            cwd=tmp_path,
+            environment=dict(os.environ),
+            timeout=1,
+            is_grouped=True,
+        )
+
+    assert told.value.message == "git waiting took longer than 1 s"
+    started = Path(f"/proc/{pid.read_text().strip()}/stat")
+    deadline = time.monotonic() + 10
+    while started.exists() and started.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

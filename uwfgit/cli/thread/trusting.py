@@ -45,6 +45,8 @@ def make_admit(
 
         tip = record.tip
         if not is_foreign(ledger, tip):
+            if cwd is None:
+                _follow_rename(context, ledger, record)
             return None
         from uwfgit.cli.check.checks import make_verify
         from uwfgit.store.local import Agreed
@@ -70,6 +72,24 @@ def make_admit(
         return _ground(context, folder)
 
     return admit
+
+
+def _follow_rename(context: CommandContext, ledger: Ledger, record: Record) -> None:
+    """Take a thread along whose repository was renamed or moved since.
+
+    Where its folder is gone, and this work tree is the one it was started in.
+    """
+    thread = record.tip.thread
+    known = ledger.local.find_folder(thread) or Path(record.start.cwd)
+    if os.path.isdir(known):  # noqa: PTH112 - pathlib's raises at a long name
+        return
+    folder = _find_same_repository(context, record)
+    if folder is not None:
+        ledger.local.set_folder(thread, folder)
+        context.output.say(
+            f"'{shown(str(known))}' is gone; the thread goes on in "
+            f"'{shown(str(folder))}', of the same repository"
+        )
 
 
 def _homeless(tip: Tip) -> StateError:

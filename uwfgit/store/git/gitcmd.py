@@ -99,6 +99,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
     index: Path | None = None,
     held: Sequence[Lock] = (),
     timeout: float | None = None,
+    is_grouped: bool = False,
 ) -> GitResult:
     """Run git on one repository and wait for it.
 
@@ -115,6 +116,8 @@ def run_git(  # noqa: PLR0913 - one argument a fact
             being made will hold.
         held: Locks that git holds on to until it ends, should we be killed.
         timeout: Seconds, after which git is killed.
+        is_grouped: Whether all that git starts is killed with it, on Ctrl-C too.
+            Then it has no terminal, and ``capture`` and ``held`` do not count.
 
     Raises:
         StoreError: There is no git binary, or it took too long.
@@ -123,9 +126,13 @@ def run_git(  # noqa: PLR0913 - one argument a fact
     cleaned = clean_environment(environment, keep_quarantine=keep_quarantine)
     if index is not None:
         cleaned["GIT_INDEX_FILE"] = str(index)
+    command = _command(args, git_dir=git_dir, environment=environment)
+    if is_grouped:
+        word = next(each for each in args if "." not in each and each[:1] != "-")
+        return _run_group(command, word, cleaned, cwd, input or b"", timeout)
     try:
         done = subprocess.run(  # noqa: S603 - the one door
-            _command(args, git_dir=git_dir, environment=environment),
+            command,
             env=cleaned,
             cwd=cwd,
             stdin=subprocess.DEVNULL if input is None else None,
@@ -184,11 +191,22 @@ def run_code_git(
     command = _command(
         args, git_dir=None, environment=environment, options=_CODE_OPTIONS
     )
+    return _run_group(command, args[0], cleaned, root, input, timeout)
+
+
+def _run_group(
+    command: Sequence[str],
+    word: str,
+    environment: Mapping[str, str],
+    cwd: Path | None,
+    given: bytes,
+    timeout: float | None,
+) -> GitResult:
     try:
         child = subprocess.Popen(  # noqa: S603 - the one door
             command,
-            env=cleaned,
-            cwd=root,
+            env=environment,
+            cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -197,14 +215,14 @@ def run_code_git(
             process_group=None if timeout is None else 0,
         )
     except OSError as exc:
-        raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
+        raise StoreError(f"cannot run git {word}: {exc.strerror}") from exc
     with child:
         try:
-            stdout, stderr = child.communicate(input, timeout)
+            stdout, stderr = child.communicate(given, timeout)
         except BaseException as exc:
             _kill(child, is_group=timeout is not None)
             if isinstance(exc, subprocess.TimeoutExpired):
-                raise StoreError(f"git {args[0]} took too long") from exc
+                raise StoreError(f"git {word} took longer than {timeout:g} s") from exc
             raise
     return GitResult(code=_exit_code(child.returncode), stdout=stdout, stderr=stderr)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ _MODES: Final[tuple[Mode, ...]] = ("steps", "tip", "never")
 _DEFAULT_KEY: Final = "commit.gpgsign"
 _CHOOSE_A_KEY: Final = ("gpg.format", "user.signingkey")
 _SECONDS: Final = 120.0
+_UNWATCHED_SECONDS: Final = 30.0
+"""How long a signature may take without a terminal: a key on a card is touched."""
 """Somebody may have to type a passphrase, or to touch a key."""
 _PERSON: Final = re.compile(r"(author|committer) (.*) <(.*)> ([0-9]+) ([+-][0-9]{4})")
 _SIGNATURE: Final = re.compile(rb"\ngpgsig [^\n]*(?:\n [^\n]*)*")
@@ -236,6 +239,7 @@ def _name_person(line: str) -> dict[str, str]:
 def _run(
     args: list[str], message: bytes, scratch: Store, environment: Mapping[str, str]
 ) -> GitResult:
+    is_watched = _has_terminal()
     try:
         return run_git(
             # Another encoding of the user's would change bytes and add a header.
@@ -243,10 +247,22 @@ def _run(
             git_dir=scratch.path,
             environment=environment,
             input=message,
-            timeout=_SECONDS,
+            # Where nobody can be asked for a passphrase, nobody gives one.
+            timeout=_SECONDS if is_watched else _UNWATCHED_SECONDS,
+            # What waits for it ends with git. On a terminal it has to be in front.
+            is_grouped=not is_watched,
         )
     except StoreError as exc:
         raise _refusal(exc.message) from exc
+
+
+def _has_terminal() -> bool:
+    """Whether this process has a terminal that a passphrase could be typed at."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def complaint(done: GitResult) -> str:

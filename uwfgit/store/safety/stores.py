@@ -14,6 +14,8 @@ import secrets
 import shlex
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from uwfgit.errors import StoreError, UntrustedError
@@ -34,7 +36,7 @@ def make_id(home: Path) -> str:
         StoreError: It cannot be written.
     """
     made = secrets.token_hex(16)
-    with lock(home / f"{_NAME}.lock", command="uwf", wait=5, what="the store list"):
+    with _hold_list(home):
         _replace(home / _IDS, [*_read_lines(home / _IDS), made])
     return made
 
@@ -106,12 +108,25 @@ def register_store(path: Path, *, home: Path) -> bool:
     line = str(path)
     if "\n" in line or "\r" in line:
         raise StoreError(f"a store's path may not hold a line break: {line!r}")
-    with lock(home / f"{_NAME}.lock", command="uwf", wait=5, what="the store list"):
+    with _hold_list(home):
         known = list_stores(home)
         if path in known:
             return False
         _replace(home / _NAME, [*map(str, known), line])
     return True
+
+
+@contextmanager
+def _hold_list(home: Path) -> Iterator[None]:
+    name = home / f"{_NAME}.lock"
+    try:
+        held = lock(name, command="uwf", wait=5, what="the store list")
+        with held:
+            yield
+    except StoreError as exc:
+        if not os.access(home if home.is_dir() else home.parent, os.W_OK):
+            exc.hint = "set UWF_HOME to a folder that you may write to"
+        raise
 
 
 def _check_list(path: Path, status: os.stat_result) -> None:
@@ -147,6 +162,6 @@ def unregister_store(path: Path, *, home: Path) -> None:
     """
     if path not in list_stores(home):
         return
-    with lock(home / f"{_NAME}.lock", command="uwf", wait=5, what="the store list"):
+    with _hold_list(home):
         rest = [str(known) for known in list_stores(home) if known != path]
         _replace(home / _NAME, rest)
