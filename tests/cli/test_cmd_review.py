@@ -14,6 +14,8 @@ from uwfgit.store.genesis import GENESIS_OID
 
 NOBODY = "01M8FV0G61K8RNY396JMTGNRK5"
 
+PIN = "uwfgit @ git+https://example.org/uwfgit@" + "a" * 40
+
 
 @pytest.fixture
 def bare(uwf: Uwf, tmp_path: Path) -> Path:
@@ -219,7 +221,7 @@ def test_without_a_remote_it_says_how_to_set_one_up(uwf: Uwf, ended: str) -> Non
 
         assert (done.code, done.error["code"]) == (1, "not-found")
         assert done.error["hint"] == "set it up: uwf remote add origin URL"
-    assert uwf("review", "setup", "--ci", "github").code == 1
+    assert uwf("review", "setup", "--ci", "github", "--install", PIN).code == 1
 
 
 @pytest.mark.parametrize("command", ["open", "approve"])
@@ -335,8 +337,8 @@ def test_the_link_is_that_of_the_forge_at_the_remote_s_address(
     ],
 )
 def test_a_job_is_set_up_once(uwf: Uwf, bare: Path, ci: str, file: str) -> None:
-    done = uwf("review", "setup", "--ci", ci, "--json")
-    text = uwf("review", "setup", "--ci", ci)
+    done = uwf("review", "setup", "--ci", ci, "--install", PIN, "--json")
+    text = uwf("review", "setup", "--ci", ci, "--install", PIN)
 
     assert done.json == {
         "remote": "origin",
@@ -369,7 +371,7 @@ def test_what_a_forge_must_be_told_for_its_job_is_said(
     assert uwf("remote", "add", "there", url, kind).code == 0
     uwf("git", "config", "remote.there.pushurl", str(bare))
 
-    done = uwf("review", "setup", "--ci", ci)
+    done = uwf("review", "setup", "--ci", ci, "--install", PIN)
 
     assert done.code == 0, done.err
     assert heads(bare) == {"uwf/main" if shared else "main"}
@@ -444,7 +446,7 @@ def test_bob_s_job_comes_from_the_base_he_does_not_have(
     ada, bob = pair
     thread = ada.start(agent="replies.yaml")
     ada.do("thread", "exec", thread, "--agent", "scripted:replies.yaml")
-    ada.do("review", "setup", "--ci", "gitea")
+    ada.do("review", "setup", "--ci", "gitea", "--install", PIN)
     ada.do("push", thread)
     bob.do("pull", thread)
 

@@ -36,6 +36,8 @@ REMOTE = Remote(name="origin", url="/x", push_urls=("/x",), kind="dedicated")
 (SECRET,) = scan_text(GITHUB)
 NOBODY = "01M8FV0G61K8RNY396JMTGNRK5"
 
+PIN = "uwfgit @ git+https://example.org/uwfgit@" + "a" * 40
+
 
 @pytest.fixture
 def bare(uwf: Uwf, tmp_path: Path) -> Path:
@@ -353,7 +355,7 @@ def test_an_empty_repository_is_cloned_empty(
 ) -> None:
     if is_set_up:
         # A main of ours, with a commit of its own.
-        assert uwf("review", "setup", "--ci", "github").code == 0
+        assert uwf("review", "setup", "--ci", "github", "--install", PIN).code == 0
 
     done = uwf("clone", str(bare), "copy", *flags)
 

@@ -271,6 +271,31 @@ def test_a_sha256_repository_is_asked_through_git(
     assert root_commit(made.root) is None
 
 
+def test_the_first_commit_is_remembered_while_history_goes_on(
+    work: Work, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    memory = tmp_path / "memory"
+
+    def find() -> str | None:
+        return root_commit(work.root, environment=environment, memory=memory)
+
+    first = work.commit("first")
+    assert find() == first
+    (file,) = (memory / "roots").iterdir()
+    # What is made up here shows that the history is not walked again.
+    file.write_text(f"{first} {'a' * 40}\n")
+    assert find() == "a" * 40
+    second = work.commit("second")
+    assert find() == "a" * 40
+    assert file.read_text() == f"{second} {'a' * 40}\n"
+    work.git("checkout", "-q", "--orphan", "other")
+    other = work.commit("another first")
+    assert find() == other
+    file.write_text("nonsense")
+    assert find() is not None
+    assert file.stat().st_mode & 0o077 == 0
+
+
 @as_root
 def test_a_strangers_repository_has_no_head_and_runs_nothing(
     work: Work, tmp_path: Path, environment: dict[str, str]

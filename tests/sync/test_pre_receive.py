@@ -340,7 +340,9 @@ def test_what_a_part_is_compared_with_holds_the_base_s_job_and_nothing_else(
     remote = get_remote(ada.store, "origin")
     thread = ada.begin(DONE, BAD)
     (server / "hooks" / "pre-receive").unlink()
-    _, main = set_up(ada.ledger, remote, "gitlab", wire=WIRE, scan=let_pass)
+    _, main = set_up(
+        ada.ledger, remote, "gitlab", install="uwfgit", wire=WIRE, scan=let_pass
+    )
     install_hook(server, "pre-receive")
     ref = f"refs/heads/uwf/{thread}-base"
     cut = tip_of(ada.ledger, thread)

@@ -218,7 +218,9 @@ JOB = ".github/workflows/uwf-verify.yml"
 
 def set_job(person: Person, ci: Ci = "github", *, to: str = "origin") -> Oid:
     remote = get_remote(person.store, to)
-    return set_up(person.ledger, remote, ci, wire=WIRE, scan=let_pass)[1]
+    return set_up(
+        person.ledger, remote, ci, install="uwfgit", wire=WIRE, scan=let_pass
+    )[1]
 
 
 def test_a_job_is_added_to_the_base_once(ada: Person, bare: Path) -> None:
@@ -290,7 +292,7 @@ def test_what_main_holds_is_looked_through_before_it_leaves(
     with pytest.raises(InvalidError, match="a key"):
         review(ada, thread, scan=scan)
     with pytest.raises(InvalidError, match="a key"):
-        set_up(ada.ledger, remote, "github", wire=WIRE, scan=scan)
+        set_up(ada.ledger, remote, "github", install="uwfgit", wire=WIRE, scan=scan)
 
     assert refs_of(bare) == {}
 

@@ -140,7 +140,11 @@ class WorkerHands:
         enclosing = find_enclosing(self.repo)
         if enclosing is None or start.root_commit is None:
             return False
-        here = root_commit(enclosing.root, environment=self.context.environment)
+        here = root_commit(
+            enclosing.root,
+            environment=self.context.environment,
+            memory=self.context.home,
+        )
         return here == start.root_commit
 
     def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:

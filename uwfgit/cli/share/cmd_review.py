@@ -11,7 +11,7 @@ import typer
 from uwfgit.cli.check.checks import make_scan, make_verify
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.output import format_fields
+from uwfgit.cli.frame.output import ask, can_ask, format_fields
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.remote_session import (
     open_wire,
@@ -181,26 +181,38 @@ def setup(
     ci: Annotated[
         str, typer.Option("--ci", metavar="KIND", help="github, gitea or gitlab.")
     ],
+    install: Annotated[
+        str | None,
+        typer.Option(
+            "--install",
+            metavar="SOURCE",
+            help="Where the job installs uwf from, pinned: 'uwfgit @ git+URL@COMMIT', "
+            "or a wheel's URL with #sha256=HASH.",
+        ),
+    ] = None,
     remote: RemoteOption = None,
 ) -> None:
     """Add a CI job to the reviews' base that verifies what is reviewed.
 
     For forges whose servers take no hooks.
     """
-    from uwfgit.sync.review.forges import CIS, make_job
+    from uwfgit.sync.review.forges import CIS, check_source, make_job
     from uwfgit.sync.review.jobs import set_up
 
     context = get_context(ctx)
     if ci not in CIS:
         raise UsageError(f"--ci: '{ci}' is none of {', '.join(CIS)}")
     kind: Ci = ci
+    if install is None and can_ask():
+        install = ask("install uwf from (uwfgit @ git+URL@COMMIT): ").strip()
+    source = check_source(install or "uwfgit")
     ledger = context.open_ledger(write=True, create=False)
     there = _remote(context, ledger, remote)
     is_shared = there.kind == "shared"
     with open_wire(context, there) as wire:
         scan = make_scan(context, ledger.store)
-        base, oid = set_up(ledger, there, kind, wire=wire, scan=scan)
-    path = make_job(kind, beside_code=is_shared).path
+        base, oid = set_up(ledger, there, kind, install=source, wire=wire, scan=scan)
+    path = make_job(kind, beside_code=is_shared, install=source).path
     context.output.emit(
         {"remote": there.name, "base": base, "oid": oid, "file": path},
         lambda: f"{path} is in branch {base} of {shown(there.name)}",

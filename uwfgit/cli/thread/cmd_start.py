@@ -285,7 +285,10 @@ def _place_in_repository(
     if enclosing is None:
         return None, None
     inside = folder.resolve().relative_to(enclosing.root).as_posix()
-    return inside, root_commit(enclosing.root, environment=context.environment)
+    found = root_commit(
+        enclosing.root, environment=context.environment, memory=context.home
+    )
+    return inside, found
 
 
 def _find_parent(context: CommandContext, ledger: Ledger) -> Parent | None:

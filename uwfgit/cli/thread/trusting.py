@@ -188,7 +188,9 @@ def _find_same_repository(context: CommandContext, record: Record) -> Path | Non
     folder = _folder_below(enclosing.root, start.cwd_in_repo)
     if folder is None:
         return None
-    here = root_commit(enclosing.root, environment=context.environment)
+    here = root_commit(
+        enclosing.root, environment=context.environment, memory=context.home
+    )
     return folder if here == start.root_commit else None
 
 

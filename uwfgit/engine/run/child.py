@@ -105,7 +105,9 @@ def _start(run: Run, agent: WorkflowAgent) -> ThreadId:
     inside, root = None, None
     if enclosing is not None:
         inside = run.cwd.resolve().relative_to(enclosing.root).as_posix()
-        root = root_commit(enclosing.root, environment=environment)
+        root = root_commit(
+            enclosing.root, environment=environment, memory=run.engine.home
+        )
     parent = Parent(
         record=run.record,
         head=run.prev or run.record.tip.state.start,

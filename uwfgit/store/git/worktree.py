@@ -6,12 +6,14 @@ nothing in it is trusted.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from pygit2.enums import RepositoryOpenFlag
 from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
 from uwfgit.store.git.asking import ask_identity, ask_settings
 from uwfgit.store.git.gitcmd import find_git, run_git
+from uwfgit.store.private import write_private
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import find_value, read_config
 from uwfgit.store.safety.plainfile import read_start
@@ -32,6 +35,7 @@ if sys.platform != "win32":
 
 _POINTER_BYTES: Final = 64 * 1024
 _GIT_SECONDS: Final = 30.0
+_NEAR: Final = 1000
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = {}
 # Brackets end a name for git; the others turn text around on a screen, and
@@ -130,20 +134,81 @@ def read_head(
 
 
 def root_commit(
-    root: Path, *, environment: Mapping[str, str] = _NO_ENVIRONMENT
+    root: Path,
+    *,
+    environment: Mapping[str, str] = _NO_ENVIRONMENT,
+    memory: Path | None = None,
 ) -> str | None:
-    """Give the oid of the first commit of the work tree's repository.
+    """Return the oid of the first commit of the work tree's repository.
 
     Found along first parents, so it is one. ``None`` without a commit, and in
     a shallow clone, which does not have it.
+
+    Args:
+        root: The top of the work tree.
+        environment: Finds git.
+        memory: The user's own folder, where it is remembered: a history of half a
+            million commits takes seconds to walk.
     """
     git_dir = _find_git_dir(root / ".git")
     if git_dir is None or (_find_common_dir(git_dir) / "shallow").exists():
         return None
     if find_git(environment) is None:
         return _walk_to_root(git_dir)
+    head = read_head(root, environment=environment) if memory is not None else None
+    if memory is None or head is None:
+        return _ask_root(root, environment)
+    file = _memory_of(memory, _find_common_dir(git_dir))
+    known = _recall(file)
+    if known is not None and _goes_on(root, known[0], head, environment):
+        found: str | None = known[1]
+    else:
+        found = _ask_root(root, environment)
+    if found is not None and known != (head, found):
+        with suppress(OSError):
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(file, f"{head} {found}\n")
+    return found
+
+
+def _ask_root(root: Path, environment: Mapping[str, str]) -> str | None:
     options = ("--first-parent", "--max-parents=0")
     return _ask_git(root, "rev-list", *options, "HEAD", environment=environment)
+
+
+def _memory_of(memory: Path, common_dir: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(common_dir)).hexdigest()[:32]
+    return memory / "roots" / name
+
+
+def _recall(file: Path) -> tuple[str, str] | None:
+    try:
+        words = read_start(file, most=256).decode("ascii", "replace").split()
+    except OSError:
+        return None
+    if len(words) != 2 or not all(map(_OID.fullmatch, words)):  # noqa: PLR2004 - head and root
+        return None
+    return words[0], words[1]
+
+
+def _goes_on(root: Path, known: str, head: str, environment: Mapping[str, str]) -> bool:
+    """Whether one commit is on the chain of first parents of another, and near it."""
+    if known == head:
+        return True
+    words = ("--first-parent", "--parents", f"--max-count={_NEAR}", head, f"^{known}")
+    try:
+        done = run_git(
+            ["rev-list", *words, "--"],
+            git_dir=None,
+            cwd=root,
+            environment=environment,
+            timeout=_GIT_SECONDS,
+        )
+    except StoreError:
+        return False
+    last = done.text.rpartition("\n")[2].split()
+    # Its first parent is the first commit of the chain that the other reaches.
+    return done.code == 0 and last[1:2] == [known]
 
 
 def find_identity(

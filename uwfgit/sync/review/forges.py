@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
+from uwfgit.errors import UsageError
+
 Forge: TypeAlias = Literal["github", "gitlab", "gitea", "bitbucket"]
 Ci: TypeAlias = Literal["github", "gitea", "gitlab"]
 FORGES: Final[tuple[Forge, ...]] = get_args(Forge)
@@ -58,7 +60,7 @@ jobs:
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
-      - run: pip install uwfgit
+      - run: pip install 'INSTALL'
       - run: uwf verify --repo threads "$HEAD"
         env:
           HEAD: ${{ github.event.pull_request.head.sha }}
@@ -74,10 +76,16 @@ uwf-verify:
   script:
     # Elsewhere: nothing in the threads may be taken for a program.
     - cd /
-    - pip install uwfgit
+    - pip install 'INSTALL'
     - HEAD="${CI_MERGE_REQUEST_SOURCE_BRANCH_SHA:-$CI_COMMIT_SHA}"
     - uwf verify --repo "$CI_PROJECT_DIR" "$HEAD"
 """
+_SOURCE: Final = re.compile(
+    r"(?:uwfgit(?:\[[a-z,]+\])? @ )?"
+    r"(?:git\+(?:https|ssh)://[\w.@:/~+%-]+@[0-9a-f]{40}"
+    r"|https://[\w.@:/~+%-]+\.whl#sha256=[0-9a-f]{64})",
+    re.ASCII,
+)
 _FILES: Final[dict[Ci, str]] = {
     "github": ".github/workflows/uwf-verify.yml",
     "gitea": ".gitea/workflows/uwf-verify.yml",
@@ -94,7 +102,22 @@ class Job:
     text: str
 
 
-def make_job(ci: Ci, *, beside_code: bool) -> Job:
+def check_source(source: str) -> str:
+    """Return where a job may install uwf from: one thing that cannot change.
+
+    Raises:
+        UsageError: It is a name that anyone may take, or a branch that moves.
+    """
+    if _SOURCE.fullmatch(source) is None:
+        raise UsageError(
+            f"'{source}' is not pinned: a job of a forge would run whatever is there",
+            hint="name a commit: --install 'uwfgit @ git+https://HOST/PATH@COMMIT', or "
+            "a wheel: 'uwfgit @ https://HOST/PATH.whl#sha256=HASH'",
+        )
+    return source
+
+
+def make_job(ci: Ci, *, beside_code: bool, install: str) -> Job:
     """Write the job that verifies what is reviewed.
 
     Where a CI can take it from the base, what is reviewed cannot bring a job of
@@ -103,14 +126,16 @@ def make_job(ci: Ci, *, beside_code: bool) -> Job:
     Args:
         ci: What runs it.
         beside_code: Whether the repository's default branch is of code.
+        install: Where uwf is installed from, as :func:`check_source` lets it be.
     """
     if ci == "gitlab":
-        return Job(path=_FILES[ci], text=_GITLAB)
+        return Job(path=_FILES[ci], text=_GITLAB.replace("INSTALL", install))
     # "pull_request" takes the job from the head merged into the base at GitHub,
     # from the head alone at Gitea; "pull_request_target" from the default branch
     # at GitHub, from the base at Gitea.
     event = "pull_request" if ci == "github" and beside_code else "pull_request_target"
-    return Job(path=_FILES[ci], text=_ACTIONS.replace("EVENT", event))
+    text = _ACTIONS.replace("EVENT", event).replace("INSTALL", install)
+    return Job(path=_FILES[ci], text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

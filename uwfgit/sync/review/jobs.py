@@ -36,7 +36,7 @@ from uwfgit.sync.exchange.transport import (
     list_refs_there,
     push_refs,
 )
-from uwfgit.sync.review.forges import JOB_PATHS, Ci, make_job
+from uwfgit.sync.review.forges import JOB_PATHS, Ci, Job, make_job
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 from uwfgit.sync.verify.shape import RawCommit, Stamp, parse_commit
 
@@ -69,7 +69,7 @@ def find_main(ledger: Ledger) -> Oid:
 
 
 def set_up(
-    ledger: Ledger, remote: Remote, ci: Ci, *, wire: Wire, scan: Scan
+    ledger: Ledger, remote: Remote, ci: Ci, *, install: str, wire: Wire, scan: Scan
 ) -> tuple[str, Oid]:
     """Add the job that verifies reviews to the branch they are compared with.
 
@@ -77,6 +77,7 @@ def set_up(
         ledger: Whose ``main`` goes there, when that has all there is.
         remote: Where the reviews are opened.
         ci: What runs the job.
+        install: Where the job installs uwf from.
         wire: How to talk.
         scan: Says what may not leave.
 
@@ -99,7 +100,8 @@ def set_up(
             hint=f"bring them: uwf git fetch {remote.name} {base}",
         )
     is_behind = theirs is None or is_ancestor(store, theirs, mine)
-    oid = _add_job(ledger, mine if theirs is None or is_behind else theirs, remote, ci)
+    job = make_job(ci, beside_code=remote.kind == "shared", install=install)
+    oid = _add_job(ledger, mine if theirs is None or is_behind else theirs, job)
     check_main(scan, oid, theirs)
     if oid != mine and is_ancestor(store, mine, oid):
         move_ref(store, HEAD_REF, old=mine, new=oid, reason="review setup")
@@ -117,8 +119,7 @@ def check_main(scan: Scan, new: Oid, old: Oid | None) -> None:
         raise InvalidError(f"branch main stays here: {problem}")
 
 
-def _add_job(ledger: Ledger, parent: Oid, remote: Remote, ci: Ci) -> Oid:
-    job = make_job(ci, beside_code=remote.kind == "shared")
+def _add_job(ledger: Ledger, parent: Oid, job: Job) -> Oid:
     old = read_commit(ledger.store, parent).tree
     entry = Entry(oid=write_blob(ledger.store, job.text.encode()))
     tree = edit_tree(ledger.store, old, {job.path: entry})
