@@ -16,7 +16,8 @@ STATUS: Final = "$status"
 NEW: Final = "new"
 RESUME: Final = "resume"
 ERROR_STATUS: Final = "error"
-INJECTED: Final = ("_body", "_prompt", "_thread")
+INPUTS: Final = "_inputs"
+INJECTED: Final = ("_body", "_prompt", "_thread", INPUTS)
 
 MAX_SAFE_INTEGER: Final = 2**53 - 1
 MAX_DEPTH: Final = 200

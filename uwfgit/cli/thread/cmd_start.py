@@ -143,6 +143,21 @@ StartCwdOption = Annotated[
 ]
 
 
+InputsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="NAME=VALUE",
+        help="What the workflow asks for; =@FILE is a file's text.",
+    ),
+]
+InputsFileOption = Annotated[
+    str | None,
+    typer.Option("--inputs", metavar="FILE", help="The same, many in a JSON file."),
+]
+
+
 class StartCommand(Command):
     """A command whose ``--worktree`` may stand alone."""
 
@@ -165,9 +180,11 @@ class _Begin:
     branch: str | None = None
     no_code: bool = False
     private: bool = False
+    inputs: tuple[str, ...] = ()
+    inputs_file: str | None = None
 
 
-def start_command(
+def start_command(  # noqa: PLR0917 - one parameter an option
     ctx: typer.Context,
     workflow: WorkflowArgument,
     prompt: PromptOption,
@@ -187,6 +204,8 @@ def start_command(
     private: Annotated[
         bool, typer.Option("--private", help="Never share it: push and bundle refuse.")
     ] = False,
+    inputs: InputsOption = None,
+    inputs_file: InputsFileOption = None,
 ) -> None:
     """Start a thread: pin the workflow and the task; nothing runs yet."""
     context = get_context(ctx)
@@ -196,7 +215,13 @@ def start_command(
         raise UsageError("--branch goes with --worktree")
     ledger = context.open_ledger(write=True)
     begin = _Begin(
-        cwd=cwd, worktree=worktree, branch=branch, no_code=no_code, private=private
+        cwd=cwd,
+        worktree=worktree,
+        branch=branch,
+        no_code=no_code,
+        private=private,
+        inputs=tuple(inputs or ()),
+        inputs_file=inputs_file,
     )
     tip = _start(context, ledger, workflow, prompt, begin)
     state = tip.state
@@ -224,6 +249,7 @@ def _start(
     prompt: str,
     begin: _Begin,
 ) -> Tip:
+    from uwfgit.cli.thread.inputs import read_inputs
     from uwfgit.cli.workflow.workflows import find_child, find_workflow
     from uwfgit.engine.run.thread import start_thread
     from uwfgit.ids import mint_thread_id
@@ -232,6 +258,12 @@ def _start(
     found = find_workflow(context, ledger, workflow)
     task = read_text(context, prompt, what="--prompt")
     context.warn_of_secrets(task, what="--prompt")
+    values = read_inputs(
+        context,
+        found.workflow.inputs or {},
+        given=begin.inputs,
+        file=begin.inputs_file,
+    )
     parent = _find_parent(context, ledger)
     thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
     children = resolve_children(
@@ -250,6 +282,7 @@ def _start(
             root_commit=root,
             parent=parent,
             children=children,
+            inputs=values,
             thread=thread,
             private=begin.private,
         )
@@ -314,11 +347,14 @@ def run_command(
     prompt: PromptOption,
     cwd: StartCwdOption = None,
     agent: AgentOption = None,
+    inputs: InputsOption = None,
+    inputs_file: InputsFileOption = None,
 ) -> None:
     """Start a thread and run it until it stops."""
     context = get_context(ctx)
     ledger = context.open_ledger(write=True)
-    tip = _start(context, ledger, workflow, prompt, _Begin(cwd=cwd))
+    begin = _Begin(cwd=cwd, inputs=tuple(inputs or ()), inputs_file=inputs_file)
+    tip = _start(context, ledger, workflow, prompt, begin)
     if context.output.is_text:
         context.output.say(f"thread {tip.thread}")
     run_started(context, ledger, tip.thread, agent=agent)

@@ -74,6 +74,7 @@ class PromptParts:
     context_chars: int
     live_session: bool
     answered_notes: tuple[str, ...] = ()
+    inputs: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +118,22 @@ def assemble_prompt(parts: PromptParts) -> str:
         _progress(parts),
         "" if known else _role(parts),
         "" if known else _titled("# The task of this thread", parts.task),
+        "" if known else _inputs(parts.inputs),
         _history(parts),
         _assignment(parts),
     )
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _inputs(values: Mapping[str, Json] | None) -> str:
+    if not values:
+        return ""
+    lines = [f"{name}: {_value(value)}" for name, value in values.items()]
+    return "# What this run was given\n\n" + fence("\n".join(lines))
+
+
+def _value(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _progress(parts: PromptParts) -> str:

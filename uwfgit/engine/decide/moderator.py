@@ -64,7 +64,7 @@ def route(
     last_role: str,
     last_output: Mapping[str, Json],
     *,
-    injected: Mapping[str, str],
+    injected: Mapping[str, Json],
     evaluate: Evaluate | None = None,
 ) -> Routed | RoutingError:
     """Pick the edge for what a role reported, and render its prompt.

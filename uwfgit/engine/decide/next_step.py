@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 
 from uwfgit.constants import RULES_VERSION, START
@@ -18,7 +19,11 @@ from uwfgit.store.canonical import Json
 
 
 def first_prompt(
-    workflow: Workflow, start: Mapping[str, Json], *, thread: str
+    workflow: Workflow,
+    start: Mapping[str, Json],
+    *,
+    thread: str,
+    inputs: Mapping[str, Json] | None = None,
 ) -> Routed | RoutingError:
     """Give role, prompt and location of a thread's first step.
 
@@ -26,6 +31,7 @@ def first_prompt(
         workflow: What the thread will pin.
         start: Its StartNode's payload, as far as the caller chooses it.
         thread: Its id.
+        inputs: What the run is given.
 
     Raises:
         ConfigError: There are conditions, which cannot be evaluated here.
@@ -35,18 +41,22 @@ def first_prompt(
         (),
         task=start["prompt"],
         thread=thread,
-        start=_first_start(workflow, start),
+        start=_first_start(workflow, start, inputs),
+        inputs=inputs,
     )
 
 
-def _first_start(workflow: Workflow, start: Mapping[str, Json]) -> Start | None:
+def _first_start(
+    workflow: Workflow, start: Mapping[str, Json], inputs: Mapping[str, Json] | None
+) -> Start | None:
     """Give what conditions of ``$START`` see of a StartNode that is not made yet."""
     if not isinstance(workflow.graph.get(START), tuple):
         return None
     pinned = workflow_nodes(workflow)[-1].hash
-    return start_from_payload(
+    made = start_from_payload(
         Hash(""), {**start, "workflow": pinned, "rules": RULES_VERSION}
     )
+    return replace(made, values=inputs)
 
 
 def next_prompt(record: Record, *, skip: int = 0) -> Routed | RoutingError:

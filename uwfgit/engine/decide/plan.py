@@ -26,6 +26,7 @@ def base_prompt(
     task: str,
     thread: str,
     start: Start | None = None,
+    inputs: Mapping[str, Json] | None = None,
 ) -> Routed | RoutingError:
     """Give role, prompt and location of the step that follows a chain.
 
@@ -36,14 +37,18 @@ def base_prompt(
             have conditions.
         task: The thread's prompt.
         thread: The thread of the event.
-        start: The thread's StartNode, for conditions.
+        start: The thread's StartNode, for its inputs and conditions.
+        inputs: What the run is given, where there is no StartNode.
 
     Raises:
         ConfigError: There are conditions, which cannot be evaluated here.
     """
     steps = iter(newest_first)
     last = next((step for step in steps if step.status != SUSPEND), None)
-    injected = injected_values(last.body if last else "", task=task, thread=thread)
+    values = start.values if start is not None else inputs
+    injected = injected_values(
+        last.body if last else "", task=task, thread=thread, inputs=values
+    )
     evaluate = make_evaluator(
         () if last is None else chain((last,), steps),
         task=task,
@@ -89,7 +94,8 @@ def outcome_of(
             suspend_message=str(output.get("reason", "")),
         )
     evaluate = make_evaluator(newest_first, task=task, thread=thread, start=start)
-    injected = injected_values(body, task=task, thread=thread)
+    values = start.values if start is not None else None
+    injected = injected_values(body, task=task, thread=thread, inputs=values)
     routed = route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
     if isinstance(routed, RoutingError):
         return Outcome(
@@ -105,6 +111,17 @@ def is_routing_error(suspend_message: str | None) -> bool:
     return suspend_message is not None and suspend_message.startswith("routing: ")
 
 
-def injected_values(body: str, *, task: str, thread: str) -> dict[str, str]:
+def injected_values(
+    body: str,
+    *,
+    task: str,
+    thread: str,
+    inputs: Mapping[str, Json] | None = None,
+) -> dict[str, Json]:
     """Give the values the engine adds to a role's output, for templates."""
-    return {"_body": body.strip(), "_prompt": task, "_thread": thread}
+    values: dict[str, Json] = {
+        "_body": body.strip(),
+        "_prompt": task,
+        "_thread": thread,
+    }
+    return values if inputs is None else {**values, "_inputs": dict(inputs)}

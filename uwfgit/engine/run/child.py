@@ -117,6 +117,7 @@ def _start(run: Run, agent: WorkflowAgent) -> ThreadId:
         run.engine.ledger,
         parent,
         agent.workflow,
+        role=run.cycle.routed.role,
         prompt=run.cycle.routed.prompt,
         cwd=Path(run.cwd),
         cwd_in_repo=inside,

@@ -232,6 +232,7 @@ class Run:
             answered_notes=notes.answered,
             context_chars=self.engine.settings.limits.context_chars,
             live_session=session is not None,
+            inputs=self.record.start.values,
         )
         return assemble_prompt(parts)
 

@@ -28,6 +28,7 @@ from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_
 from uwfgit.model.thread.state import ForkedFrom, parse_state
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
 from uwfgit.model.workflow.document import workflow_document
+from uwfgit.model.workflow.inputs import input_nodes, require_inputs
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
@@ -47,6 +48,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     root_commit: str | None = None,
     parent: Parent | None = None,
     children: Mapping[str, Workflow] | None = None,
+    inputs: Mapping[str, Json] | None = None,
     thread: ThreadId | None = None,
     private: bool = False,
 ) -> Tip:
@@ -62,11 +64,13 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         root_commit: The first commit of that repository.
         parent: The thread that starts this one; what it starts is private when it is.
         children: The workflows that its roles reach, by name.
+        inputs: What the run is given, by the names the workflow declares.
         thread: Its id; a new one without it.
         private: Whether it is never to be shared.
 
     Raises:
-        InvalidError: The prompt is blank, or the folder is missing.
+        InvalidError: The prompt is blank, the folder is missing, or the inputs are
+            not those of the workflow.
         StateError: Threads would be nested too deeply.
         RoutingFailedError: The workflow has no first role for this task.
         ConfigError: It has conditions, which cannot be evaluated here.
@@ -89,8 +93,15 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     pinned, nodes = pin_children(children or {})
     if pinned:
         start["children"] = pinned
+    values = require_inputs(workflow.inputs or {}, inputs or {})
+    if workflow.inputs:
+        type_node, node = input_nodes(values)
+        start["inputs"] = node.hash
+        nodes = (*nodes, type_node, node)
     require_conditions(workflow)
-    routed = first_prompt(workflow, start, thread=thread)
+    routed = first_prompt(
+        workflow, start, thread=thread, inputs=values if workflow.inputs else None
+    )
     if isinstance(routed, RoutingError):
         raise RoutingFailedError(routed.message)
     if routed.role == END:
@@ -141,6 +152,7 @@ def start_child(
     parent: Parent,
     name: str,
     *,
+    role: str,
     prompt: str,
     cwd: Path,
     cwd_in_repo: str | None,
@@ -153,6 +165,7 @@ def start_child(
         ledger: Where to.
         parent: Whose step.
         name: The workflow: one that the parent pins, else one to be found.
+        role: The role it does, which may give it inputs.
         prompt: The task.
         cwd: The step's folder.
         cwd_in_repo: That folder within its work tree.
@@ -177,6 +190,7 @@ def start_child(
         return found
 
     workflow = find(name)
+    given = record.workflow.roles.get(role)
     head = f"# Written by uwf: pinned by thread {record.tip.thread}\n"
     return start_thread(
         ledger,
@@ -188,6 +202,7 @@ def start_child(
         root_commit=root_commit,
         parent=parent,
         children=resolve_children(workflow, find),
+        inputs=given.inputs if given is not None else None,
     )
 
 

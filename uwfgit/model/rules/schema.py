@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from uwfgit.constants import ERROR_STATUS, INJECTED, STATUS, SUSPEND
 from uwfgit.model.findings import Findings, kind_of, list_names
 from uwfgit.model.rules.shape import Draft, describe_bad_status, is_status
-from uwfgit.model.schema.check import check_schema
+from uwfgit.model.schema.check import check_schema, validate_value
 from uwfgit.model.schema.variants import Form, Variant, find_forms, find_variants
 from uwfgit.model.yaml.located import Path
 from uwfgit.store.canonical import Json
@@ -25,6 +26,9 @@ class _Status:
 
     value: Json
     path: Path
+
+
+_INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 
 
 def check_schemas(found: Findings, draft: Draft) -> dict[str, tuple[Variant, ...]]:
@@ -93,11 +97,29 @@ def _report_stray(
 def _check_inputs(found: Findings) -> None:
     inputs = found.doc.value.get("inputs")
     for name, schema in (inputs if isinstance(inputs, dict) else {}).items():
-        if isinstance(schema, (dict, bool)):
-            _check_validity(found, ("inputs", name), schema)
+        path: Path = ("inputs", name)
+        if not _INPUT_NAME.fullmatch(str(name)):
+            message = f"'{name}' cannot be the name of an input"
+            hint = "use letters, digits and '_', a letter first: templates say its name"
+            found.add("S7", path, message, hint=hint, key=True)
+        if isinstance(schema, dict):
+            if _check_validity(found, path, schema):
+                _check_input(found, path, schema)
         else:
             message = f"'{name}' is {kind_of(schema)}, not a JSON Schema"
             found.add("S3", ("inputs", name), message, hint="write a JSON Schema")
+
+
+def _check_input(found: Findings, path: Path, schema: Mapping[str, Json]) -> None:
+    if schema.get("writeOnly"):
+        message = "a 'writeOnly' input: what a run is given is kept for good"
+        hint = "let the agent read the secret from its environment"
+        found.add("J2", (*path, "writeOnly"), message, hint=hint, key=True)
+    if "default" in schema:
+        for each in validate_value(schema, schema["default"]):
+            message = f"the default does not fit its own schema: {each.message}"
+            own = (*path, "default", *each.path)
+            found.add("J1", own, message, hint="give a default that fits")
 
 
 def _check_validity(found: Findings, path: Path, schema: Json) -> bool:

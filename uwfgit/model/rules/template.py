@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from uwfgit.constants import INJECTED, START, STATUS
+from uwfgit.constants import INJECTED, INPUTS, START, STATUS
 from uwfgit.model.findings import Findings, list_names
 from uwfgit.model.rules.shape import Draft, Edge
 from uwfgit.model.schema.variants import Form, Variant, is_named, merge_forms
@@ -90,6 +90,7 @@ def check_templates(
                 for path, template in _templates(edge)
                 for use in _read(found, path, template)
             ]
+            _check_inputs(found, uses)
             if source == START:
                 _check_start(found, uses)
                 continue
@@ -149,7 +150,7 @@ def _fields_of(
 def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
     seen: set[str] = set()
     for path, use in uses:
-        if use.name in (*INJECTED, ".", *seen):
+        if use.name.partition(".")[0] in (*INJECTED, "", *seen):
             continue
         seen.add(use.name)
         found.add(
@@ -160,6 +161,24 @@ def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
             severity="warning",
             place=found.doc.place_of(path, use.offset),
         )
+
+
+def _check_inputs(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
+    """Report rule T2 for inputs that the workflow does not declare, each once."""
+    declared = found.doc.value.get("inputs")
+    known = list(declared) if isinstance(declared, dict) else []
+    seen: set[str] = set()
+    for path, use in uses:
+        first, _, rest = use.name.partition(".")
+        name = rest.partition(".")[0]
+        if first != INPUTS or not name or name in (*known, *seen):
+            continue
+        seen.add(name)
+        near = found.find_similar(name, known)
+        hint = f"did you mean '{near}'?" if near else "declare it below 'inputs:'"
+        place = found.doc.place_of(path, use.offset)
+        message = f"'{name}' is not an input of this workflow"
+        found.add("T2", path, message, hint=hint, place=place)
 
 
 def _check_uses(
@@ -216,9 +235,9 @@ def _report_unknown(found: Findings, path: Path, use: _Use, fields: Fields) -> N
 
 
 def _is_known(name: str, scopes: Scopes) -> bool:
-    if name == "." or name in INJECTED:
-        return True
     path = name.split(".")
+    if name == "." or name in INJECTED or path[0] == INPUTS:
+        return True
     return any(scope.has(path) for scope in scopes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from uwfgit.constants import MAX_STATE_BYTES
@@ -87,6 +87,8 @@ class Start:
     inputs: Hash | None = None
     children: Mapping[str, Hash] = field(default_factory=dict)
     private: bool = False
+    values: Mapping[str, Json] | None = None
+    """What the run was given, once it was read."""
 
 
 def load_tip(store: Store, thread: ThreadId) -> Tip:
@@ -175,7 +177,10 @@ class Record:
         """The thread's StartNode."""
         if self._start is None:
             node = self.node(self.tip.state.start, START_TYPE)
-            self._start = _typed(node, lambda n: start_from_payload(n.hash, n.payload))
+            start = _typed(node, lambda n: start_from_payload(n.hash, n.payload))
+            if start.inputs is not None:
+                start = replace(start, values=self.node(start.inputs).payload)
+            self._start = start
         return self._start
 
     @property

@@ -9,7 +9,7 @@ inherited steps are the new thread's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -178,14 +178,21 @@ def _as_then(redo: _Redo, event: Event) -> Ledger:
 def _redo_start(redo: _Redo, event: Event) -> Record:
     node = redo.source.node(redo.source.tip.state.start, START_TYPE)
     payload = {
-        key: redo.value(item)
+        key: item
         for key, item in node.payload.items()
         if key not in {"workflow", "rules"}
     }
-    if "inputs" in payload:
-        raise StateError("a thread with inputs cannot be redacted")
+    named = [
+        *payload.get("children", {}).values(),
+        *filter(None, [payload.get("inputs")]),
+    ]
+    extra = _redo_named(redo, [Hash(name) for name in named])
+    payload = redo.value(payload)
     workflow = _redo_workflow(redo, Hash(node.payload["workflow"]))
-    routed = first_prompt(workflow, payload, thread=redo.thread)
+    values = None
+    if payload.get("inputs") is not None:
+        values = redo.nodes[Hash(payload["inputs"])].payload
+    routed = first_prompt(workflow, payload, thread=redo.thread, inputs=values)
     if isinstance(routed, RoutingError) or routed.role == END:
         raise _elsewhere(0)
     record = append_start(
@@ -195,9 +202,26 @@ def _redo_start(redo: _Redo, event: Event) -> Record:
         data=_redo_file(redo, event, workflow),
         start=payload,
         current_role=routed.role,
+        extra=extra,
     )
     redo.hashes[node.hash] = record.tip.state.start
     return record
+
+
+def _redo_named(redo: _Redo, names: Iterable[Hash]) -> tuple[Node, ...]:
+    """Make nodes of a start anew, with all that they and their types name."""
+    found: dict[Hash, Node] = {}
+    waiting = list(names)
+    while waiting:
+        old = waiting.pop()
+        if old not in redo.source.places:
+            continue
+        node = redo.source.node(old)
+        new = redo.nodes.get(redo.node(old), node)
+        if new.hash not in found:
+            found[new.hash] = new
+            waiting += [node.type, *find_hash_strings(node.payload)]
+    return tuple(found.values())
 
 
 def _redo_workflow(redo: _Redo, old: Hash) -> Workflow:

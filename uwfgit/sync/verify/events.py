@@ -11,7 +11,13 @@ from uwfgit.engine.decide.moderator import Routed
 from uwfgit.errors import CorruptError, EarlierFormatError, InvalidError
 from uwfgit.ids import Hash, ThreadId, is_thread_id
 from uwfgit.model.node.builtin import format_nodes
-from uwfgit.model.node.node import META_TYPE, START_TYPE, WORKFLOW_TYPE, Node
+from uwfgit.model.node.node import (
+    JSON_TYPES,
+    META_TYPE,
+    START_TYPE,
+    WORKFLOW_TYPE,
+    Node,
+)
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import task_file
 from uwfgit.model.thread.event import (
@@ -22,8 +28,10 @@ from uwfgit.model.thread.event import (
     tell_start,
 )
 from uwfgit.model.thread.record import Start, start_from_payload
+from uwfgit.model.workflow.inputs import complete_inputs
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.store.canonical import encode_json
 from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.children import check_pinned
@@ -73,6 +81,7 @@ def check_start(
         raise refusal("event", "the workflow node is not valid")
     check_pinned(run.reader, start, node.payload, added, findings)
     workflow = _read_workflow(run, node, added)
+    start = _read_inputs(run, start, workflow, added, findings)
     file = f"{thread_folder(thread)}/{WORKFLOW_FILE}"
     _check_file(run, file, node, changes, findings)
     view = _first_view(run, commit, thread, start, workflow, added)
@@ -112,6 +121,23 @@ def _read_workflow(run: Run, node: Node, places: NodePlaces) -> Workflow:
         for name in {role["frontmatter"] for role in node.payload["roles"].values()}
     }
     return workflow_from_nodes(node, schemas)
+
+
+def _read_inputs(
+    run: Run, start: Start, workflow: Workflow, places: NodePlaces, findings: Findings
+) -> Start:
+    """Read what the run was given; tell when that is not what the workflow asks."""
+    if (start.inputs is None) != (not workflow.inputs):
+        findings.note("inputs", "the inputs are not those the workflow declares")
+    if start.inputs is None:
+        return start
+    node = load_node(run.reader, places, start.inputs, JSON_TYPES["object"])
+    values, problems = complete_inputs(workflow.inputs or {}, node.payload)
+    for problem in problems:
+        findings.note("inputs", str(problem))
+    if encode_json(values) != encode_json(node.payload):
+        findings.note("inputs", "a default was not filled in")
+    return replace(start, values=node.payload)
 
 
 def _check_file(

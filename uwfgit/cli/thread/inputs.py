@@ -1,0 +1,85 @@
+"""What the command line gives a run besides its task."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.screen import shown
+from uwfgit.errors import InvalidError, UsageError
+from uwfgit.model.workflow.inputs import Schemas
+from uwfgit.model.yaml.core import read_yaml
+
+
+def read_inputs(
+    context: CommandContext, schemas: Schemas, *, given: Sequence[str], file: str | None
+) -> dict[str, Any]:
+    """Return the values that options and a file give, and a person at a terminal.
+
+    Args:
+        context: Of the command.
+        schemas: What the workflow asks for.
+        given: ``NAME=VALUE``, of which later ones win, and all over the file.
+        file: A JSON or YAML file of names and values.
+
+    Raises:
+        UsageError: An option is not ``NAME=VALUE``.
+        InvalidError: The file holds no values.
+    """
+    values = dict(_read_file(context, file)) if file is not None else {}
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"'{word}' is not NAME=VALUE", hint="-i url=https://…")
+        text = read_text(context, text, what=f"-i {name}")
+        context.warn_of_secrets(text, what=f"-i {name}")
+        values[name] = _parse(schemas.get(name, {}), text)
+    if sys.stdin.isatty() and context.output.is_text:
+        _ask(schemas, values)
+    return values
+
+
+def _read_file(context: CommandContext, file: str) -> Mapping[str, Any]:
+    text = read_text(context, f"@{file}", what="--inputs")
+    located, problems = read_yaml(text.encode())
+    errors = [each for each in problems if each.severity == "error"]
+    if errors:
+        raise InvalidError(errors)
+    if located is None or not isinstance(located.value, dict):
+        raise InvalidError(
+            f"'{Path(file).name}' is not a mapping of inputs",
+            hint='write {"name": value}',
+        )
+    return located.value
+
+
+def _parse(schema: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Read a value: as text where the schema wants text, else as JSON or YAML."""
+    kinds = schema.get("type")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds is None and all(isinstance(each, str) for each in schema.get("enum", [0])):
+        return text
+    if isinstance(kinds, list) and "string" in kinds:
+        return text
+    located, problems = read_yaml(text.encode())
+    if located is None or any(each.severity == "error" for each in problems):
+        return text
+    return located.value
+
+
+def _ask(schemas: Schemas, values: dict[str, Any]) -> None:
+    """Ask for what is missing, with its description."""
+    for name, schema in schemas.items():
+        if name in values or "default" in schema:
+            continue
+        about = schema.get("description")
+        sys.stderr.write(shown(f"{about}\n" if isinstance(about, str) else ""))
+        sys.stderr.write(f"{name}: ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if line.strip():
+            values[name] = _parse(schema, line.rstrip("\n"))

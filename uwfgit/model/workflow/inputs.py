@@ -1,0 +1,67 @@
+"""What a run is given besides its task: checked, and defaults filled in (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from uwfgit.errors import InvalidError, Problem
+from uwfgit.model.node.node import JSON_TYPES, Node, make_node, make_schema
+from uwfgit.model.schema.check import validate_value
+from uwfgit.spelling import find_similar
+from uwfgit.store.canonical import Json, format_path, normalise
+
+Schemas = Mapping[str, Mapping[str, Json]]
+
+
+def complete_inputs(
+    schemas: Schemas, given: Mapping[str, Json]
+) -> tuple[dict[str, Json], tuple[Problem, ...]]:
+    """Return the values of all inputs, defaults among them, and what is wrong."""
+    values = {
+        name: given[name] if name in given else schema["default"]
+        for name, schema in sorted(schemas.items())
+        if name in given or "default" in schema
+    }
+    problems = [*_unknown(schemas, given), *_missing(schemas, given)]
+    for name, value in values.items():
+        for found in validate_value(schemas[name], value, is_link=lambda _: False):
+            where = format_path((name, *found.path))
+            problems.append(Problem(code="input", message=found.message, path=where))
+    return normalise(values), tuple(problems)
+
+
+def _unknown(schemas: Schemas, given: Mapping[str, Json]) -> Iterable[Problem]:
+    for name in given.keys() - schemas.keys():
+        near = find_similar(name, schemas)
+        known = ", ".join(schemas) or "it has none"
+        hint = f"did you mean '{near}'?" if near else f"inputs: {known}"
+        yield Problem(code="input", message="no such input", path=name, hint=hint)
+
+
+def _missing(schemas: Schemas, given: Mapping[str, Json]) -> Iterable[Problem]:
+    for name, schema in schemas.items():
+        if name not in given and "default" not in schema:
+            what = schema.get("description")
+            about = f" ({what})" if isinstance(what, str) else ""
+            message = f"a value is missing{about}"
+            hint = f"give it with -i {name}=VALUE"
+            yield Problem(code="input", message=message, path=name, hint=hint)
+
+
+def require_inputs(schemas: Schemas, given: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the values of all inputs.
+
+    Raises:
+        InvalidError: With everything that is wrong.
+    """
+    values, problems = complete_inputs(schemas, given)
+    if problems:
+        raise InvalidError(problems)
+    return values
+
+
+def input_nodes(values: Mapping[str, Json]) -> tuple[Node, Node]:
+    """Return the type and the node that a StartNode's ``inputs`` names."""
+    return make_schema({"type": "object"}), make_node(
+        JSON_TYPES["object"], dict(values)
+    )
