@@ -282,6 +282,8 @@ def test_a_thread_of_others_asks_first_and_holds_for_what_was_shown(
         page.goto(f"{server.origin}/threads/{thread}")
         page.get_by_role("button", name="Run the next step").click()
         expect(page.get_by_role("heading", name="Made by others")).to_be_visible()
+        expect(page.locator("pre")).to_contain_text("agent:")
+        expect(page.locator("pre")).to_contain_text("directory:")
         found.shot("ask")
         assert uwf("thread", "show", thread, "--json", *here).json["steps"] == 0
         page.get_by_role("button", name="Trust it, and run").click()

@@ -132,8 +132,8 @@ def _stores(
             continue
         root = f"/stores/{number}" if number else ""
         shelf = Shelf(_opener(context, path), name=_name(path), root=root)
-        run = _runner(context, path) if acts else None
-        served.append(Served(shelf=shelf, run=run, agents=agents))
+        run = _runner(context, path)
+        served.append(Served(shelf=shelf, run=run, acts=acts, agents=agents))
     return served
 
 
@@ -161,8 +161,11 @@ def _name(path: Path) -> str:
 
 def _runner(context: CommandContext, path: Path) -> Callable[[Command], Outcome]:
     def run(command: Command) -> Outcome:
-        words = [*command.words, "--json", "--store", str(path)]
+        form = ("--color", "never") if command.is_text else ("--json",)
+        words = [*command.words, *form, "--store", str(path)]
         code, out, err = run_apart(context, words, stdin=command.stdin)
+        if command.is_text:
+            return Outcome(code=code, value={"out": out, "err": err})
         value = _object(out)
         error = value.get("error") or _object(err).get("error")
         if error is None and code not in {0, 3} and not value:

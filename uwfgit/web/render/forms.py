@@ -297,37 +297,31 @@ def problem_page(
 
 
 def trust_form(
-    site: Site,
-    view: ThreadView,
-    people: Sequence[str],
-    act: str,
-    fields: Mapping[str, str],
+    site: Site, view: ThreadView, screen: str, act: str, fields: Mapping[str, str]
 ) -> Html:
     """Lay out what a user has to know before a thread of others runs.
 
     What is answered holds for this tip and this workflow alone.
+
+    Args:
+        site: What the page is part of.
+        view: The thread.
+        screen: What the command line says of it.
+        act: What was asked for.
+        fields: With what.
     """
     tip = view.tip
-    rows = (
-        ("by", ", ".join(people) + " (as the commits say)"),
-        ("workflow", f"{tip.state.workflow_name} ({tip.state.workflow_hash})"),
-        ("next role", tip.state.current_role or tip.state.suspended_role or "-"),
-        ("commit", tip.commit),
-    )
+    lines = [
+        line
+        for line in screen.splitlines()
+        if not line.startswith(("error:", "hint:", "note:"))
+    ]
     kept = {
         key: value for key, value in fields.items() if key not in {"token", "trust"}
     }
     return tag(
         "section",
-        tag(
-            "dl",
-            [join(tag("dt", name), tag("dd", value)) for name, value in rows],
-            class_="record",
-        ),
-        tag(
-            "p",
-            "It will drive your agent, and that can do what you can.",
-        ),
+        tag("pre", "\n".join(lines), class_="plain", tabindex=0),
         form(
             site,
             f"{site.links.thread(tip.thread)}/{act}",

@@ -208,7 +208,7 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
         ("session", str(run.detail.get("sessionId") or "") or None),
         ("folder", tag("code", step.cwd)),
         ("code", _code(step.code.before, step.code.after)),
-        ("files", _snapshot(step)),
+        ("files", _snapshot(site, thread, step)),
         ("understood by", step.extracted_by),
     ]
     if event is not None:
@@ -225,9 +225,15 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
     )
 
 
-def _snapshot(step: Step) -> Html | None:
+def _snapshot(site: Site, thread: ThreadId, step: Step) -> Html | None:
     found = step.code.snapshot
-    return _code(found.before, found.after) if found is not None else None
+    if found is None:
+        return None
+    trees = _code(found.before, found.after)
+    if site.script is None or found.before == found.after:
+        return trees
+    href = f"{site.links.thread(thread)}/code/{step.number}"
+    return join(trees, " ", link(href, "what changed"))
 
 
 def _code(before: str | None, after: str | None) -> Html | None:

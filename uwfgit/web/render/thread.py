@@ -257,8 +257,16 @@ def _in_git(site: Site, view: ThreadView) -> Html:
         if events
         else None,
         fold("Raw", tag("dl", list(_raw(site, view)), class_="record")),
+        _proof(site, thread),
         class_="git",
     )
+
+
+def _proof(site: Site, thread: ThreadId) -> Html | None:
+    """Lead to the proof, where there is a server to make it."""
+    if site.script is None:
+        return None
+    return tag("p", link(f"{site.links.thread(thread)}/verify", "verify it"))
 
 
 def _event(site: Site, event: Event) -> Html:

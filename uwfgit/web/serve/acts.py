@@ -29,10 +29,15 @@ _TEXT: Final = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Words of the command line, and what it finds on stdin."""
+    """Words of the command line, and what it finds on stdin.
+
+    With ``is_text`` its words to people are wanted: ``out`` and ``err`` of the
+    outcome's value.
+    """
 
     words: tuple[str, ...]
     stdin: str | None = None
+    is_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

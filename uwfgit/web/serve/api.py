@@ -178,7 +178,7 @@ class Api:
         return await self._do(thread_command(thread, act, wanted))
 
     async def _fields(self, request: Request) -> Mapping[str, Any]:
-        if self.served.run is None:
+        if not self.served.acts:
             raise _ReadOnlyError("nothing can be changed here")
         try:
             value = json.loads(await request.body() or b"{}")
@@ -189,9 +189,7 @@ class Api:
         return value
 
     async def _do(self, command: Command) -> Response:
-        run = self.served.run
-        assert run is not None  # noqa: S101 - read-only was refused before
-        outcome = await anyio.to_thread.run_sync(run, command)
+        outcome = await anyio.to_thread.run_sync(self.served.run, command)
         return _answer(outcome)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, cast
 from urllib.parse import parse_qsl
 
@@ -26,6 +27,7 @@ from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust
 from uwfgit.web.render.frame import Site
 from uwfgit.web.render.markup import Html
 from uwfgit.web.render.node import node_page
+from uwfgit.web.render.report import report_page
 from uwfgit.web.render.steps import turns_list
 from uwfgit.web.render.thread import thread_page
 from uwfgit.web.render.threads import threads_page
@@ -106,6 +108,8 @@ class Pages:
             "/threads/{thread}": self.thread,
             "/threads/{thread}/live": self.thread_live,
             "/threads/{thread}/nodes/{node}": self.node,
+            "/threads/{thread}/verify": self.verify,
+            "/threads/{thread}/code/{number}": self.code,
             "/compare/{a}/{b}": self.compare,
             "/workflows": self.workflows,
             "/workflows/{name}/{hash}": self.workflow,
@@ -185,6 +189,31 @@ class Pages:
         is_typed = schema is not None and schema.type == META_TYPE
         refs = find_refs(schema.payload, node.payload) if schema and is_typed else ()
         return node_page(self._site(), thread, node, refs, oid=record.places[name][1])
+
+    async def verify(self, request: Request) -> Response:
+        """What the proof of a thread says, as the command prints it."""
+        thread = thread_id(request)
+        words = ("verify", thread, "--signatures")
+        done = await self._do(Command(words=words, is_text=True))
+        title = "It verifies" if done.code == 0 else "It does not verify"
+        text = f"{done.value['out']}\n{done.value['err']}".strip()
+        return self._report(thread, title, f"uwf verify {thread} --signatures", text)
+
+    async def code(self, request: Request) -> Response:
+        """What a step changed in the code, as the command prints it."""
+        thread, number = thread_id(request), request.path_params["number"]
+        if not number.isascii() or not number.isdigit():
+            raise NotFoundError("step", number)
+        words = ("step", "diff", f"{thread}:{int(number[:9])}")
+        done = await self._do(Command(words=words, is_text=True))
+        text = str(done.value["out"] or done.value["err"])
+        title = f"What step {number} changed"
+        return self._report(thread, title, f"uwf {' '.join(words)}", text, kind="diff")
+
+    def _report(
+        self, thread: ThreadId, title: str, told: str, text: str, *, kind: str = ""
+    ) -> Response:
+        return HTMLResponse(report_page(self._site(), thread, title, told, text, kind))
 
     async def compare(self, request: Request) -> Response:
         """Two threads side by side."""
@@ -280,14 +309,12 @@ class Pages:
         is_known = self.serving.rules.keys.is_page_token(fields.pop("token", ""))
         if not is_known and not request.scope["uwf.bearer"]:
             raise _RefusedError(BAD_TOKEN.message)
-        if self.served.run is None:
+        if not self.served.acts:
             raise _RefusedError("nothing can be changed here")
         return fields
 
     async def _do(self, command: Command) -> Outcome:
-        run = self.served.run
-        assert run is not None  # noqa: S101 - the form was refused before
-        return await anyio.to_thread.run_sync(run, command)
+        return await anyio.to_thread.run_sync(self.served.run, command)
 
     async def _check_trust(self, thread: ThreadId, fields: Mapping[str, str]) -> None:
         """Refuse an answer that was given for another tip or workflow."""
@@ -307,17 +334,12 @@ class Pages:
         back = site.links.thread(thread)
         if (outcome.error or {}).get("code") != "untrusted" or fields.get("trust"):
             return self._problem(outcome, back)
-        # Imported here: a server that is never asked does without the proofs.
-        from uwfgit.sync.exchange.foreign import (  # noqa: PLC0415
-            list_hands,
-            list_unagreed,
-        )
-
         view = await self._view(thread)
-        hands = await self.shelf.ask(
-            lambda ledger: list_hands(ledger, list_unagreed(ledger, view.tip))
-        )
-        form = trust_form(site, view, hands.people, act, fields)
+        wanted = Wanted(fields={**fields, "trust": ""}, agents=self.served.agents)
+        refused = thread_command(thread, act, wanted)
+        # The one screen of the command line, which then refuses once more.
+        screen = await self._do(replace(refused, is_text=True))
+        form = trust_form(site, view, str(screen.value["err"]), act, fields)
         message = str((outcome.error or {}).get("message", ""))
         page = problem_page(site, "Made by others", message, None, back, form)
         return HTMLResponse(page, status_code=409)

@@ -34,11 +34,12 @@ class Shapes:
 class Served:
     """One store on the server.
 
-    ``run`` is ``None`` where nothing may be set going.
+    Without ``acts`` nothing may be set going; what only reads runs all the same.
     """
 
     shelf: Shelf
-    run: Run | None
+    run: Run
+    acts: bool
     agents: Sequence[str] = ()
 
 
@@ -61,6 +62,6 @@ class Serving:
             name=shelf.name,
             about=self.about,
             script=SCRIPT,
-            token=self.rules.keys.page_token if served.run is not None else None,
+            token=self.rules.keys.page_token if served.acts else None,
             year=time.localtime().tm_year,
         )
