@@ -23,6 +23,7 @@ from uwfgit.model.workflow.document import graph_payload, roles_payload
 from uwfgit.store.handle import Store
 from uwfgit.store.repository import open_store, resolve_path
 from uwfgit.store.safety.stores import list_stores
+from uwfgit.web.edit.files import Desk
 from uwfgit.web.serve.acts import Command, Outcome
 from uwfgit.web.serve.app import make_app
 from uwfgit.web.serve.gate import Rules
@@ -81,6 +82,7 @@ def run_server(
             graph=graph_payload,
         ),
         about=f"uwf {__version__}" + ("" if acts else ", read-only"),
+        desk=_desk(context) if acts and is_loopback(wishes.host) else None,
         on_bug=partial(_on_bug, context),
     )
     if not is_loopback(wishes.host):
@@ -90,6 +92,12 @@ def run_server(
             f"{len(serving.stores)} store(s); the line is not encrypted"
         )
     serve(make_app(serving), listening, on_ready=lambda: tell(listening))
+
+
+def _desk(context: CommandContext) -> Desk:
+    enclosing = context.enclosing
+    root = enclosing.root if enclosing is not None else context.cwd
+    return Desk(folder=root / ".workflows")
 
 
 def _on_bug(context: CommandContext, exc: Exception) -> str:

@@ -94,15 +94,22 @@ def _read(path: Path, find_syntax_error: FindSyntaxError | None = None) -> _Read
 
 
 def check_workflow_text(
-    content: bytes, *, folder: Path, find_syntax_error: FindSyntaxError | None = None
+    content: bytes,
+    *,
+    folder: Path,
+    file: Path | None = None,
+    find_syntax_error: FindSyntaxError | None = None,
 ) -> tuple[Problem, ...]:
     """Check a workflow that is in no file; problems name it ``-``.
 
     Args:
         content: Its text.
         folder: Where its includes are.
+        file: The file that it is to become: then problems name that.
         find_syntax_error: Reads conditions; without it they are not checked.
     """
+    if file is not None:
+        return _read_content(content, file, name_of(file), find_syntax_error).problems
     return _read_content(content, folder / STDIN, None, find_syntax_error).problems
 
 

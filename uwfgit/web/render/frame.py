@@ -144,7 +144,11 @@ def _policy() -> Html:
 def _top(site: Site, kind: str) -> Html:
     places = (
         ("Threads", site.links.threads(), {"threads", "thread", "diff", "node"}),
-        ("Workflows", site.links.workflows(), {"workflows", "workflow"}),
+        (
+            "Workflows",
+            site.links.workflows(),
+            {"workflows", "workflow", "workflow edit"},
+        ),
     )
     return tag(
         "header",

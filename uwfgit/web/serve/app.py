@@ -25,6 +25,7 @@ from uwfgit.errors import NotFoundError, UwfError
 from uwfgit.web.render.forms import problem_page
 from uwfgit.web.serve.acts import Outcome
 from uwfgit.web.serve.api import Api
+from uwfgit.web.serve.editor import BASE, Editor
 from uwfgit.web.serve.gate import Gate
 from uwfgit.web.serve.pages import Pages
 from uwfgit.web.serve.site import Served, Serving
@@ -56,6 +57,7 @@ def make_app(serving: Serving) -> ASGIApp:
             "/static/web.js", _static("uwfgit.web.serve", "web.js", "text/javascript")
         ),
         Mount("/api", routes=_api_routes(serving)),
+        *_editor_routes(serving, first),
         *(
             Mount(each.shelf.root, routes=Pages(serving, each).routes())
             for each in others
@@ -72,6 +74,13 @@ def make_app(serving: Serving) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     return Gate(app, serving.rules, on_bug=serving.on_bug)
+
+
+def _editor_routes(serving: Serving, first: Served) -> list[Mount]:
+    if serving.desk is None:
+        return []
+    editor = Editor(serving=serving, served=first, desk=serving.desk)
+    return [Mount(BASE, routes=editor.routes())]
 
 
 def _api_routes(serving: Serving) -> list[Route | Mount]:

@@ -23,6 +23,7 @@ from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.web.render.diff import diff_page
+from uwfgit.web.render.editor import files_list
 from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust_form
 from uwfgit.web.render.frame import Site
 from uwfgit.web.render.markup import Html
@@ -47,7 +48,7 @@ from uwfgit.web.view.workflow import (
 )
 
 _WORDS: Final = 200
-_FIELDS: Final = 100
+_FIELDS: Final = 2_000
 _FAR: Final = 10_000_000
 
 
@@ -245,7 +246,10 @@ class Pages:
         del request
         lines = await self.shelf.lines()
         found = await self.shelf.ask(lambda ledger: list_registered(ledger, lines))
-        return HTMLResponse(workflows_page(self._site(), found))
+        desk = self.serving.desk if self.served is self.serving.stores[0] else None
+        names = desk.names() if desk is not None else ()
+        files = files_list(names, "/edit")
+        return HTMLResponse(workflows_page(self._site(), found, files))
 
     async def workflow(self, request: Request) -> Response:
         """A version of a workflow: of the registry, or pinned by a thread."""
@@ -300,18 +304,7 @@ class Pages:
         return self._problem(outcome, self._site().links.workflows())
 
     async def _fields(self, request: Request) -> dict[str, str]:
-        """Read a form that carries the page's token.
-
-        Raises:
-            UwfError: It does not, or nothing may be done here.
-        """
-        fields = _parse_form(await request.body())
-        is_known = self.serving.rules.keys.is_page_token(fields.pop("token", ""))
-        if not is_known and not request.scope["uwf.bearer"]:
-            raise _RefusedError(BAD_TOKEN.message)
-        if not self.served.acts:
-            raise _RefusedError("nothing can be changed here")
-        return fields
+        return await read_form(request, self.serving, self.served)
 
     async def _do(self, command: Command) -> Outcome:
         return await anyio.to_thread.run_sync(self.served.run, command)
@@ -358,6 +351,23 @@ class Pages:
 
     def _site(self) -> Site:
         return self.serving.site(self.served)
+
+
+async def read_form(
+    request: Request, serving: Serving, served: Served
+) -> dict[str, str]:
+    """Read a form that carries the page's token.
+
+    Raises:
+        UwfError: It does not, or nothing may be done here.
+    """
+    fields = _parse_form(await request.body())
+    is_known = serving.rules.keys.is_page_token(fields.pop("token", ""))
+    if not is_known and not request.scope["uwf.bearer"]:
+        raise _RefusedError(BAD_TOKEN.message)
+    if not served.acts:
+        raise _RefusedError("nothing can be changed here")
+    return fields
 
 
 def _parse_form(body: bytes) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from uwfgit.web.edit.files import Desk
 from uwfgit.web.render.frame import Site
 from uwfgit.web.serve.acts import Run
 from uwfgit.web.serve.gate import Rules
@@ -51,6 +52,8 @@ class Serving:
     stores: Sequence[Served]
     shapes: Shapes
     about: str = ""
+    desk: Desk | None = None
+    """The workflow files that may be edited."""
     on_bug: Callable[[Exception], str] = str
     """Keeps what is known of a bug, and says where."""
 

@@ -180,7 +180,66 @@
     addEventListener("pageshow", () => delete event.target.dataset.sent, { once: true });
   });
 
+  // The editor: what stands beside the text follows it; a picture's buttons change it.
+  function edit() {
+    const form = document.getElementById("editor");
+    if (!form) return;
+    const text = document.getElementById("text");
+    let saved = text.value, timer = 0, turn = 0;
+    async function send(act, fields) {
+      const mine = ++turn, before = text.value;
+      const body = new URLSearchParams(fields || new FormData(form));
+      body.set("act", act);
+      const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Uwf-Part": "1" } });
+      if (!answer.ok || mine !== turn) return;
+      const now = await answer.json();
+      if (mine !== turn) return;
+      if (act !== "check" && act !== "save" && text.value === before) write(now.text);
+      if (act === "save" && now.was !== document.getElementById("was").value) saved = before;
+      document.getElementById("was").value = now.was;
+      const side = document.getElementById("side");
+      const open = [...side.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+      const fresh = new DOMParser().parseFromString(now.side, "text/html").getElementById("side");
+      for (const each of fresh.querySelectorAll("details")) {
+        if (open.includes(each.firstElementChild.textContent)) each.open = true;
+      }
+      side.replaceWith(fresh);
+    }
+    // As if typed, so that it can be undone.
+    function write(value) {
+      text.focus();
+      text.select();
+      if (!document.execCommand("insertText", false, value)) text.value = value;
+    }
+    text.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => send("check"), 120); });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      clearTimeout(timer);
+      send(event.submitter ? event.submitter.value : "check", new FormData(form));
+    });
+    document.addEventListener("click", (event) => {
+      const place = event.target.closest("[data-line]");
+      const box = event.target.closest(".graph a");
+      if (place) {
+        event.preventDefault();
+        const lines = text.value.split("\n"), line = Number(place.dataset.line);
+        const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+        text.focus();
+        text.setSelectionRange(start, start + (lines[line - 1] || "").length);
+        text.scrollTop = (line - 6) * (text.scrollHeight / lines.length);
+      } else if (box) {
+        const role = document.querySelector(box.getAttribute("href"));
+        if (role) { event.preventDefault(); role.open = true; role.querySelector("input").focus(); }
+      }
+    });
+    addEventListener("beforeunload", (event) => { if (text.value !== saved) event.preventDefault(); });
+    addEventListener("keydown", (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "s") { event.preventDefault(); send("save"); }
+    });
+  }
+
   search();
   keys();
+  edit();
   if (main.dataset.live) follow(main.dataset.live);
 })();

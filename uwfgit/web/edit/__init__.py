@@ -1,0 +1,1 @@
+"""The editor of workflow files: text and picture of one, saved by a person only."""

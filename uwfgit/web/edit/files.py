@@ -1,0 +1,133 @@
+"""The files an editor may open: those in one ``.workflows/``, nothing behind a link.
+
+The only place of the web room that writes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from uwfgit.constants import YAML_MAX_BYTES
+from uwfgit.errors import ConflictError, NotFoundError, StoreError
+from uwfgit.store.layout import is_workflow_name
+
+SUFFIXES: Final = (".yaml", ".yml")
+
+
+class ChangedFileError(ConflictError):
+    """The file is no longer what was read."""
+
+    code = "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A file as it was read; ``mark`` tells whether it still is that."""
+
+    name: str
+    path: Path
+    text: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A folder of workflow files that may be opened and saved."""
+
+    folder: Path
+
+    def names(self) -> tuple[str, ...]:
+        """Name the files that can be opened."""
+        try:
+            entries = sorted(os.scandir(self.folder), key=lambda entry: entry.name)
+        except OSError:
+            return ()
+        return tuple(
+            Path(entry.name).stem
+            for entry in entries
+            if entry.is_file(follow_symlinks=False)
+            and Path(entry.name).suffix in SUFFIXES
+            and is_workflow_name(Path(entry.name).stem)
+        )
+
+    def open(self, name: str) -> Opened:
+        """Read a file.
+
+        Raises:
+            NotFoundError: There is none of this name, or it is a link.
+            StoreError: It cannot be read.
+        """
+        path = self._find(name)
+        data = _read(path)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as exc:
+            raise StoreError(f"'{path}' is not UTF-8") from exc
+        return Opened(name=name, path=path, text=text, mark=mark_of(data))
+
+    def _find(self, name: str) -> Path:
+        if is_workflow_name(name) and not self.folder.is_symlink():
+            for suffix in SUFFIXES:
+                path = self.folder / f"{name}{suffix}"
+                if path.is_file() and not path.is_symlink():
+                    return path
+        raise NotFoundError("workflow file", name)
+
+    def save(self, name: str, text: str, *, was: str) -> Opened:
+        """Write a file, if, and only if, it is still what was read.
+
+        It is replaced whole, and keeps its permissions.
+
+        Raises:
+            ChangedFileError: Someone changed it meanwhile; nothing is written.
+            NotFoundError, StoreError: As :meth:`open`, or it cannot be written.
+        """
+        path = self._find(name)
+        if mark_of(_read(path)) != was:
+            raise ChangedFileError(
+                f"'{path.name}' was changed on disk since it was opened",
+                hint="copy what you wrote, open it again, and put it in there",
+            )
+        data = text.encode()
+        try:
+            _replace(path, data)
+        except OSError as exc:
+            reason = exc.strerror or str(exc)
+            raise StoreError(f"cannot write '{path}': {reason}") from exc
+        return Opened(name=name, path=path, text=text, mark=mark_of(data))
+
+
+def mark_of(data: bytes) -> str:
+    """Tell a file's content by its hash."""
+    return sha256(data).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            return stream.read(YAML_MAX_BYTES + 1)
+    except OSError as exc:
+        raise StoreError(f"cannot read '{path}': {exc.strerror}") from exc
+
+
+def _replace(path: Path, data: bytes) -> None:
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.chmod(mode)
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
