@@ -57,6 +57,13 @@ class Desk:
         self.go_on(thread)
         return thread
 
+    def run_one(self) -> None:
+        """Start another thread and run its first step."""
+        begun = self.uwf("thread", "start", "../ping.yaml", "-p", "t", "--json")
+        thread = begun.json["threadId"]
+        done = self.uwf("thread", "exec", thread, "--agent", self.agent)
+        assert done.code == 0, done.err
+
     def go_on(self, thread: str) -> Result:
         done = self.uwf("thread", "exec", thread, "--all", "--agent", self.agent)
         assert done.code == 0, done.err
@@ -469,3 +476,15 @@ def test_doctor_names_orphans_and_mirrors(desk: Desk) -> None:
         f"code of 1 removed thread: {thread}",
         "remote 'backup' of the code is a mirror: git push takes refs/uwf/code/ there",
     ]
+
+
+def test_nothing_is_rewound_while_a_thread_is_at_work_there(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "echo two >> a.txt")
+    (desk.scripts / "1").write_text(
+        f"{sys.executable} -m uwfgit thread rewind {thread} --at 1 --yes; "
+        "echo $? > ../code-of-rewind\n"
+    )
+    desk.run_one()
+
+    assert (desk.repo.root.parent / "code-of-rewind").read_text() == "4\n"
+    assert (desk.repo.root / "a.txt").read_text().endswith("one\ntwo\n")

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,11 @@ from uwfgit.store.locks.flock import lock, read_holder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A thread at work in a work tree; ``since`` is a file system's time."""
+    """A thread at work in a work tree, since a time in nanoseconds."""
 
     folder: Path
     thread: ThreadId
-    since: float
+    since: int
 
     def others(self) -> tuple[ThreadId, ...]:
         """List the threads that were at work here too, at any time since."""
@@ -35,7 +35,7 @@ class Presence:
     def _was_at_work(self, path: Path) -> bool:
         # Its file is written when a thread comes, and when it goes.
         with suppress(OSError, StoreError):
-            return read_holder(path) is not None or path.stat().st_mtime > self.since
+            return read_holder(path) is not None or path.stat().st_mtime_ns > self.since
         return False
 
 
@@ -51,18 +51,25 @@ def at_work(state: Path, root: Path, thread: ThreadId) -> Iterator[Presence | No
         What knows of the others; ``None`` when that cannot be told.
     """
     folder = presence_folder(state, root)
-    begun = time.time()
-    held = lock(folder / thread, command=f"uwf thread {thread}", wait=0)
+    path, begun = folder / thread, time.time_ns()
+    held = ExitStack()
     try:
-        held.__enter__()
+        held.enter_context(lock(path, command=f"uwf thread {thread}", wait=0))
     except (LockedError, StoreError, OSError):
         yield None
         return
     try:
-        yield Presence(folder=folder, thread=thread, since=begun)
+        with held:
+            yield Presence(folder=folder, thread=thread, since=begun)
     finally:
-        with suppress(OSError):
-            held.__exit__(None, None, None)
+        # A file system's own clock is coarser than two threads may be apart.
+        _mark(path)
+
+
+def _mark(path: Path) -> None:
+    with suppress(OSError):
+        now = time.time_ns()
+        os.utime(path, ns=(now, now))
 
 
 def presence_folder(state: Path, root: Path) -> Path:
