@@ -49,3 +49,20 @@ def test_a_setting_without_effect_is_mended_in_the_file_it_stands_in(
     assert [each["hint"] for each in told] == [f"edit {file}" for file in files]
     for each in told:
         assert each["message"].startswith(each["hint"].removeprefix("edit "))
+
+
+def test_a_branch_whose_good_tip_is_in_its_log_comes_back(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    assert work.is_dir()
+    store = uwf("store", "path").out.strip()
+    main = ["git", "--git-dir", store, "update-ref", f"refs/heads/thread/{ended}"]
+    subprocess.run([*main, "refs/heads/main"], check=True)
+    told = found(uwf("doctor", "--json"), "threads")
+
+    (problem,) = [each for each in told if each["level"] == "problem"]
+    command = problem["hint"].partition("`")[2].rstrip("`")
+    assert uwf(*shlex.split(command)[1:]).code == 0
+
+    assert uwf("thread", "show", ended, "--json").json["steps"] == 4
+    assert uwf("verify", ended).code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
     from uwfgit.cli.frame.progress import Progress
     from uwfgit.cli.store.setup_checks import FoundAgent, FoundKey
+    from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.store.care.health import Finding
+    from uwfgit.store.handle import Store
 
 app = make_single()
 
@@ -127,14 +130,31 @@ def _check_threads(ledger: Ledger) -> Iterator[Finding]:
     for row in list_threads(ledger):
         if row.problem is not None and thread_ref(row.thread) not in cut:
             thread = row.thread
+            good = _find_good(ledger.store, thread)
             yield Finding(
                 check="threads",
                 level="problem",
                 message=f"thread {thread} cannot be read: {row.problem}",
-                hint="first mend what is said of refs and objects here; "
-                f"uwf verify {thread} says more; when nothing brings it back: "
-                f"uwf thread rm {thread}",
+                hint=f"its log names a commit that can be: `uwf git update-ref "
+                f"{thread_ref(thread)} {good}`"
+                if good is not None
+                else "first fix what is said of refs and objects here; "
+                f"`uwf verify {thread}` says more; when nothing brings it back: "
+                f"`uwf thread rm {thread}`",
             )
+
+
+def _find_good(store: Store, thread: ThreadId) -> Oid | None:
+    """Find the newest commit in a branch's log at which its thread can be read."""
+    from uwfgit.model.thread.record import read_tip
+    from uwfgit.store.care.integrity import list_logged
+    from uwfgit.store.layout import thread_ref
+
+    for oid in list_logged(store, thread_ref(thread)):
+        with suppress(UwfError):
+            read_tip(store, thread, oid)
+            return oid
+    return None
 
 
 def _mend(context: CommandContext, finding: Finding) -> bool:

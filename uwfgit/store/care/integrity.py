@@ -201,18 +201,23 @@ def _list_logged(store: Store, prefix: str) -> Iterator[tuple[str, Oid]]:
 
 def _find_logged(store: Store, name: str) -> Oid | None:
     """Give the newest commit in a ref's log, if it is there."""
+    oid = next(iter(list_logged(store, name)), _ZERO)
+    if oid != _ZERO:
+        with suppress(CorruptError):
+            return read_commit(store, oid).oid
+    return None
+
+
+def list_logged(store: Store, name: str) -> tuple[Oid, ...]:
+    """List what a ref pointed at of late, as its log says, the newest first."""
     try:
         with (store.path / "logs" / name).open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LOG_BYTES))
             found = _LOGGED.findall(file.read())
     except OSError:
-        return None
-    oid = Oid(found[-1].decode()) if found else _ZERO
-    if oid != _ZERO:
-        with suppress(CorruptError):
-            return read_commit(store, oid).oid
-    return None
+        return ()
+    return tuple(Oid(oid.decode()) for oid in reversed(found))
 
 
 def check_integrity(
