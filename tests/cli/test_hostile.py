@@ -67,6 +67,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
         call("--status", TRICKS),
     ),
     "thread running": (call(),),
+    "thread check": (call(T, threads=EVERY),),
     "thread live": (call(T, threads=EVERY),),
     "thread read": (
         call(T, most=LONG, threads=EVERY),

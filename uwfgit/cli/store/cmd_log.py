@@ -107,6 +107,8 @@ def show(
     ]
     found = found[max(0, len(found) - limit) :]
     context.output.emit({"items": found}, lambda: "\n".join(map(_line, found)))
+    if not found and context.output.is_text:
+        context.output.say("nothing like that is logged")
 
 
 def _is_named(log: LogFile, name: str) -> bool:

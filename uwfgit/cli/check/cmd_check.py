@@ -1,0 +1,226 @@
+"""The command ``thread check``: what going on with a thread needs, and lacks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import format_time
+from uwfgit.cli.frame.screen import shown
+from uwfgit.errors import UwfError
+
+if TYPE_CHECKING:
+    from uwfgit.agents.base import Agent
+    from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.thread.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """One thing that going on needs; ``command`` gets it where it is missing."""
+
+    what: str
+    ok: bool
+    message: str
+    command: str | None = None
+
+
+def check_command(
+    ctx: typer.Context,
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="Which thread.")],
+) -> None:
+    """Tell what is here for going on with a thread, and what is missing.
+
+    Looks at its state, folder, agent, session, and for a thread of others at trust.
+    Each thing that is missing comes with the command that gets it; exits 1 then.
+    """
+    from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.thread.record import open_record
+
+    context = get_context(ctx)
+    ledger = context.open_ledger()
+    record = open_record(ledger.store, find_tip(ledger, thread), checked=False)
+    found = list(_look(context, ledger, record))
+    ok = all(each.ok for each in found)
+    payload = {
+        "threadId": record.tip.thread,
+        "ok": ok,
+        "checks": [_payload(each) for each in found],
+    }
+    context.output.emit(payload, lambda: "\n".join(map(_line, found)))
+    raise typer.Exit(0 if ok else 1)
+
+
+def _payload(found: _Found) -> dict[str, Any]:
+    return {
+        "what": found.what,
+        "ok": found.ok,
+        "message": found.message,
+        "command": found.command,
+    }
+
+
+def _line(found: _Found) -> str:
+    mark = "ok" if found.ok else "missing"
+    line = f"{mark:<8} {found.what:<8} {shown(found.message)}"
+    return line if found.command is None else f"{line}\n{'':<17} {found.command}"
+
+
+def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_Found]:
+    yield _look_at_state(ledger, record)
+    folder = _find_folder(ledger, record)
+    yield _look_at_folder(record, folder)
+    agent = _choose(context, record)
+    if isinstance(agent, _Found):
+        yield agent
+    else:
+        yield _look_at_agent(context, agent, folder)
+        yield _look_at_session(ledger, record, agent)
+    yield from _look_at_trust(context, ledger, record)
+
+
+def _look_at_state(ledger: Ledger, record: Record) -> _Found:
+    from uwfgit.model.ledger.standing import is_running
+
+    state, thread = record.tip.state, record.tip.thread
+    if is_running(ledger.store, thread):
+        return _Found(
+            what="state",
+            ok=False,
+            message="someone runs it now",
+            command=f"uwf thread join {thread}",
+        )
+    ways = {
+        "idle": (True, f"uwf thread exec {thread}"),
+        "suspended": (True, f"uwf thread resume {thread} -p TEXT"),
+        "end": (True, f"uwf thread resume {thread} -p TEXT"),
+        "cancelled": (False, f"uwf thread fork {thread}"),
+    }
+    ok, command = ways.get(state.status, (False, f"uwf thread show {thread}"))
+    if state.retry_at_ms is not None:
+        until = format_time(state.retry_at_ms)
+        message = f"suspended by a limit until {until}"
+        return _Found(
+            what="state",
+            ok=True,
+            message=message,
+            command=f"uwf thread exec {thread} --wait",
+        )
+    message = state.status
+    if state.suspend_message:
+        message += f": {state.suspend_message}"
+    return _Found(what="state", ok=ok, message=message, command=command)
+
+
+def _role(record: Record) -> str:
+    state = record.tip.state
+    return (
+        state.current_role or state.suspended_role or next(iter(record.workflow.roles))
+    )
+
+
+def _find_folder(ledger: Ledger, record: Record) -> Path | None:
+    from uwfgit.model.ledger.foreign import is_foreign, lineage
+
+    if not is_foreign(ledger, record.tip):
+        return Path(record.start.cwd)
+    chosen = (ledger.local.find_folder(each) for each in lineage(ledger, record.tip))
+    return next((folder for folder in chosen if folder is not None), None)
+
+
+def _look_at_folder(record: Record, folder: Path | None) -> _Found:
+    verb = "resume" if record.tip.state.status == "suspended" else "exec"
+    command = f"uwf thread {verb} {record.tip.thread} --cwd DIR"
+    if folder is None:
+        message = (
+            "none was chosen on this machine; a work tree of its repository will do"
+        )
+        return _Found(what="folder", ok=False, message=message, command=command)
+    if not folder.is_dir():
+        message = f"{folder} is not there"
+        return _Found(what="folder", ok=False, message=message, command=command)
+    return _Found(what="folder", ok=True, message=str(folder))
+
+
+def _choose(context: CommandContext, record: Record) -> Agent | _Found:
+    from uwfgit.agents.registry import choose_agent
+
+    try:
+        return choose_agent(
+            None,
+            settings=context.settings,
+            workflow=record.workflow.name,
+            role=_role(record),
+            base_dir=context.cwd,
+            environment=context.environment,
+            variables=context.variables,
+        )
+    except UwfError as exc:
+        return _Found(
+            what="agent",
+            ok=False,
+            message=f"role {_role(record)}: {exc.message}",
+            command=exc.hint or "uwf setup",
+        )
+
+
+def _look_at_agent(
+    context: CommandContext, agent: Agent, folder: Path | None
+) -> _Found:
+    from uwfgit.agents.children.complaints import check_command
+
+    words = getattr(agent, "argv", None) or (getattr(agent, "command", None),)
+    problem = None
+    if words[0] is not None and folder is not None and folder.is_dir():
+        problem = check_command(words[0], cwd=folder, environment=context.environment)
+    message = f"{agent.label} ({agent.kind})"
+    if problem is None:
+        return _Found(what="agent", ok=True, message=message)
+    return _Found(
+        what="agent", ok=False, message=f"{message}: {problem}", command="uwf doctor"
+    )
+
+
+def _look_at_session(ledger: Ledger, record: Record, agent: Agent) -> _Found:
+    from uwfgit.store.layout import memory_ref
+    from uwfgit.store.refs import find_ref
+
+    role, thread = _role(record), record.tip.thread
+    if ledger.local.find_session(thread, role, agent.label) is not None:
+        message = f"{agent.label} goes on in its session of role {role}"
+    elif find_ref(ledger.store, memory_ref(thread)) is not None:
+        message = "its memory is in the store, and put back where it can be"
+    else:
+        message = f"{agent.label} begins anew and is told what happened"
+    return _Found(what="session", ok=True, message=message)
+
+
+def _look_at_trust(
+    context: CommandContext, ledger: Ledger, record: Record
+) -> Iterator[_Found]:
+    from uwfgit.model.ledger.foreign import is_foreign
+    from uwfgit.sync.exchange.foreign import find_voucher, list_unagreed
+
+    if not is_foreign(ledger, record.tip):
+        return
+    events = list_unagreed(ledger, record.tip)
+    signer = find_voucher(
+        ledger, events, context.settings.trust, environment=context.environment
+    )
+    thread = record.tip.thread
+    if not events or signer is not None:
+        why = f"signed by {signer}" if signer else "you agreed to run it"
+        yield _Found(what="trust", ok=True, message=why)
+        return
+    yield _Found(
+        what="trust",
+        ok=False,
+        message=f"others made {len(events)} of its events, and you have not agreed",
+        command=f"uwf thread exec {shlex.quote(thread)} --trust",
+    )
