@@ -200,7 +200,13 @@ def test_a_rename_by_hand_keeps_the_steps(story: Story) -> None:
     _two_steps(story)
     story.person("mv a.txt c.txt && git add -N c.txt")
 
-    assert story.told("c.txt")[3:] == ["1", "2"]
+    assert story.told("c.txt") == [*OLD, "1", "2"]
+
+
+def test_a_rename_in_a_step_keeps_the_commits_of_older_lines(story: Story) -> None:
+    story.step("mv a.txt c.txt && echo one >> c.txt")
+
+    assert story.told("c.txt") == [*OLD, "1"]
 
 
 def _write(path: str, numbers: range) -> str:

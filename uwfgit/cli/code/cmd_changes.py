@@ -118,6 +118,9 @@ def code_command(
     first, last = require_sides(kept[0]), require_sides(kept[-1])
     tree = find_tree(context, ledger, record, last.after)
     require_here(tree, first.before)
+    if stat and words:
+        # Some files only: that is git's own --stat.
+        words, stat = ["--stat", *words], False
     if stat or not context.output.is_text:
         items = [_step_item(tree, require_sides(step)) for step in kept]
         payload = {

@@ -94,6 +94,8 @@ class _Claims:
 
     steps: dict[int, list[KnownStep]] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
+    older: dict[int, Commit] = field(default_factory=dict)
+    """Lines that stood elsewhere before the chain began, with their commits."""
 
 
 def find_origins(
@@ -122,28 +124,28 @@ def find_origins(
         }
         if not wanted or chain.is_still or (index := chain.index()) is None:
             continue
-        for number, (steps, commit) in _ask(question, chain, index, wanted).items():
+        found = _ask(question, chain, index, wanted)
+        for number, (steps, commit) in found.told.items():
             claims.steps.setdefault(number, []).extend(steps)
             if commit is not None:
                 claims.commits.setdefault(number, commit)
+        lost = {n for n in found.older if plain.lines[n].is_uncommitted}
+        if lost - claims.older.keys():
+            claims.older |= found.trace(lost)
         open_lines -= {
             number
             for number, steps in claims.steps.items()
             if steps and not any(step.shared for step in steps)
         }
-    return tuple(
-        _settle(number, plain, claims.steps.get(number, ()), claims.commits.get(number))
-        for number in sorted(plain.lines)
-    )
+    return tuple(_settle(number, plain, claims) for number in sorted(plain.lines))
 
 
-def _settle(
-    number: int, plain: Blame, claimed: Iterable[KnownStep], inside: Commit | None
-) -> Origin:
+def _settle(number: int, plain: Blame, claims: _Claims) -> Origin:
     """Choose among what chains and git say of a line."""
-    text, commit = plain.texts[number], plain.lines[number]
-    steps = _latest(tuple(dict.fromkeys(claimed)))
+    text, inside = plain.texts[number], claims.commits.get(number)
+    steps = _latest(tuple(dict.fromkeys(claims.steps.get(number, ()))))
     if not steps:
+        commit = claims.older.get(number, plain.lines[number])
         return Origin(number=number, text=text, commit=commit)
     others = {step.thread for step in steps}
     shared = tuple(
@@ -164,8 +166,8 @@ def _latest(steps: tuple[KnownStep, ...]) -> tuple[KnownStep, ...]:
 
 def _ask(
     question: Question, chain: Chain, index: StepIndex, lines: Collection[int]
-) -> dict[int, tuple[list[KnownStep], Commit | None]]:
-    """Return the steps of a chain that may have written lines, with a doubt."""
+) -> _Answer:
+    """Ask a chain of some lines: the steps that may have written them, with a doubt."""
     tree = question.tree
     snapshots = {each.commit: each for each in chain.snapshots}
     today = write_snapshot(
@@ -186,11 +188,29 @@ def _ask(
             ([], ["--first-parent"]),
         )
     judge = _Judge(tree=tree, snapshots=snapshots, index=index)
-    found = {}
-    for number in lines:
-        if number in whole.lines and number in straight.lines:
-            found[number] = judge.judge(whole.lines[number], straight.lines[number])
-    return {number: each for number, each in found.items() if each[0]}
+    known = [n for n in lines if n in whole.lines and n in straight.lines]
+    told = {n: judge.judge(whole.lines[n], straight.lines[n]) for n in known}
+
+    def trace(numbers: Collection[int]) -> dict[int, Commit]:
+        # Beyond the edge: only now is it worth the walk through all of history.
+        far = _blame(question, [today.commit]).lines
+        mine = {*snapshots, today.commit}
+        return {n: far[n] for n in numbers if n in far and far[n].oid not in mine}
+
+    return _Answer(
+        told={number: each for number, each in told.items() if each[0]},
+        older=frozenset(n for n in known if whole.lines[n].is_edge),
+        trace=trace,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What one chain says; ``trace`` finds the commits of what is older than it."""
+
+    told: Mapping[int, tuple[list[KnownStep], Commit | None]]
+    older: frozenset[int]
+    trace: Callable[[Collection[int]], dict[int, Commit]]
 
 
 def blame_plainly(
@@ -212,7 +232,8 @@ def blame_plainly(
         words.append(f"-L{lines.start},{lines.stop - 1}")
     done = tree.run([*_OPTIONS, *words, "--", path])
     if done.code:
-        raise InvalidError(f"git cannot tell: {done.complaint}")
+        said = done.complaint.removeprefix("fatal: ")
+        raise InvalidError(f"git cannot tell: {said}")
     return parse_blame(done.stdout)
 
 
