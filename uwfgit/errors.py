@@ -11,6 +11,7 @@ UwfError
 │  ├─ SizeError
 │  └─ OverrunError
 ├─ StateError
+│  └─ BudgetError
 ├─ RoutingFailedError
 ├─ UsageError
 ├─ UntrustedError
@@ -197,6 +198,12 @@ class StateError(UwfError):
     """The thread's state does not allow the command."""
 
     code = "state"
+
+
+class BudgetError(StateError):
+    """A thread has used up what it may cost."""
+
+    code = "budget"
 
 
 class RoutingFailedError(UwfError):

@@ -33,7 +33,7 @@ from uwfgit.model.thread.event import event_trailers
 from uwfgit.model.thread.message import format_message, read_quote
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.sync.diverged.replayed_events import replay_tail
-from uwfgit.sync.verify.state import may_give_reason
+from uwfgit.sync.verify.settle import may_give_reason
 from uwfgit.sync.verify.verify import verify_thread
 
 ODD = [

@@ -96,6 +96,10 @@ class Limits:
     corrections: int = 2
     context_chars: int = 32_000
     snapshot_seconds: float = 10
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    max_minutes: float | None = None
     depth: int = 3
     """How many threads deep one may call others."""
 
@@ -261,6 +265,10 @@ def _build(
             context_chars=get("limits.contextChars"),
             snapshot_seconds=get("limits.snapshotSeconds"),
             depth=get("limits.depth"),
+            max_cost_usd=get("limits.maxCostUsd"),
+            max_tokens=get("limits.maxTokens"),
+            max_turns=get("limits.maxTurns"),
+            max_minutes=get("limits.maxMinutes"),
         ),
         workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
         tool_results=get("record.toolResults"),

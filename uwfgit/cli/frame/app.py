@@ -35,6 +35,7 @@ EXIT_CODES: Final[dict[type[UwfError], int]] = {
     errors.SizeError: 1,
     errors.OverrunError: 1,
     errors.StateError: 1,
+    errors.BudgetError: 1,
     errors.RoutingFailedError: 1,
     errors.UntrustedError: 1,
     errors.StoreError: 1,

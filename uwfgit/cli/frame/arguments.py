@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from uwfgit.cli.frame.context import CommandContext
+from uwfgit.config import Limits
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import InvalidError, NotFoundError, UsageError
 from uwfgit.ids import Hash, find_hash
@@ -155,3 +159,33 @@ def parse_time(text: str, *, option: str, now_ms: int) -> int:
             f"{option}: '{text}' is no time",
             hint="for example 7d, 12h, 30m, 2026-05-01 or 2026-05-01T12:00",
         ) from exc
+
+
+_BUDGETS: Final = {
+    "cost": "max_cost_usd",
+    "tokens": "max_tokens",
+    "turns": "max_turns",
+    "minutes": "max_minutes",
+}
+
+
+def read_budget(limits: Limits, words: Sequence[str]) -> Limits:
+    """Return limits with the budgets that ``--budget`` sets for a run.
+
+    Raises:
+        UsageError: A word is not NAME=N.
+    """
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = 0.0
+        if name not in _BUDGETS or not 0 < amount < math.inf:
+            raise UsageError(
+                f"--budget: '{word}' is not NAME=N",
+                hint=f"names: {', '.join(_BUDGETS)}; for example cost=5",
+            )
+        value: Any = int(amount) if name in {"tokens", "turns"} else amount
+        limits = replace(limits, **{_BUDGETS[name]: value})
+    return limits

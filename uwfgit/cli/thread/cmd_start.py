@@ -249,7 +249,7 @@ def _start(
     prompt: str,
     begin: _Begin,
 ) -> Tip:
-    from uwfgit.cli.thread.inputs import read_inputs
+    from uwfgit.cli.workflow.inputs import read_inputs
     from uwfgit.cli.workflow.workflows import find_child, find_workflow
     from uwfgit.engine.run.thread import start_thread
     from uwfgit.ids import mint_thread_id

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from uwfgit.cli.frame.app import RUN_EXITS
-from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.arguments import read_budget, read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.screen import shown
@@ -63,6 +63,14 @@ FreshOption = Annotated[
     bool,
     typer.Option("--fresh", help="Begin a new session: the agent remembers nothing."),
 ]
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=N",
+        help="Raise a budget for this run: cost=5, tokens, turns or minutes.",
+    ),
+]
 MemoryOption = Annotated[
     bool,
     typer.Option("--memory", help="Take what others' agents remembered, unproven."),
@@ -95,6 +103,7 @@ class _Call:
     note: str | None = None
     fresh: bool = False
     memory: bool = False
+    budget: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     """What else a worker in the background is called with."""
 
@@ -109,6 +118,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     trust: TrustOption = False,
     fresh: FreshOption = False,
     memory: MemoryOption = False,
+    budget: BudgetOption = None,
     wait: WaitOption = None,
     background: BackgroundOption = False,
 ) -> None:
@@ -149,6 +159,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
         background=background,
         fresh=fresh,
         memory=memory,
+        budget=tuple(budget or ()),
         flags=(
             *(("--all",) if most is None else ("--count", str(most))),
             *(() if wait is None else ("--wait", wait)),
@@ -165,7 +176,7 @@ def _hint_at_gc(context: CommandContext, store: Store) -> None:
         context.output.say(f"hint: about {loose:,} loose objects, pack them: uwf gc")
 
 
-def resume_command(
+def resume_command(  # noqa: PLR0917 - its options, as typer reads them
     ctx: typer.Context,
     thread: ThreadArgument,
     prompt: Annotated[
@@ -182,6 +193,7 @@ def resume_command(
     trust: TrustOption = False,
     fresh: FreshOption = False,
     memory: MemoryOption = False,
+    budget: BudgetOption = None,
     background: BackgroundOption = False,
 ) -> None:
     """Go on with a thread that waits for a person, or that has ended.
@@ -200,12 +212,13 @@ def resume_command(
         background=background,
         fresh=fresh,
         memory=memory,
+        budget=tuple(budget or ()),
         note=note,
     )
     _run(context, thread, call, partial(resume_thread, note=note))
 
 
-def poke_command(
+def poke_command(  # noqa: PLR0917 - its options, as typer reads them
     ctx: typer.Context,
     thread: ThreadArgument,
     prompt: Annotated[
@@ -222,6 +235,7 @@ def poke_command(
     trust: TrustOption = False,
     fresh: FreshOption = False,
     memory: MemoryOption = False,
+    budget: BudgetOption = None,
     background: BackgroundOption = False,
 ) -> None:
     """Have the newest step done again, with a correction.
@@ -242,6 +256,7 @@ def poke_command(
         background=background,
         fresh=fresh,
         memory=memory,
+        budget=tuple(budget or ()),
         note=note,
     )
     _run(context, thread, call, partial(poke_thread, note=note))
@@ -282,6 +297,8 @@ def _run(
         ledger.local.set_last(found)
         folder = find_folder(context, call.cwd)
         engine = context.make_engine(ledger)
+        limits = read_budget(engine.settings.limits, call.budget)
+        engine = replace(engine, settings=replace(engine.settings, limits=limits))
         admit = make_admit(context, ledger, engine.choose, trust=call.trust)
         engine = replace(
             engine,
@@ -331,6 +348,7 @@ def _start_worker(
     words += ["--trust"] if call.trust else []
     words += ["--fresh"] if call.fresh else []
     words += ["--memory"] if call.memory else []
+    words += [f"--budget={word}" for word in call.budget]
     words += ["--prompt", "-"] if call.note is not None else []
     words += ["--cwd", str(folder)] if folder is not None else []
     # The user is asked about a foreign thread here: a worker has no terminal.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uwfgit.agents.base import Agent, Failure, WorkflowAgent
+from uwfgit.config import Limits
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer
 from uwfgit.engine.run.ends import RunEnd
@@ -38,6 +39,8 @@ class ChildResult:
     usage: Usage | None
     ran: int
     """How many steps it took, its own children's with them."""
+    why: str | None
+    """Why it stopped where it can go on."""
     record: Record
     """The child, whose nodes its output may link."""
 
@@ -61,10 +64,12 @@ def run_child(run: Run, agent: WorkflowAgent) -> ChildResult:
     found = _find(run, agent) or _Found(thread=_start(run, agent))
     store = run.engine.ledger.store
     if found.is_done:
-        end, ran = RunEnd.DONE, 0
+        end, ran, why = RunEnd.DONE, 0, None
     else:
-        report = run.cycle.go_on(_inner(run), found.thread, found.note)
-        end, ran = report.end, report.ran
+        before = open_record(store, load_tip(store, found.thread))
+        inner = _inner(run, _taken(run, before))
+        report = run.cycle.go_on(inner, found.thread, found.note)
+        end, ran, why = report.end, report.ran, report.problem
     tip = load_tip(store, found.thread)
     record = open_record(store, tip)
     child = Child(thread=tip.thread, oid=tip.commit)
@@ -73,14 +78,32 @@ def run_child(run: Run, agent: WorkflowAgent) -> ChildResult:
         answer=_answer(run, record, end),
         usage=usage_since(_taken(run, record), tip.state.usage),
         ran=ran,
+        why=why,
         record=record,
     )
 
 
-def _inner(run: Run) -> Engine:
+def _left(limits: Limits, used: Usage | None) -> Limits:
+    """Return what a child may still cost, of what its parent may."""
+    if used is None:
+        return limits
+    cost, tokens = limits.max_cost_usd, limits.max_tokens
+    turns, minutes = limits.max_turns, limits.max_minutes
+    spent = used.input_tokens + used.output_tokens
+    return replace(
+        limits,
+        max_cost_usd=None if cost is None else cost - (used.cost_usd or 0),
+        max_tokens=None if tokens is None else tokens - spent,
+        max_turns=None if turns is None else turns - used.turns,
+        max_minutes=None if minutes is None else minutes - used.duration_ms / 60_000,
+    )
+
+
+def _inner(run: Run, taken: Usage | None) -> Engine:
     """Return what the child runs with: the parent's slot, ground and what is left."""
     engine, ground = run.engine, run.cycle.ground
     limits = replace(engine.settings.limits, max_steps=max(0, run.cycle.steps_left - 1))
+    limits = _left(limits, usage_since(taken, run.record.tip.state.usage))
     return replace(
         engine,
         settings=replace(engine.settings, limits=limits),

@@ -13,6 +13,7 @@ from uwfgit.code.snapshots.watch import watching
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
+from uwfgit.engine.ask.budget import Meter, require_budget
 from uwfgit.engine.ask.live import (
     clear_live,
     followed,
@@ -27,6 +28,7 @@ from uwfgit.engine.run.ends import CycleEnd, CycleLog, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import Kept, find_session, keep_memory
+from uwfgit.engine.run.notes import find_pending
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.sessions import keep_session
 from uwfgit.engine.run.shorten import cut_middle, shorten_turns
@@ -42,8 +44,6 @@ from uwfgit.model.ledger.append import append_attempt, append_step
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
-from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Code
 from uwfgit.model.wording import headline, last_line
@@ -68,10 +68,12 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         StateError: The working directory is missing.
         RoutingFailedError: The workflow lacks the role.
         ConfigError: No agent is configured, or not rightly.
+        BudgetError: The thread has used up what it may cost.
         StoreError: The prompt cannot be written for the agent, or the step was
             to be signed and could not be.
     """
     run = Run.prepare(engine, record, cycle)
+    require_budget(engine.settings.limits, record.tip.state.usage, run.agent)
     require_signing(engine.ledger)
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
@@ -111,7 +113,7 @@ def _run_child(run: Run, agent: WorkflowAgent) -> CycleEnd:
     answer = result.answer
     run = replace(run, child=result.child, linked=result.record)
     if answer is None:
-        error = f"child {result.child.thread} can go on: it stopped at limits.maxSteps"
+        error = f"child {result.child.thread}: {result.why or 'it can go on'}"
         end = _end(run, None, status=None, error=error, end=RunEnd.REFUSED)
     else:
         talk = Talk(
@@ -139,8 +141,13 @@ def _remember(run: Run) -> Run:
 def _run(run: Run) -> CycleEnd:
     store = run.engine.ledger.store
     guard = fingerprint(store)
+    meter = Meter(
+        agent=run.agent,
+        limits=run.engine.settings.limits,
+        before=run.record.tip.state.usage,
+    )
     with followed(
-        run.agent,
+        meter,
         live_path(store, run.thread),
         step=run.number,
         role=run.cycle.routed.role,
@@ -160,6 +167,9 @@ def _run(run: Run) -> CycleEnd:
                 read=run.engine.read_reply,
             ),
         )
+        if meter.excess is not None:
+            failure = Failure(phase="budget", message=meter.excess)
+            talk = replace(talk, outcome=failure)
         tampered = changed_files(guard, fingerprint(store))
         kept = keep_memory(run, talk)
         remarks = (*run.remarks, *talk.remarks, *filter(None, [kept.warning]))
@@ -376,7 +386,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         started_at_ms=answer.started_at_ms or talk.began_at_ms or run.started_at_ms,
         completed_at_ms=completed_at_ms,
         usage=answer.usage if answer.node_type == STEP_TYPE else talk.usage,
-        previous_attempts=_pending_attempts(run.record, run.cycle.routed.role)
+        previous_attempts=find_pending(run.record, run.cycle.routed.role)
         if answer.output_type != ERROR_TYPE
         else (),
         child=run.child,
@@ -428,16 +438,3 @@ def _end(
         end=end,
         said=said,
     )
-
-
-def _pending_attempts(record: Record, role: str) -> tuple[Hash, ...]:
-    """Give the failed attempts of a role since its newest good step, oldest first."""
-    found: list[Hash] = []
-    for event in iter_events(record.store, record.tip.commit):
-        if event.role != role or event.node is None:
-            continue
-        if event.name in STEP_EVENTS:
-            break
-        if event.name == "attempt":
-            found.append(event.node)
-    return tuple(reversed(found))

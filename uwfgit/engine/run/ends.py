@@ -42,6 +42,8 @@ class CycleEnd:
     end: RunEnd
     said: str | None = None
     """One line of the answer; of a failed try the last."""
+    code: str | None = None
+    """The stable word of why a cycle did not begin."""
     below: int = 0
     """How many steps children took for it."""
 

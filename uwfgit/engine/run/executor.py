@@ -29,7 +29,13 @@ from uwfgit.engine.run.report import (
     steps_since,
     with_problem,
 )
-from uwfgit.errors import ConflictError, RoutingFailedError, StateError, UwfError
+from uwfgit.errors import (
+    BudgetError,
+    ConflictError,
+    RoutingFailedError,
+    StateError,
+    UwfError,
+)
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.events import find_cause
 from uwfgit.model.thread.record import Record, load_tip, open_record
@@ -154,6 +160,7 @@ def _run_next(
             status=None,
             error=f"{exc.message} ({exc.hint})" if exc.hint else exc.message,
             end=RunEnd.HELD if isinstance(exc, ConflictError) else RunEnd.REFUSED,
+            code=exc.code if isinstance(exc, BudgetError) else None,
         )
 
 
@@ -381,7 +388,8 @@ def _report(
         end=ends[-1].end if ends else RunEnd.DONE,
         problem=ends[-1].error if ends else None,
     )
-    return replace(report, ran=_took(ends))
+    code = ends[-1].code if ends else None
+    return replace(report, ran=_took(ends), code=code)
 
 
 def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:

@@ -1,4 +1,4 @@
-"""What people said to the agent of a step, found in the thread's events."""
+"""What a step's role was told and tried before, found in the thread's events."""
 
 from __future__ import annotations
 
@@ -70,3 +70,16 @@ def note_of(record: Record, step: Step) -> str | None:
 
 def _once(notes: Iterator[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note.strip() for note in notes))
+
+
+def find_pending(record: Record, role: str) -> tuple[Hash, ...]:
+    """Give the failed attempts of a role since its newest good step, oldest first."""
+    found: list[Hash] = []
+    for event in iter_events(record.store, record.tip.commit):
+        if event.role != role or event.node is None:
+            continue
+        if event.name in STEP_EVENTS:
+            break
+        if event.name == "attempt":
+            found.append(event.node)
+    return tuple(reversed(found))

@@ -6,6 +6,7 @@ file, ``thread.json``, the message and its author.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -14,16 +15,22 @@ from uwfgit.errors import CorruptError, InvalidError
 from uwfgit.ids import Oid, is_oid
 from uwfgit.model.thread.event import TABLE, Told
 from uwfgit.model.thread.message import format_message, format_subject, read_quote
-from uwfgit.model.thread.state import AGENT_EMAIL, ThreadState, encode_state
+from uwfgit.model.thread.state import (
+    AGENT_EMAIL,
+    ThreadState,
+    decode_state,
+    encode_state,
+    state_payload,
+)
 from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.store.objects import blob_oid
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Fact, Findings, shown
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
-from uwfgit.sync.verify.state import find_differences, may_give_reason
 from uwfgit.sync.verify.view import View
 
+_CANCEL: Final = "cancel:"
 REPLAYED: Final = "Uwf-Replayed-From"
 
 Files: TypeAlias = dict[str, "bytes | Oid | None"]
@@ -41,6 +48,37 @@ class Expected:
     fact: Fact
     agent: tuple[str, int] | None = None
     """An agent's label and the second its step ended; ``None``: a person's event."""
+
+
+def may_give_reason(subject: str, quote: str) -> bool:
+    """Tell whether some reason gives a cancel this subject and this quote.
+
+    Either may hold less than the other of a long one, and a blank or a control
+    character comes out differently in each, so they are compared without.
+    """
+    told, given = ("".join(text.split()) for text in (subject, quote))
+    if not given:
+        # A reason of nothing but control characters leaves the colon.
+        return subject in {"cancel", _CANCEL}
+    given = _CANCEL + given
+    told = told.removesuffix("…")
+    return subject.startswith(_CANCEL) and (
+        given.startswith(told) or told.startswith(given)
+    )
+
+
+def find_differences(
+    data: bytes, wanted: ThreadState
+) -> Iterator[tuple[str, object, object]]:
+    """Give the fields of a ``thread.json`` that are not what they must be.
+
+    Raises:
+        CorruptError: The bytes are those of no state.
+    """
+    found = state_payload(decode_state(data))
+    for key, value in state_payload(wanted).items():
+        if found[key] != value:
+            yield key, found[key], value
 
 
 def check_order(event: str, view: View, findings: Findings) -> None:

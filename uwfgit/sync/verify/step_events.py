@@ -54,8 +54,7 @@ from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
 from uwfgit.sync.verify.settle import REPLAYED, Expected, Files, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
-from uwfgit.sync.verify.state import pending_after
-from uwfgit.sync.verify.view import ChildView, Link, Run, View
+from uwfgit.sync.verify.view import ChildView, Link, Run, View, pending_after
 
 _OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
 

@@ -167,3 +167,12 @@ class Run:
         while chain is not None:
             yield self.load_step(places, chain)
             chain = chain.before
+
+
+def pending_after(
+    before: Mapping[str, tuple[Hash, ...]], step: Step, *, is_attempt: bool
+) -> dict[str, tuple[Hash, ...]]:
+    """Give the attempts that the next good step of each role must list."""
+    if is_attempt:
+        return {**before, step.role: (*before.get(step.role, ()), step.hash)}
+    return {role: tries for role, tries in before.items() if role != step.role}

@@ -1,0 +1,180 @@
+"""What a thread may cost: over steps, over children, and inside one step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acting import ActingAgent, saying
+from tests.builders import begin, make_engine, record_of, reply
+from tests.engine.nested import Play, child, children_of, parent, start
+from tests.history import check_thread, names, state_of
+from uwfgit.agents.base import AgentReply, AgentRequest, Turn
+from uwfgit.config import Limits, Settings
+from uwfgit.engine.ask.budget import find_excess
+from uwfgit.engine.run.executor import Engine, exec_thread, poke_thread, resume_thread
+from uwfgit.errors import BudgetError
+from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.usage import Usage
+
+DONE = reply(plan="x")
+BAD = reply("bad", reason="slow")
+
+
+def used(**changes: Any) -> Usage:  # noqa: ANN401 - fields of a usage
+    facts = {"turns": 1, "input_tokens": 60, "output_tokens": 40, "duration_ms": 60_000}
+    return Usage(**{**facts, "cost_usd": 0.5, **changes})
+
+
+def costing(**changes: Any) -> AgentReply:  # noqa: ANN401 - fields of a usage
+    return AgentReply(text=DONE, usage=used(**changes))
+
+
+def engine(ledger: Ledger, act: Any, kind: str = "scripted", **limits: Any) -> Engine:  # noqa: ANN401 - as they are taken
+    agent = ActingAgent(act=act, kind=kind)
+    settings = Settings(limits=Limits(**limits))
+    return make_engine(ledger, choose=lambda *_: agent, settings=settings)
+
+
+@pytest.fixture
+def thread(ledger: Ledger, tmp_path: Path) -> ThreadId:
+    return begin(ledger, tmp_path).thread
+
+
+LIMITS = [
+    pytest.param({"max_cost_usd": 1.0}, "1 of 1 USD", id="cost"),
+    pytest.param({"max_tokens": 200}, "200 of 200 tokens", id="tokens"),
+    pytest.param({"max_turns": 2}, "2 of 2 turns", id="turns"),
+    pytest.param({"max_minutes": 2.0}, "2 of 2 minutes", id="minutes"),
+]
+
+
+@pytest.mark.parametrize(("limits", "words"), LIMITS)
+def test_what_is_used_up_stops_the_next_step_and_records_nothing(
+    ledger: Ledger, thread: ThreadId, limits: dict[str, Any], words: str
+) -> None:
+    replies = [costing(), replace(costing(), text=BAD), costing()]
+    able = engine(ledger, saying(*replies), **limits)
+
+    report = exec_thread(able, thread, count=None)
+    with pytest.raises(BudgetError) as caught:
+        exec_thread(able, thread, count=1)
+
+    assert (report.end, report.code) == ("refused", "budget")
+    assert names(ledger.store, thread) == ["start", "step", "step"]
+    assert caught.value.code == "budget"
+    assert words in caught.value.message
+    check_thread(ledger.store, thread)
+
+
+def test_a_raised_budget_goes_on(ledger: Ledger, thread: ThreadId) -> None:
+    exec_thread(engine(ledger, saying(costing())), thread, count=1)
+    with pytest.raises(BudgetError):
+        exec_thread(engine(ledger, saying(), max_tokens=100), thread, count=1)
+    with pytest.raises(BudgetError):
+        poke_thread(engine(ledger, saying(), max_tokens=100), thread, note="x")
+
+    able = engine(ledger, saying(reply("good")), max_tokens=101)
+    assert exec_thread(able, thread, count=1).end == "done"
+
+
+def test_money_is_not_limited_where_none_is_told(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    with pytest.raises(BudgetError) as caught:
+        exec_thread(
+            engine(ledger, saying(), kind="codex", max_cost_usd=5.0), thread, count=1
+        )
+
+    assert caught.value.hint is not None
+    assert "limits.maxTokens" in caught.value.hint
+    assert names(ledger.store, thread) == ["start"]
+
+
+def _talking(count: int) -> Any:  # noqa: ANN401 - an act
+    def act(request: AgentRequest) -> AgentReply:
+        assert request.on_turn is not None
+        for number in range(count):
+            request.on_turn(
+                Turn(
+                    index=number,
+                    role="assistant",
+                    content=f"turn {number}",
+                    at_ms=request.now_ms(),
+                )
+            )
+        return AgentReply(text=DONE, usage=used(turns=count))
+
+    return act
+
+
+def test_turns_are_counted_while_they_come(ledger: Ledger, thread: ThreadId) -> None:
+    fits = exec_thread(engine(ledger, _talking(3), max_turns=3), thread, count=1)
+    other = begin(ledger, Path(record_of(ledger, thread).start.cwd)).thread
+    report = exec_thread(engine(ledger, _talking(4), max_turns=3), other, count=1)
+
+    state = state_of(ledger.store, other)
+    attempt = report.steps[0].hash
+    assert attempt is not None
+    output = record_of(ledger, other).step(attempt, 1).output
+    assert (fits.end, report.end) == ("done", "agent-failed")
+    assert (state.status, output["phase"]) == ("suspended", "budget")
+    assert "limits.maxTurns" in str(output["error"])
+    check_thread(ledger.store, other)
+
+
+def test_what_a_run_says_it_costs_ends_it(ledger: Ledger, thread: ThreadId) -> None:
+    def act(request: AgentRequest) -> AgentReply:
+        assert request.on_usage is not None
+        for spent in (0.5, 0.9, 1.2):
+            request.on_usage(used(cost_usd=spent))
+        return costing()
+
+    report = exec_thread(engine(ledger, act, max_cost_usd=1.0), thread, count=1)
+
+    assert report.end == "agent-failed"
+    assert report.problem is not None
+    assert "1.2 of 1 USD" in report.problem
+    again = engine(ledger, saying(DONE), max_cost_usd=1.0)
+    assert resume_thread(again, thread).end == "done"
+    check_thread(ledger.store, thread)
+
+
+def test_a_childs_budget_is_what_its_parent_has_left(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = start(ledger, tmp_path, parent(), child())
+    texts = {
+        "preparer": reply("ready"),
+        "coder": reply("coded", what="c"),
+        "tester": reply("built", what="t"),
+    }
+
+    def act(request: AgentRequest) -> AgentReply:
+        return AgentReply(text=texts[request.role], usage=used())
+
+    few = engine(ledger, act, max_tokens=200)
+    report = exec_thread(few, thread, count=None)
+
+    (made,) = children_of(ledger, thread)
+    assert report.end == "refused"
+    assert report.problem is not None
+    assert "100 of 100 tokens" in report.problem
+    assert names(ledger.store, thread) == ["start", "step"]
+    assert names(ledger.store, made) == ["start", "step"]
+    more = engine(ledger, act, max_tokens=301)
+    assert exec_thread(more, thread, count=1).end == "done"
+    usage = state_of(ledger.store, thread).usage
+    assert usage is not None
+    assert usage.input_tokens + usage.output_tokens == 300
+    check_thread(ledger.store, thread)
+
+
+def test_no_limit_is_no_excess() -> None:
+    assert find_excess(Limits(), used(turns=10**6)) is None
+    assert find_excess(Limits(max_turns=1), None) is None
+    assert Play is not None
