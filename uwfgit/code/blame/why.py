@@ -96,6 +96,8 @@ class _Claims:
     commits: dict[int, Commit] = field(default_factory=dict)
     older: dict[int, Commit] = field(default_factory=dict)
     """Lines that stood elsewhere before the chain began, with their commits."""
+    asked: dict[int, set[ThreadId]] = field(default_factory=dict)
+    """Threads whose chains had their say."""
 
 
 def find_origins(
@@ -125,6 +127,8 @@ def find_origins(
         if not wanted or chain.is_still or (index := chain.index()) is None:
             continue
         found = _ask(question, chain, index, wanted)
+        for number in wanted:
+            claims.asked.setdefault(number, set()).add(chain.tip.label.thread)
         for number, (steps, commit) in found.told.items():
             claims.steps.setdefault(number, []).extend(steps)
             if commit is not None:
@@ -147,7 +151,8 @@ def _settle(number: int, plain: Blame, claims: _Claims) -> Origin:
     if not steps:
         commit = claims.older.get(number, plain.lines[number])
         return Origin(number=number, text=text, commit=commit)
-    others = {step.thread for step in steps}
+    # One that was asked and does not claim the line did not write it.
+    others = {step.thread for step in steps} | claims.asked.get(number, set())
     shared = tuple(
         dict.fromkeys(
             thread for step in steps for thread in step.shared if thread not in others
