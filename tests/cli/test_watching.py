@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_another_terminal_follows_until_the_thread_stops(
     assert "step 1 writer\n" in seen.out
     assert 'read_file {"path": "ping.yaml"}' in seen.out
     assert "Nothing to write" in seen.out
-    assert seen.err.startswith(f"{thread} is end\n")
+    assert seen.err == f"{thread} is end\nlook at it: uwf thread show {thread}\n"
 
 
 def test_followed_turns_are_one_object_a_line(
@@ -169,3 +170,29 @@ def test_the_first_line_of_the_task_stands_in_listings(uwf: Uwf, work: object) -
     assert uwf("thread", "list").out.count("Fix it") == 2
     for name in (first, fork):
         assert uwf("thread", "show", name, "--json").json["task"] == "Fix it"
+
+
+def test_the_users_command_is_told_how_a_run_ended(
+    uwf: Uwf, api: FakeApi, thread: str, work: Path
+) -> None:
+    assert api.url
+    told = work / "told"
+    uwf(
+        "config", "set", "notify", f'echo "$UWF_THREAD $UWF_STATUS $UWF_MESSAGE">{told}'
+    )
+
+    done = uwf("thread", "exec", thread)
+    again = uwf("thread", "exec", thread)
+
+    assert (done.code, again.code) == (0, 0)
+    assert told.read_text() == f"{thread} end Nothing to write\n"
+
+
+def test_a_command_that_fails_is_a_warning(uwf: Uwf, api: FakeApi, thread: str) -> None:
+    assert api.url
+    uwf("config", "set", "notify", "echo no >&2; exit 3")
+
+    done = uwf("thread", "exec", thread)
+
+    assert done.code == 0
+    assert "warning: notify: 'sh' exited with code 3: no" in done.err

@@ -144,6 +144,7 @@ class Settings:
     trusted_roots: tuple[Path, ...] = ()
     identity_name: str | None = None
     identity_email: str | None = None
+    notify: str | None = None
     share: str | None = None
     entries: tuple[Entry, ...] = ()
 
@@ -282,6 +283,7 @@ def _build(
         ),
         identity_name=get("identity.name"),
         identity_email=get("identity.email"),
+        notify=get("notify"),
         share=get("share"),
         entries=(*(entries[path] for path in sorted(entries)), *_beside(own, theirs)),
     )

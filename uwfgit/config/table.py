@@ -240,6 +240,11 @@ KEYS: Final = (
         about="Whose signed threads run unasked: principals, not mail addresses.",
     ),
     _key("trustedRoots", "words", about="Folders a foreign thread's steps may run in."),
+    _key(
+        "notify",
+        about="A shell command run when a run ends, waits for a person or meets a "
+        "limit; it finds UWF_THREAD, UWF_STATUS and UWF_MESSAGE.",
+    ),
     _key("identity.name", about="Your name, where git knows none."),
     _key("identity.email", about="Your address, where git knows none."),
     _key(

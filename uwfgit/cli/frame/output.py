@@ -34,6 +34,7 @@ __all__ = [
     "format_yaml",
     "indent_rest",
     "is_yes",
+    "ring",
     "talk",
     "talk_git",
     "talk_over",
@@ -218,6 +219,12 @@ def talk_width(*, quiet: bool) -> int | None:
 def talk_over(line: str, width: int) -> None:
     """Show a line of progress in place of the one before; "" takes it away."""
     _tell(f"\r\x1b[K{cut(shown(line), width - 1)}")
+
+
+def ring(*, quiet: bool) -> None:
+    """Ring the bell of a terminal that someone may have looked away from."""
+    if talk_width(quiet=quiet) is not None:
+        _tell("\a")
 
 
 def talk_git(line: str, width: int, *, is_over: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from uwfgit.cli.frame.context import CommandContext
@@ -38,17 +38,8 @@ def find_running_thread(context: CommandContext) -> ThreadId:
     return ThreadId(max(running))
 
 
-def follow_live(
-    context: CommandContext,
-    thread: str,
-    *,
-    role: str | None,
-    way_on: Callable[[Ledger, ThreadId, str], str],
-) -> None:
-    """Print the turns of a thread's running steps until nothing of it runs.
-
-    ``way_on`` names the command that goes on with a thread of a status.
-    """
+def follow_live(context: CommandContext, thread: str, *, role: str | None) -> None:
+    """Print the turns of a thread's running steps until nothing of it runs."""
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.model.thread.record import load_tip
 
@@ -65,7 +56,7 @@ def follow_live(
         write(json.dumps(end) + "\n")
         return
     context.output.say(f"{found} is {tip.state.status}")
-    context.output.say(way_on(ledger, found, tip.state.status))
+    context.output.say(f"look at it: uwf thread show {found}")
 
 
 def _iter_turns(ledger: Ledger, thread: ThreadId) -> Iterator[dict[str, Any]]:

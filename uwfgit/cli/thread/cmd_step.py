@@ -227,9 +227,8 @@ def turns(
     """
     if follow:
         from uwfgit.cli.live.following import follow_live
-        from uwfgit.cli.thread.next_command import way_on
 
-        follow_live(get_context(ctx), thread, role=role, way_on=way_on)
+        follow_live(get_context(ctx), thread, role=role)
         return
     from uwfgit.engine.ask.live import read_live
     from uwfgit.model.ledger.ledger import find_tip

@@ -15,7 +15,6 @@ from uwfgit.cli.frame.output import format_duration, format_fields, format_time
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread import cmd_step
 from uwfgit.cli.thread.cmd_compare import LOG_SETTINGS, diff_command, log_command
-from uwfgit.cli.thread.cmd_live import live_command
 from uwfgit.cli.thread.cmd_open import open_command
 from uwfgit.cli.thread.cmd_redact import forget_command, redact_command
 from uwfgit.cli.thread.cmd_resolve import resolve_command
@@ -64,7 +63,6 @@ add_command(app, "stop")(stop_command)
 add_command(app, "pause")(pause_command)
 add_command(app, "log", settings=LOG_SETTINGS)(log_command)
 add_command(app, "diff")(diff_command)
-add_command(app, "live")(live_command)
 add_command(app, "code", settings=DIFF_SETTINGS)(code_command)
 add_command(app, "rewind")(rewind_command)
 add_command(app, "undo")(undo_command)

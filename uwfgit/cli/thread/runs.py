@@ -22,6 +22,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.picture.columns import cut
 
 if TYPE_CHECKING:
+    from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.thread.background import Worker
     from uwfgit.engine.run.executor import Engine, RunReport, StepReport
     from uwfgit.model.ledger.ledger import Ledger
@@ -266,10 +267,12 @@ def run_started(
     context: CommandContext, ledger: Ledger, thread: ThreadId, *, agent: str | None
 ) -> None:
     """Run a thread that was just started until it stops."""
+    from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.engine.run.executor import exec_thread
 
+    notifier = Notifier(context)
     with refusal_told(context, ledger, thread), Watching(context) as watching:
         report = exec_thread(
             replace(context.make_engine(ledger), watcher=watching),
@@ -278,13 +281,14 @@ def run_started(
             agent=agent,
             on_step=_step_printer(context),
         )
-    finish_run(context, ledger, report)
+    finish_run(context, ledger, report, notifier=notifier)
 
 
 def _run(
     context: CommandContext, thread: str, call: _Call, run: Callable[..., RunReport]
 ) -> None:
     """Run a thread here, or see it run by a worker; print what came of it."""
+    from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
@@ -293,6 +297,7 @@ def _run(
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
     worker: Worker | None = None
+    notifier = Notifier(context)
     with refusal_told(context, ledger, found):
         ledger.local.set_last(found)
         folder = find_folder(context, call.cwd)
@@ -317,7 +322,7 @@ def _run(
                 )
     if worker is not None:
         _finish_start(context, with_detour(ledger, report), worker)
-    finish_run(context, ledger, report)
+    finish_run(context, ledger, report, notifier=notifier)
 
 
 def recall_of(*, fresh: bool, memory: bool) -> Literal["proven", "any", "none"]:
@@ -413,9 +418,17 @@ def step_line(context: CommandContext, step: StepReport) -> str:
     return f"{head}  {shown(step.status or '-'):<12}  {after}"
 
 
-def finish_run(context: CommandContext, ledger: Ledger, report: RunReport) -> None:
+def finish_run(
+    context: CommandContext,
+    ledger: Ledger,
+    report: RunReport,
+    *,
+    notifier: Notifier | None = None,
+) -> None:
     """Print what a run did and the way on; leave with its exit code."""
     report = with_detour(ledger, report)
+    if notifier is not None:
+        notifier.tell(report)
     if context.output.is_text:
         _tell_way_on(context, report)
     else:

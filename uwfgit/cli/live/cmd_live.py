@@ -30,11 +30,8 @@ def live_command(
     With --json one turn a line, then one line with how the thread stands.
     """
     from uwfgit.cli.live.following import find_running_thread, follow_live
-    from uwfgit.cli.thread.next_command import way_on
 
     context = get_context(ctx)
     if thread is not None and latest:
         raise UsageError("--latest names a thread already")
-    follow_live(
-        context, thread or find_running_thread(context), role=role, way_on=way_on
-    )
+    follow_live(context, thread or find_running_thread(context), role=role)

@@ -1,0 +1,63 @@
+"""Telling a person who looked away that a thread ended or waits for them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.output import ring
+
+if TYPE_CHECKING:
+    from uwfgit.engine.run.report import RunReport
+
+_TOLD: Final = ("suspended", "end")
+_COMMAND_SECONDS: Final = 10.0
+_LONG_SECONDS: Final = 30.0
+"""Who waited less is still looking, and needs no bell."""
+
+
+class Notifier:
+    """Knows when a run began, and tells of its end."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
+        self._began = time.monotonic()
+
+    def tell(self, report: RunReport) -> None:
+        """Run the user's ``notify`` command, or ring the terminal's bell.
+
+        The command finds ``UWF_THREAD``, ``UWF_STATUS`` and ``UWF_MESSAGE`` in its
+        environment; that it fails is a warning and nothing more.
+        """
+        if not report.steps or report.status not in _TOLD:
+            return
+        command = self._context.settings.notify
+        if command is not None:
+            self._run(command, report)
+        elif time.monotonic() - self._began >= _LONG_SECONDS:
+            ring(quiet=self._context.options.quiet)
+
+    def _run(self, command: str, report: RunReport) -> None:
+        from uwfgit.agents.children.process import TimeLimits, run_process
+
+        last = report.steps[-1]
+        facts = {
+            "UWF_THREAD": report.thread,
+            "UWF_STATUS": report.status,
+            "UWF_MESSAGE": last.error or last.suspend_message or last.said or "",
+        }
+        result = run_process(
+            ("/bin/sh", "-c", command),
+            prompt="",
+            cwd=self._context.home,
+            environment={**self._context.environment, **facts},
+            limits=TimeLimits(
+                idle_seconds=_COMMAND_SECONDS,
+                wall_seconds=_COMMAND_SECONDS,
+                idle_setting="notify",
+                wall_setting="notify",
+            ),
+        )
+        if result.failure is not None:
+            self._context.output.warn(f"notify: {result.failure.message}")
