@@ -40,6 +40,8 @@ _OWN: Final = {
     "model/ledger/registry.py: verb",
     "store/safety/hooks.py: name",
     # Numbers, ids and hashes.
+    "cli/fleet/cmd_fleet.py: queue.remote.name",
+    "cli/store/cmd_doctor.py: good",
     "cli/thread/reading.py: oldest",
     "code/rewind.py: now.commit[:12]",
     "engine/run/thread.py: trash",
@@ -49,6 +51,8 @@ _OWN: Final = {
     "sync/secrets/secret_refs.py: clean",
     "sync/verify/registry.py: mine[0]",
     "web/render/steps.py: event.commit.oid[:12]",
+    "cli/check/cmd_check.py: verb",
+    "cli/thread/trusting.py: options",
     # Checked to be a workflow's name, or quoted a line above.
     "cli/workflow/cmd_new.py: name",
     "model/ledger/registry.py: name",

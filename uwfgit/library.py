@@ -30,6 +30,7 @@ from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
 from uwfgit.store.canonical import Json
+from uwfgit.store.repository import init_store
 from uwfgit.sync.verify.report import ThreadReport
 
 
@@ -227,6 +228,8 @@ def open_store(
         options=options, environment=dict(os.environ), command="a Python program"
     )
     place = context.store_choice
-    if not create and not place.path.exists():
-        raise NotFoundError("store", str(place.path), hint=place.init_hint)
+    if not place.path.exists():
+        if not create:
+            raise NotFoundError("store", str(place.path), hint=place.init_hint)
+        init_store(place.path, home=context.home)
     return Store(context, context.open_ledger(write=True))

@@ -49,7 +49,7 @@ def test_reading_makes_no_file(local: Local, file: Path) -> None:
 
 
 def test_the_file_and_its_folder_are_private(store: Store, local: Local) -> None:
-    store.state_dir.rmdir()
+    shutil.rmtree(store.state_dir)
 
     local.set_last(THREAD)
 
@@ -169,7 +169,7 @@ def _folder(file: Path) -> None:
 
 
 def _no_folder(file: Path) -> None:
-    file.parent.rmdir()
+    shutil.rmtree(file.parent)
     file.parent.write_bytes(b"in the way")
 
 
