@@ -62,6 +62,37 @@ def test_searching_finds_tasks_roles_and_states(
             assert [each["threadId"] for each in items] == expected, query
 
 
+ASKS = """\
+inputs:
+  color: { type: string, description: Which one }
+  times: { type: integer, default: 1 }
+"""
+
+
+def test_inputs_are_given_and_none_of_them_names_a_file(uwf: Uwf, work: Path) -> None:
+    text = (work / "ping.yaml").read_text()
+    (work / "ping.yaml").write_text(text.replace("roles:\n", f"{ASKS}roles:\n", 1))
+    assert uwf("workflow", "add", "ping.yaml").code == 0
+    with serving(work) as server:
+        inputs = {"color": "@/etc/passwd", "times": 3}
+        body = {"workflow": "ping", "prompt": "x", "inputs": inputs}
+        started = server.post("/api/threads", body)
+        missing = server.post("/api/threads", {**body, "inputs": {"times": "many"}})
+        form = "/workflows/ping/start"
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        fields = b"prompt=y&input.color=-&input.times=2"
+        sent = server.ask("POST", form, headers={**server.bearer, **kind}, body=fields)
+        page = server.get(sent.headers["location"])
+        api = server.get(f"/threads/{started.json['threadId']}")
+
+    assert started.status == 200, started.text
+    assert missing.status == 400
+    assert "<dt>color</dt><dd><span>@/etc/passwd</span></dd>" in api.text
+    assert "<dt>times</dt><dd><code>3</code></dd>" in api.text
+    assert "<dt>color</dt><dd><span>-</span></dd>" in page.text
+    assert "<dt>times</dt><dd><code>2</code></dd>" in page.text
+
+
 def test_acts_do_what_the_commands_of_their_name_do(uwf: Uwf, work: Path) -> None:
     uwf("workflow", "add", "ping.yaml")
     uwf("config", "set", "agents.play.kind", "scripted")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from uwfgit import __version__
@@ -171,7 +172,9 @@ def _runner(context: CommandContext, path: Path) -> Callable[[Command], Outcome]
     def run(command: Command) -> Outcome:
         form = ("--color", "never") if command.is_text else ("--json",)
         words = [*command.words, *form, "--store", str(path)]
-        code, out, err = run_apart(context, words, stdin=command.stdin)
+        with _written(command.inputs) as path_words:
+            given = [*words, *path_words]
+            code, out, err = run_apart(context, given, stdin=command.stdin)
         if command.is_text:
             return Outcome(code=code, value={"out": out, "err": err})
         value = _object(out)
@@ -182,6 +185,18 @@ def _runner(context: CommandContext, path: Path) -> Callable[[Command], Outcome]
         return Outcome(code=code, value=value, error=error)
 
     return run
+
+
+@contextmanager
+def _written(inputs: Mapping[str, Any] | None) -> Iterator[tuple[str, ...]]:
+    """Give the words that hand inputs over, in a file for as long as it is needed."""
+    if inputs is None:
+        yield ()
+        return
+    with NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(dict(inputs), file)
+        file.flush()
+        yield (f"--inputs={file.name}",)
 
 
 def _object(text: str) -> dict[str, Any]:

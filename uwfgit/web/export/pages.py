@@ -34,7 +34,7 @@ from uwfgit.web.render.thread import thread_body, thread_page
 from uwfgit.web.render.threads import threads_page
 from uwfgit.web.render.workflow import workflow_page, workflows_page
 from uwfgit.web.view.cleaning import Cleaner
-from uwfgit.web.view.listing import Line, Listing, Question, answer, read_title, rows_of
+from uwfgit.web.view.listing import Line, Listing, Question, answer, rows_of, titles_of
 from uwfgit.web.view.thread import BLOCK, view_thread
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView, pinned_by
 
@@ -75,7 +75,7 @@ class Export:
         )
         top = self._site(replace(links, up=""))
         yield STYLE, style_sheet()
-        yield INDEX, threads_page(top, self._listing(), titles, base=None)
+        yield INDEX, threads_page(top, self._listing(), base=None)
         yield WORKFLOWS, workflows_page(top, self._workflow_lines(pinned))
         for workflow, view in pinned.items():
             yield (
@@ -113,11 +113,7 @@ class Export:
         return Site(links=links, name=self.name, about=self.about, year=self.year)
 
     def _titles(self) -> dict[ThreadId, str]:
-        store = self.ledger.store
-        return {
-            line.thread: self.cleaner.text(read_title(store, line.thread, line.commit))
-            for line in self.lines
-        }
+        return self.cleaner.clean(titles_of(self.lines))
 
     def _tips(self) -> dict[ThreadId, Tip]:
         """Read the tips of those that can be shown, and why the others cannot."""
@@ -133,7 +129,7 @@ class Export:
 
     def _listing(self) -> Listing:
         lines = [self.cleaner.clean(line) for line in self.lines]
-        return answer(lines, {}, Question(limit=len(lines)))
+        return answer(lines, Question(limit=len(lines)))
 
     def _status(self, thread: ThreadId) -> str:
         return next(line.status for line in self.lines if line.thread == thread)
@@ -244,7 +240,10 @@ class Export:
             )
             for tip in (a, b)
         ]
-        sides = [(tip, self._status(tip.thread), titles[tip.thread]) for tip in (a, b)]
+        sides = [
+            (tip, self._status(tip.thread), titles[tip.thread] or tip.thread)
+            for tip in (a, b)
+        ]
         return diff_page(
             self._site(links), sides[0], sides[1], compare_chains(chains[0], chains[1])
         )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from uwfgit.ids import ThreadId
 from uwfgit.web.render.frame import (
     DASH,
     STATUS_WORDS,
@@ -34,7 +32,6 @@ _ORDER_WORDS = {
 def threads_page(
     site: Site,
     listing: Listing,
-    titles: Mapping[ThreadId, str],
     *,
     base: str | None,
     acts: Child = None,
@@ -44,7 +41,6 @@ def threads_page(
     Args:
         site: What it is part of.
         listing: The page of it that was asked for.
-        titles: The first lines of the tasks.
         base: Where a search is sent to; ``None`` where nothing can answer one.
         acts: What can be begun here.
     """
@@ -57,7 +53,7 @@ def threads_page(
         ),
         _filters(listing, base) if base is not None else None,
         acts,
-        threads_list(site, listing, titles),
+        threads_list(site, listing),
         _pages(listing, base) if base is not None else None,
     )
     return page(site, "Threads", body, kind="threads", live=f"{base}/live")
@@ -73,23 +69,23 @@ def _sum(listing: Listing) -> str:
     return ", ".join(told) or "none yet"
 
 
-def threads_list(site: Site, listing: Listing, titles: Mapping[ThreadId, str]) -> Html:
+def threads_list(site: Site, listing: Listing) -> Html:
     """Lay out the lines themselves."""
     if not listing.lines:
         empty = "Nothing fits this search." if listing.total else "No thread yet."
         return tag("p", empty, class_="none", id="list")
     return tag(
         "ol",
-        [_line(site, line, titles.get(line.thread, "")) for line in listing.lines],
+        [_line(site, line) for line in listing.lines],
         class_="list",
         id="list",
     )
 
 
-def _line(site: Site, line: Line, title: str) -> Html:
+def _line(site: Site, line: Line) -> Html:
     state = line.state
     role = (state.current_role or state.suspended_role) if state else None
-    told = title or line.problem or line.thread
+    told = line.title or line.problem or line.thread
     return tag(
         "li",
         chip(line.status),

@@ -7,6 +7,7 @@ for an option, a file to be read, or another program.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +26,8 @@ _CONFLICT: Final = 409
 _FAILED: Final = 500
 _ORDINARY: Final = (0, 3)
 _TEXT: Final = 200_000
+INPUT: Final = "input."
+"""How a form names the field of an input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,8 @@ class Command:
     words: tuple[str, ...]
     stdin: str | None = None
     is_text: bool = False
+    inputs: Mapping[str, Any] | None = None
+    """What a workflow asks for; handed over in a file that only this user reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +213,45 @@ THREAD_ACTS: Final[Mapping[str, Callable[[ThreadId, Request], Command]]] = {
 }
 
 
-def start_command(workflow: str, request: Request) -> Command:
+def typed_inputs(
+    schemas: Mapping[str, Any], fields: Mapping[str, str]
+) -> dict[str, Any]:
+    """Read what a form holds of inputs: numbers and ticks as what they are.
+
+    An empty field is one that was not filled in.
+    """
+    values: dict[str, Any] = {}
+    for name, schema in schemas.items():
+        text = fields.get(f"{INPUT}{name}", "")
+        kind = schema.get("type") if isinstance(schema, Mapping) else None
+        if kind == "boolean":
+            values[name] = bool(text)
+        elif text and kind in {"integer", "number"}:
+            values[name] = _number(text)
+        elif text and kind in {"array", "object"}:
+            values[name] = _json(text)
+        elif text:
+            values[name] = text.replace("\r\n", "\n")
+    return values
+
+
+def _number(text: str) -> int | float | str:
+    try:
+        return int(text) if "." not in text and "e" not in text.lower() else float(text)
+    except ValueError:
+        return text
+
+
+def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def start_command(
+    workflow: str, request: Request, inputs: Mapping[str, Any]
+) -> Command:
     """Give the command that starts a thread of a workflow whose name is known.
 
     Raises:
@@ -217,4 +260,5 @@ def start_command(workflow: str, request: Request) -> Command:
     task = request.text("prompt")
     if not task.strip():
         raise InvalidError("the task is empty", hint="say what is to be done")
-    return Command(words=("thread", "start", workflow, "-p", "-"), stdin=task)
+    words = ("thread", "start", workflow, "-p", "-")
+    return Command(words=words, stdin=task, inputs=inputs or None)

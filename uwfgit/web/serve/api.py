@@ -22,6 +22,7 @@ from uwfgit.model.ledger.registry import (
 from uwfgit.model.ledger.standing import is_running, list_sharing
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import NOT_SHARED, find_sharing
+from uwfgit.model.thread.task import find_task_line
 from uwfgit.web.serve.acts import Command, Outcome, start_command, thread_command
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.live import Turns, thread_stream
@@ -99,7 +100,7 @@ class Api:
         most = min(int(limit), _MOST) if limit.isascii() and limit.isdigit() else _USUAL
         lines = await self.shelf.lines()
         question = parse_question(request.query_params, limit=most)
-        listing = answer(lines, self.shelf.titles, question)
+        listing = answer(lines, question)
         rows = rows_of(listing.lines)
         sharing = await self.shelf.ask(lambda ledger: list_sharing(ledger.store, rows))
         items = [
@@ -123,6 +124,7 @@ class Api:
             record = open_record(ledger.store, tip, checked=False)
             shown = self.shapes.thread(
                 tip,
+                task=find_task_line(ledger.store, tip),
                 running=is_running(ledger.store, thread),
                 sharing=find_sharing(ledger.store, thread, tip.commit),
             )
@@ -159,9 +161,12 @@ class Api:
         fields = await self._fields(request)
         wanted = Wanted(fields=fields, agents=self.served.agents)
         name = wanted.text("workflow")
+        inputs = fields.get("inputs") or {}
+        if not isinstance(inputs, dict):
+            raise InvalidError("inputs: is not a JSON object")
         if name not in await self.shelf.ask(list_workflows):
             raise NotFoundError("workflow", name)
-        return await self._do(start_command(name, wanted))
+        return await self._do(start_command(name, wanted, inputs))
 
     async def act(self, request: Request) -> Response:
         """Do something with a thread; the answer is the command's own."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Final, TypeAlias
 
@@ -183,21 +182,10 @@ def _life(serving: Serving) -> Lifespan[Starlette]:
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         del app
-        reading = asyncio.create_task(_read_titles(serving))
         try:
             yield
         finally:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
             for each in serving.stores:
                 each.shelf.close()
 
     return life
-
-
-async def _read_titles(serving: Serving) -> None:
-    """Read all tasks' first lines, between other questions, for the search."""
-    for each in serving.stores:
-        with suppress(UwfError):
-            await each.shelf.read_titles(await each.shelf.lines())

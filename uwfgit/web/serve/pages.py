@@ -15,7 +15,7 @@ from starlette.routing import Route
 from uwfgit.errors import InvalidError, NotFoundError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id, is_oid
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.ledger.registry import list_workflows
+from uwfgit.model.ledger.registry import list_workflows, load_registered
 from uwfgit.model.ledger.standing import is_running, status_of
 from uwfgit.model.node.node import META_TYPE
 from uwfgit.model.schema.check import find_refs
@@ -33,12 +33,26 @@ from uwfgit.web.render.steps import turns_list
 from uwfgit.web.render.thread import thread_page
 from uwfgit.web.render.threads import threads_page
 from uwfgit.web.render.workflow import workflow_page, workflows_page
-from uwfgit.web.serve.acts import Command, Outcome, start_command, thread_command
+from uwfgit.web.serve.acts import (
+    Command,
+    Outcome,
+    start_command,
+    thread_command,
+    typed_inputs,
+)
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.gate import BAD_TOKEN
 from uwfgit.web.serve.live import Turns, listing_stream, thread_stream
 from uwfgit.web.serve.site import Served, Serving
-from uwfgit.web.view.listing import ORDERS, Line, Order, Question, answer, rows_of
+from uwfgit.web.view.listing import (
+    ORDERS,
+    Line,
+    Order,
+    Question,
+    answer,
+    rows_of,
+    titles_of,
+)
 from uwfgit.web.view.thread import ThreadView, view_thread
 from uwfgit.web.view.workflow import (
     WorkflowView,
@@ -127,11 +141,8 @@ class Pages:
     async def threads(self, request: Request) -> Response:
         """The listing, searched and in order."""
         lines = await self.shelf.lines()
-        listing = answer(lines, self.shelf.titles, parse_question(request.query_params))
-        await self.shelf.read_titles(listing.lines)
-        page = threads_page(
-            self._site(), listing, self.shelf.titles, base=f"{self.shelf.root}/threads"
-        )
+        listing = answer(lines, parse_question(request.query_params))
+        page = threads_page(self._site(), listing, base=f"{self.shelf.root}/threads")
         return HTMLResponse(page)
 
     async def threads_live(self, request: Request) -> Response:
@@ -220,7 +231,7 @@ class Pages:
         """Two threads side by side."""
         threads = [thread_id(request, name) for name in ("a", "b")]
         lines = [line for line in await self.shelf.lines() if line.thread in threads]
-        await self.shelf.read_titles(tuple(lines))
+        titles = titles_of(lines)
 
         def ask(ledger: Ledger) -> Html:
             tips = [load_tip(ledger.store, thread) for thread in threads]
@@ -231,7 +242,7 @@ class Pages:
                 (
                     tip,
                     standing(ledger, tip.thread),
-                    self.shelf.titles.get(tip.thread, tip.thread),
+                    titles.get(tip.thread) or tip.thread,
                 )
                 for tip in tips
             ]
@@ -263,11 +274,9 @@ class Pages:
         view = await self.shelf.ask(
             lambda ledger: _workflow(ledger, name, version, lines)
         )
-        pinned = tuple(line for line in lines if line.thread in view.threads[:12])
-        await self.shelf.read_titles(pinned)
         site = self._site()
         acts = start_form(site, name, view.workflow.inputs) if view.versions else None
-        return HTMLResponse(workflow_page(site, view, self.shelf.titles, acts=acts))
+        return HTMLResponse(workflow_page(site, view, titles_of(lines), acts=acts))
 
     async def act(self, request: Request) -> Response:
         """Do something with a thread, and show it."""
@@ -288,11 +297,10 @@ class Pages:
         """Start a thread of a registered workflow, and run it if that is wanted."""
         name = request.path_params["name"]
         fields = await self._fields(request)
-        known = await self.shelf.ask(list_workflows)
-        if name not in known:
-            raise NotFoundError("workflow", name)
+        found = await self.shelf.ask(lambda ledger: load_registered(ledger, name))
+        inputs = typed_inputs(found.workflow.inputs or {}, fields)
         wanted = Wanted(fields=fields, agents=self.served.agents)
-        outcome = await self._do(start_command(name, wanted))
+        outcome = await self._do(start_command(name, wanted, inputs))
         started = outcome.value.get("threadId")
         if outcome.is_done and isinstance(started, str):
             if wanted.is_on("run"):

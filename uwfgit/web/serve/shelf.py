@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.standing import find_running
 from uwfgit.store.layout import THREAD_PREFIX
-from uwfgit.web.view.listing import Line, list_lines, read_title
+from uwfgit.web.view.listing import Line, list_lines
 
 T = TypeVar("T")
 Mark = tuple[object, ...]
-
-_AT_ONCE: Final = 100
-"""Titles that are read before somebody else may ask something."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +39,6 @@ class Shelf:
     ) -> None:
         self.name = name
         self.root = root
-        self.titles: dict[ThreadId, str] = {}
         self._open = open_ledger
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._ledger: Ledger | None = None
@@ -88,24 +82,10 @@ class Shelf:
     def _mark(self) -> Mark:
         return mark_of(self._opened())
 
-    async def read_titles(self, lines: tuple[Line, ...]) -> None:
-        """Read the tasks' first lines that are not known yet."""
-        missing = [line for line in lines if line.thread not in self.titles]
-        for start in range(0, len(missing), _AT_ONCE):
-            part = missing[start : start + _AT_ONCE]
-            self.titles |= await self.ask(partial(_titles, part))
-
     def close(self) -> None:
         """Close the store in its own thread, and let that end."""
         self._worker.submit(self._closing.close)
         self._worker.shutdown(wait=True)
-
-
-def _titles(lines: Sequence[Line], ledger: Ledger) -> dict[ThreadId, str]:
-    return {
-        line.thread: read_title(ledger.store, line.thread, line.commit)
-        for line in lines
-    }
 
 
 def mark_of(ledger: Ledger) -> Mark:

@@ -6,22 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from uwfgit.errors import UwfError
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.sharing import NOT_SHARED
-from uwfgit.model.thread.state import ThreadState, decode_state
-from uwfgit.store.handle import Store
-from uwfgit.store.layout import STATE_FILE, TASK_FILE, thread_folder
-from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.model.thread.state import ThreadState
 from uwfgit.web.view.thread import first_line
 
 Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
-_TASK_BYTES: Final = 64 * 1024
-_LINEAGE: Final = 64
-"""Forks of forks that are followed up for a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +64,7 @@ class Listing:
 
 
 def list_lines(ledger: Ledger) -> tuple[Line, ...]:
-    """Read all threads as they stand now, newest first; their tasks are not read."""
+    """Read all threads as they stand now, newest first."""
     rows = list_threads(ledger)
     running = find_running(ledger.store)
     sharing = list_sharing(ledger.store, rows)
@@ -81,6 +74,7 @@ def list_lines(ledger: Ledger) -> tuple[Line, ...]:
             commit=row.commit,
             state=row.state,
             problem=row.problem,
+            title=first_line(row.task) if row.task else "",
             status="corrupt"
             if row.state is None
             else status_of(
@@ -93,15 +87,13 @@ def list_lines(ledger: Ledger) -> tuple[Line, ...]:
     )
 
 
-def answer(
-    lines: Sequence[Line], titles: Mapping[ThreadId, str], question: Question
-) -> Listing:
+def answer(lines: Sequence[Line], question: Question) -> Listing:
     """Choose and order the threads that were asked for (pure)."""
     words = question.words.casefold().split()
     fitting = [
         line
         for line in lines
-        if question.workflow in {"", _workflow_of(line)} and _has(line, titles, words)
+        if question.workflow in {"", _workflow_of(line)} and _has(line, words)
     ]
     statuses: dict[str, int] = {}
     for line in fitting:
@@ -124,7 +116,7 @@ def _workflow_of(line: Line) -> str:
     return line.state.workflow_name if line.state else ""
 
 
-def _has(line: Line, titles: Mapping[ThreadId, str], words: Sequence[str]) -> bool:
+def _has(line: Line, words: Sequence[str]) -> bool:
     if not words:
         return True
     state = line.state
@@ -133,7 +125,7 @@ def _has(line: Line, titles: Mapping[ThreadId, str], words: Sequence[str]) -> bo
         if state
         else ()
     )
-    text = " ".join((line.thread, titles.get(line.thread, ""), line.status, *told))
+    text = " ".join((line.thread, line.title, line.status, *told))
     text = text.casefold()
     return all(word in text for word in words)
 
@@ -154,33 +146,9 @@ _KEYS: Final = {
 }
 
 
-def read_title(store: Store, thread: ThreadId, commit: Oid) -> str:
-    """Read the first line of a thread's task; a fork's is that of its origin.
-
-    "" where it cannot be read.
-    """
-    try:
-        tree = read_commit(store, commit).tree
-        origin: ThreadId | None = thread
-        for _ in range(_LINEAGE):
-            if origin is None:
-                break
-            entry = find_entry(store, tree, f"{thread_folder(origin)}/{TASK_FILE}")
-            if entry is not None:
-                data = read_blob(store, entry.oid, limit=_TASK_BYTES)
-                return first_line(data.decode("utf-8", "replace"))
-            origin = _origin_of(store, tree, origin)
-    except UwfError:
-        pass
-    return ""
-
-
-def _origin_of(store: Store, tree: Oid, thread: ThreadId) -> ThreadId | None:
-    entry = find_entry(store, tree, f"{thread_folder(thread)}/{STATE_FILE}")
-    if entry is None:
-        return None
-    origin = decode_state(read_blob(store, entry.oid)).forked_from
-    return origin.thread if origin else None
+def titles_of(lines: Iterable[Line]) -> dict[ThreadId, str]:
+    """Give the tasks' first lines, by thread."""
+    return {line.thread: line.title for line in lines}
 
 
 def rows_of(lines: Iterable[Line]) -> list[ThreadRow]:
@@ -191,6 +159,7 @@ def rows_of(lines: Iterable[Line]) -> list[ThreadRow]:
             commit=line.commit,
             state=line.state,
             problem=line.problem,
+            task=line.title or None,
         )
         for line in lines
     ]
