@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 COMPLETE = "__complete"
+_OFTEN = 20_000
+"""Objects made between two looks for garbage: most commands end before the first."""
 _INTERRUPTED = 130
 
 
 def run() -> None:
     """Run the program and leave the process with its exit code."""
     _fill_closed()
+    gc.set_threshold(_OFTEN)
     try:
         _run()
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -128,6 +129,8 @@ def run() -> None:
                 stream.flush()
         except (OSError, ValueError):
             _silence(stream)
+    # What is left goes with the process; Python would first look through all of it.
+    gc.freeze()
     sys.exit(code)
 
 
