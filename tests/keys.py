@@ -10,7 +10,8 @@ from shutil import which
 
 import pytest
 
-from uwfgit.store.git.signing import Mode, Signer, Signing
+from uwfgit.store.git.signer import Mode, Signer, Signing
+from uwfgit.store.git.signing import sign_commit
 
 needs_ssh = pytest.mark.skipif(which("ssh-keygen") is None, reason="no ssh-keygen")
 
@@ -67,7 +68,9 @@ def signing(mode: Mode, *, key: Path | None = None, **changes: object) -> Signer
     """Make what signs in a test's own process."""
     options = () if key is None else ("-c", f"user.signingkey={key}")
     made = Signer(
-        read=lambda: Signing(mode=mode, options=options), environment=os.environ
+        read=lambda: Signing(mode=mode, options=options),
+        make=sign_commit,
+        environment=os.environ,
     )
     for name, value in changes.items():
         setattr(made, name, value)

@@ -20,7 +20,8 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import ConfigError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.git.signing import Mode, Signer, Signing, read_signing
+from uwfgit.store.git.signer import Mode, Signer, Signing
+from uwfgit.store.git.signing import read_signing, sign_commit
 from uwfgit.store.git.worktree import find_enclosing
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
@@ -311,7 +312,9 @@ def test_a_repository_may_choose_the_key_but_no_program(
         },
     )
     keys.allow(ada="ada@example.com", other="other@example.com")
-    signer = Signer(read=lambda: read(store, folder), environment=os.environ)
+    signer = Signer(
+        read=lambda: read(store, folder), make=sign_commit, environment=os.environ
+    )
     ledger = make_ledger(store, clock, signer=signer)
 
     thread = begin(ledger, tmp_path).thread

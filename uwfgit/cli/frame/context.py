@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.executor import Engine
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.mask import Masker
-    from uwfgit.store.git.signing import Signer
+    from uwfgit.store.git.signer import Signer, Signing
     from uwfgit.store.git.worktree import Enclosing, Identity
     from uwfgit.store.handle import Store
     from uwfgit.store.local import Local
@@ -243,15 +243,26 @@ class CommandContext:
 
     def make_signer(self, store: Store) -> Signer:
         """Give what signs the commits of a store, should the user want that."""
-        from uwfgit.store.git.signing import Signer, read_signing
+        from uwfgit.store.git.signer import Signer
 
-        return Signer(
-            read=lambda: read_signing(
+        def read() -> Signing:
+            from uwfgit.store.git.signing import read_signing
+
+            return read_signing(
                 self.environment,
                 store=store.path,
                 enclosing=self.enclosing,
                 home=self._home_for_paths(),
-            ),
+            )
+
+        def make(*facts: Any) -> bytes:  # noqa: ANN401 - as the signer gives them
+            from uwfgit.store.git.signing import sign_commit
+
+            return sign_commit(*facts)
+
+        return Signer(
+            read=read,
+            make=make,
             environment=self.environment,
             warn=self.output.warn,
         )

@@ -22,7 +22,7 @@ from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, parse_state
 from uwfgit.model.thread.step import Step
-from uwfgit.store.git.signing import NO_SIGNER, Signer
+from uwfgit.store.git.signer import NO_SIGNER, Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.kept import Kept

@@ -11,22 +11,20 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from uwfgit.errors import ConfigError, StoreError
 from uwfgit.store import raw
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.scratch import open_scratch
+from uwfgit.store.git.signer import Mode, Signing, refusal
 from uwfgit.store.git.worktree import Enclosing, find_settings
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import write_object
 from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES
 from uwfgit.store.safety.configfile import find_value, is_true, read_config
-
-Mode = Literal["steps", "tip", "never"]
 
 KEY: Final = "uwf.sign"
 _MODES: Final[tuple[Mode, ...]] = ("steps", "tip", "never")
@@ -40,14 +38,6 @@ _PERSON: Final = re.compile(r"(author|committer) (.*) <(.*)> ([0-9]+) ([+-][0-9]
 _SIGNATURE: Final = re.compile(rb"\ngpgsig [^\n]*(?:\n [^\n]*)*")
 _SSH_KEY: Final = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ ([A-Za-z0-9+/=]+)")
 _PREFIX: Final = re.compile(r"(?:error|fatal): ?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signing:
-    """What the user's settings say: when to sign, and options for git."""
-
-    mode: Mode = "never"
-    options: tuple[str, ...] = ()
 
 
 def read_signing(
@@ -117,83 +107,18 @@ def name_key(setting: str, *, home: Path) -> str | None:
     return f"SHA256:{digest}"
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Signer:
-    """Signs for one command; the settings are read when first they matter."""
-
-    read: Callable[[], Signing] = Signing
-    environment: Mapping[str, str] = field(default_factory=dict)
-    warn: Callable[[str], None] = lambda _: None
-    """Told why what had to be kept was not signed."""
-    _signing: Signing | None = None
-    _is_proven: bool = False
-    _has_given_up: bool = False
-
-    @property
-    def signing(self) -> Signing:
-        """What the settings say.
-
-        Raises:
-            ConfigError: ``uwf.sign`` is none of its values.
-        """
-        if self._signing is None:
-            self._signing = self.read()
-        return self._signing
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Give what git has to be told to sign as the user does."""
-        return self.signing.options
-
-    def wants(self, *, is_last: bool = True) -> bool:
-        """Tell whether to sign an event, the last of its command or not."""
-        mode = self.signing.mode
-        return mode == "steps" or (mode == "tip" and is_last)
-
-    def prove(self, store: Store, commit: bytes) -> None:
-        """Find out, once a command, whether a commit could be signed.
-
-        Raises:
-            StoreError: It could not; says why.
-        """
-        if not self._is_proven and self.signing.mode != "never":
-            self.sign(store, commit)
-        self._is_proven = True
-
-    def sign(self, store: Store, commit: bytes, *, tree: bytes | None = None) -> bytes:
-        """Give a commit's bytes with a signature, which is all that is added.
-
-        Nothing is written to the store. After an interrupt nobody is asked for
-        a passphrase again.
-
-        Args:
-            store: What has the commit's parents.
-            commit: The commit.
-            tree: The bytes of its tree, when the store does not have it yet.
-
-        Raises:
-            StoreError: git could not sign; says why.
-        """
-        if self._has_given_up:
-            raise _refusal("it was interrupted")
-        try:
-            return _sign(store, commit, tree, self.options, self.environment)
-        except KeyboardInterrupt:
-            self._has_given_up = True
-            raise
-
-
-NO_SIGNER: Final = Signer()
-"""Signs nothing."""
-
-
-def _sign(
+def sign_commit(
     store: Store,
     commit: bytes,
     new_tree: bytes | None,
     options: tuple[str, ...],
     environment: Mapping[str, str],
 ) -> bytes:
+    """Have git sign a commit, as :class:`~uwfgit.store.git.signer.Signer` says.
+
+    Raises:
+        StoreError: It could not; says why.
+    """
     head, _, message = commit.partition(b"\n\n")
     words: list[str] = []
     named: dict[str, str] = {}
@@ -216,10 +141,10 @@ def _sign(
             {**environment, **named},
         )
         if done.code:
-            raise _refusal(complaint(done))
+            raise refusal(complaint(done))
         signed = scratch.raw.read(done.text, COMMIT, limit=MAX_COMMIT_BYTES)
     if _SIGNATURE.sub(b"", signed, count=1) != commit or signed == commit:
-        raise _refusal("git changed more of the commit than that")
+        raise refusal("git changed more of the commit than that")
     return signed
 
 
@@ -253,7 +178,7 @@ def _run(
             is_grouped=not is_watched,
         )
     except StoreError as exc:
-        raise _refusal(exc.message) from exc
+        raise refusal(exc.message) from exc
 
 
 def _has_terminal() -> bool:
@@ -279,11 +204,3 @@ def complaint(done: GitResult) -> str:
     if not lines:
         return f"git exited with {done.code}"
     return lines[0] if lines[0] == lines[-1] else f"{lines[0]}: {lines[-1]}"
-
-
-def _refusal(why: str) -> StoreError:
-    return StoreError(
-        f"cannot sign: {why}",
-        hint="see user.signingkey and gpg.format in git's config, or go on without: "
-        "git config uwf.sign never",
-    )
