@@ -50,7 +50,6 @@ STEP_KEYS = [
     "done",
     "suspendedRole",
     "suspendMessage",
-    "retryAtMs",
     "error",
 ]
 SCRIPT = ("--agent", "scripted:replies.yaml")
@@ -951,6 +950,8 @@ def test_kill_is_cancel(uwf: Uwf, thread: str) -> None:
 def test_a_thread_goes_on_in_its_renamed_repository(
     uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Ada")
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "ada@example.org")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
         subprocess.run(["git", *words], check=True, cwd=work)
     thread = uwf("thread", "start", "ping.yaml", "-p", "x", "--json").json["threadId"]
