@@ -1,9 +1,8 @@
 """The parts of a Mustache template: the only place that parses one (pure).
 
 The language is Mustache as chevron reads it, without partials and changes of
-delimiters. The tokens are our own: chevron's tokenizer copies the rest of the
-template at every tag, knows no offsets and takes some broken tags for text.
-The tests keep chevron as the measure for white space.
+delimiters. Its tokenizer copies the rest of the template at every tag, knows no
+offsets and takes some broken tags for text; so it gets tokens made of these parts.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""Mustache templates: the only place that renders them (pure).
+"""Mustache templates: the only place that renders them, with chevron (pure).
 
-Nothing is escaped, and nothing reaches a Python attribute. chevron's renderer
-does both and cannot be bounded, so the tests alone use it, as the measure for
-lookup. What a template renders to is part of the format (a step's edge prompt
-is proved by rendering it again): a change here is a new rules version.
+chevron gets our own tokens and our own scopes: nothing is escaped, names are
+looked up in mappings and lists only, no partial is read, and what is looked up
+and put out is counted. What a template renders to is part of the format (a
+step's edge prompt is proved by rendering it again): a change here is a new rules
+version.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from uwfgit.constants import MAX_SAFE_INTEGER, TEMPLATE_MAX_BYTES, TEMPLATE_MAX_TAGS
 from uwfgit.model.template.parse import (
@@ -58,37 +59,63 @@ def render(source: str, values: Mapping[str, Json]) -> Rendered:
         TemplateError: The template does not parse, or the result has more than
             100,000 tags or 1 MiB.
     """
+    import chevron  # noqa: PLC0415 - not for commands that only parse
+
     state = _Rendering()
-    _render_parts(parse_template(source), (values,), state)
-    return Rendered(text="".join(state.output), missing=tuple(state.missing))
+    tokens = list(state.tokens(parse_template(source)))
+    text = chevron.render(tokens, _Scope(values, state), partials_path=None)
+    return Rendered(text=text, missing=tuple(state.missing))
 
 
 @dataclass(slots=True)
 class _Rendering:
-    """What one rendering has used up and put out so far."""
+    """What one rendering looks names up by, has used up and has found missing.
 
-    output: list[str] = field(default_factory=list)
+    A token names its tag by the place in ``tags``: names in two sections may be
+    equal, and a name may be a number.
+    """
+
+    tags: list[Variable | Section] = field(default_factory=list)
     missing: dict[str, None] = field(default_factory=dict)
-    tags: int = 0
+    count: int = 0
     size: int = 0
     formatted: dict[tuple[int, str | None], str] = field(default_factory=dict)
     """Text of lists and mappings by identity: they outlive the rendering."""
 
-    def write(self, text: str, *, offset: int = 0) -> None:
+    def tokens(self, parts: Sequence[Part]) -> Iterator[_Token]:
+        """Yield what chevron renders for some parts."""
+        for part in parts:
+            if isinstance(part, Text):
+                yield "literal", _Literal(part.text, self)
+                continue
+            key = f"<{len(self.tags)}>"
+            self.tags.append(part)
+            if isinstance(part, Variable) or not part.children:
+                # A section without parts could walk a long list for nothing.
+                yield "no escape", key
+                continue
+            yield "inverted section" if part.inverted else "section", key
+            yield from self.tokens(part.children)
+            yield "end", key
+
+    def add_size(self, text: str, *, offset: int = 0) -> str:
+        """Count a text that is put out, and return it."""
         self.size += _byte_length(text)
         if self.size > TEMPLATE_MAX_BYTES:
             raise TemplateError("template renders to more than 1 MiB", offset=offset)
-        self.output.append(text)
+        return text
 
-    def count(self, part: Variable | Section) -> None:
-        self.tags += 1
-        if self.tags > TEMPLATE_MAX_TAGS:
+    def add_tag(self, tag: Variable | Section) -> None:
+        """Count a tag that was looked up."""
+        self.count += 1
+        if self.count > TEMPLATE_MAX_TAGS:
             raise TemplateError(
                 f"template renders more than {TEMPLATE_MAX_TAGS:,} tags",
-                offset=part.offset,
+                offset=tag.offset,
             )
 
     def text_of(self, value: Json, separator: str | None) -> str:
+        """Write a value; a large one once, however often it stands in a template."""
         if not isinstance(value, (list, tuple, Mapping)):
             return format_value(value)
         key = (id(value), separator)
@@ -97,39 +124,94 @@ class _Rendering:
         return self.formatted[key]
 
 
+_Token: TypeAlias = tuple[str, str]
+
+
 def _byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
-_Scopes: TypeAlias = tuple[Json, ...]
-"""Innermost first."""
+class _Literal(str):
+    """Text of the template, counted each time it is put out."""
+
+    __slots__ = ("_state",)
+
+    def __new__(cls, text: str, state: _Rendering) -> Self:
+        made = super().__new__(cls, text)
+        made._state = state
+        return made
+
+    def replace(self, *_: object) -> str:  # type: ignore[override]  # chevron pads partials by it, and there are none
+        return self._state.add_size(str(self))
 
 
-def _render_parts(parts: Sequence[Part], scopes: _Scopes, state: _Rendering) -> None:
-    for part in parts:
-        if isinstance(part, Text):
-            state.write(part.text)
-            continue
-        state.count(part)
-        if isinstance(part, Section):
-            _render_section(part, scopes, state)
-            continue
-        found, value = _look_up(part.name, scopes)
-        if not found:
-            state.missing[part.name] = None
-        state.write(state.text_of(value, part.separator), offset=part.offset)
+class _Scope:
+    """A value as chevron sees it: what it holds is found by a tag, and nothing else."""
+
+    _CHEVRON_return_scope_when_falsy = True
+
+    def __init__(
+        self,
+        value: Json,
+        state: _Rendering,
+        tag: Variable | Section | None = None,
+    ) -> None:
+        self._value = value
+        self._state = state
+        self._tag = tag
+
+    def __getitem__(self, key: str) -> _Scope:
+        """Return what a tag names in this value.
+
+        Raises:
+            KeyError: There is nothing of that name; chevron asks the next scope.
+        """
+        tag = self._state.tags[int(key[1:-1])]
+        found, value = True, self._value
+        if tag.name != ".":
+            found, value = _descend(self._value, tag.name.split("."))
+        if found:
+            self._state.add_tag(tag)
+            kind = _Items if isinstance(value, (list, tuple)) else _Scope
+            return kind(value, self._state, tag)
+        if self._tag is None:
+            self._state.add_tag(tag)
+            if isinstance(tag, Variable):
+                self._state.missing[tag.name] = None
+        raise KeyError(key)
+
+    def __bool__(self) -> bool:
+        """Whether a section of it sees something."""
+        return not _is_empty(self._value)
+
+    def __str__(self) -> str:
+        """Write it where its variable stands."""
+        tag = self._tag
+        if not isinstance(tag, Variable):
+            return ""
+        text = self._state.text_of(self._value, tag.separator)
+        return self._state.add_size(text, offset=tag.offset)
 
 
-def _render_section(section: Section, scopes: _Scopes, state: _Rendering) -> None:
-    value = _look_up(section.name, scopes)[1]
-    # A section without parts could walk a long list for nothing.
-    if not section.children or _is_empty(value) is not section.inverted:
-        return
-    if section.inverted:
-        _render_parts(section.children, scopes, state)
-        return
-    for item in value if isinstance(value, (list, tuple)) else (value,):
-        _render_parts(section.children, (item, *scopes), state)
+class _Item(_Scope):
+    """An item of a list, for which a section is gone through whatever it is."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _Items(_Scope):
+    """A list, whose items a section goes through."""
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[_Scope]:
+        return (_Item(item, self._state, self._tag) for item in self._value)
+
+
+Sequence.register(_Items)
+"""chevron goes through sequences; that of the items is all it asks for."""
 
 
 def _is_empty(value: Json) -> bool:
@@ -139,18 +221,6 @@ def _is_empty(value: Json) -> bool:
         or value is False
         or (isinstance(value, (str, list, tuple)) and not value)
     )
-
-
-def _look_up(name: str, scopes: _Scopes) -> tuple[bool, Json]:
-    """Find a dotted name, whole, in the innermost scope that has it."""
-    if name == ".":
-        return True, scopes[0]
-    path = name.split(".")
-    for scope in scopes:
-        found, value = _descend(scope, path)
-        if found:
-            return True, value
-    return False, None
 
 
 def _descend(scope: Json, path: Sequence[str]) -> tuple[bool, Json]:
