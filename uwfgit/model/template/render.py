@@ -134,14 +134,15 @@ def _byte_length(text: str) -> int:
 class _Literal(str):
     """Text of the template, counted each time it is put out."""
 
-    __slots__ = ("_state",)
+    _state: _Rendering
 
     def __new__(cls, text: str, state: _Rendering) -> Self:
         made = super().__new__(cls, text)
         made._state = state
         return made
 
-    def replace(self, *_: object) -> str:  # type: ignore[override]  # chevron pads partials by it, and there are none
+    def replace(self, *_: object) -> str:
+        """Return it as it is: chevron pads partials so, and there are none."""
         return self._state.add_size(str(self))
 
 
