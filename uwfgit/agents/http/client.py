@@ -8,6 +8,7 @@ and time. Outcomes are values; nothing of httpx leaves this module.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ REQUEST_SECONDS: Final = 3600.0
 """Longest a single request may take when nothing shorter is configured."""
 _ERROR_BYTES: Final = 65_536
 _SHOWN_CHARS: Final = 300
+_ERRNO: Final = re.compile(r"^\[Errno -?\d+\] ")
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _UNAUTHORIZED: Final = frozenset({401, 403})
 
@@ -307,4 +309,5 @@ def _explain(
 
 
 def _text(exc: Exception) -> str:
-    return one_line(str(exc), _SHOWN_CHARS) or type(exc).__name__
+    told = _ERRNO.sub("", one_line(str(exc), _SHOWN_CHARS))
+    return told or type(exc).__name__
