@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -87,13 +88,53 @@ def _point_codex(home: Path, url: str) -> dict[str, str]:
     return {"CODEX_HOME": str(folder), "FAKE_KEY": "x"}
 
 
+def _point_gemini(home: Path, url: str) -> dict[str, str]:
+    folder = home / ".gemini"
+    folder.mkdir(exist_ok=True)
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"disableAutoUpdate": True},
+    }
+    (folder / "settings.json").write_text(json.dumps(settings))
+    return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "x"}
+
+
+def _point_opencode(home: Path, url: str) -> dict[str, str]:
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True, exist_ok=True)
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "fake",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
+        "models": {"m": {"name": "m", "tool_call": True}},
+    }
+    config = {
+        "provider": {"fake": provider},
+        "model": "fake/m",
+        "small_model": "fake/m",
+        "autoupdate": False,
+        "share": "disabled",
+    }
+    (folder / "opencode.json").write_text(json.dumps(config))
+    return {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+    }
+
+
 _POINTERS: Final[Mapping[str, Callable[[Path, str], dict[str, str]]]] = {
     "claude-code": _point_claude,
     "codex": _point_codex,
+    "gemini": _point_gemini,
+    "opencode": _point_opencode,
 }
 ARGS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": ("--permission-mode", "bypassPermissions"),
     "codex": ("--skip-git-repo-check", "-s", "workspace-write"),
+    "gemini": ("--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"),
+    "opencode": (),
 }
 """What an agent that edits is given beyond the defaults."""
 

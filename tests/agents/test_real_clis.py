@@ -8,26 +8,37 @@ from typing import Final
 
 import pytest
 
-from tests.agents.fake_api import Call, FakeApi, Script, modes
+from tests.agents.fake_api import Call, FakeApi, Script, modes, tools_only
 from tests.agents.real import Machine, make_machine, need_binary
 
 pytestmark = pytest.mark.slow
 
-KINDS: Final = ("claude-code", "codex")
+KINDS: Final = ("claude-code", "codex", "gemini", "opencode")
 RUN: Final = {
     "claude-code": Call(
         name="Bash", arguments={"command": "echo hi", "description": ""}
     ),
     "codex": Call(name="exec_command", arguments={"cmd": "echo hi"}),
+    "gemini": Call(
+        name="run_shell_command", arguments={"command": "echo hi", "description": ""}
+    ),
+    "opencode": Call(name="bash", arguments={"command": "echo hi", "description": ""}),
 }
-TOOL: Final = {"claude-code": "Bash", "codex": "shell"}
+TOOL: Final = {
+    "claude-code": "Bash",
+    "codex": "shell",
+    "gemini": "run_shell_command",
+    "opencode": "bash",
+}
+UNKNOWN: Final = {"opencode": "ses_ddce7f16fffeA9t7f0H7QYusmA"}
+UNKNOWN_UUID: Final = "01a22303-487c-7660-9f42-745ffe360fe1"
 
 
 @pytest.fixture(params=KINDS)
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
     kind: str = request.param
     need_binary(kind)
-    with FakeApi(modes.answer()) as api:
+    with FakeApi(modes.answer(), is_side=tools_only) as api:
         yield make_machine(kind, api, tmp_path)
 
 
@@ -50,7 +61,7 @@ def test_text_tools_usage_model_and_version_are_read(machine: Machine) -> None:
     assert reply.usage is not None
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (200, 40)
     assert reply.usage.turns == 2 or machine.kind == "codex"
-    assert reply.agent_version is not None
+    assert reply.agent_version is not None or machine.kind == "gemini"
     assert reply.exit_code == 0
     assert any("Let me look." in turn.content for turn in machine.told)
     assert any(turn.role == "tool" for turn in machine.told)
@@ -76,7 +87,7 @@ def test_a_session_is_gone_on_with_and_usage_is_of_the_run_alone(
 
 
 def test_a_session_it_does_not_know_is_refused_and_said_so(machine: Machine) -> None:
-    reply = machine.ask(session="01a22303-487c-7660-9f42-745ffe360fe1")
+    reply = machine.ask(session=UNKNOWN.get(machine.kind, UNKNOWN_UUID))
 
     assert reply.is_session_refused
     assert machine.api.requests == []

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.headless import Cli, Invocation
-from uwfgit.agents.clis.ndjson import Event, flatten
+from uwfgit.agents.clis.ndjson import Event, flatten, read_event
+from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.model.memory.memory import is_file_name
 
+_BEGAN: Final = "1970-01-01T00-00"
 _EXITS: Final = {
     41: "it has no login: set GEMINI_API_KEY, or run `gemini` once and log in",
     42: "it refuses what it was given",
@@ -89,6 +95,38 @@ _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
 }
 
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PROJECTS_BYTES: Final = 4 * 1024 * 1024
+_WORD: Final = re.compile(r"[^0-9a-z]+")
+
+
+def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:
+    """Find a session's newest file, else name one: they are sorted by project."""
+    base = Path(environment.get("HOME", "/")) / ".gemini"
+    root = os.path.realpath(cwd)
+    project = base / "tmp" / (_find_project(base, root) or _name_project(root))
+    short = session[:8]
+    found = sorted((project / "chats").glob(f"session-*-{short}.jsonl"))
+    file = found[-1] if found else project / "chats" / f"session-{_BEGAN}-{short}.jsonl"
+    return Place(base=base, file=file, marker=(project / ".project_root", root))
+
+
+def _find_project(base: Path, root: str) -> str | None:
+    """Look up what Gemini CLI calls a folder."""
+    try:
+        with (base / "projects.json").open("rb") as file:
+            known = read_event(file.read(_PROJECTS_BYTES).decode(errors="replace"))
+    except OSError:
+        return None
+    name = known.text("projects", root) if known is not None else ""
+    return name if is_file_name(name) and "/" not in name else None
+
+
+def _name_project(root: str) -> str:
+    """Name a folder as Gemini CLI would; where it does not, the session is refused."""
+    return _WORD.sub("-", Path(root).name.lower()).strip("-") or "project"
+
+
 GEMINI: Final = Cli(
     kind="gemini",
     command="gemini",
@@ -101,4 +139,6 @@ GEMINI: Final = Cli(
     terminal="result",
     streams=True,
     explain_exit=_EXITS,
+    session=_UUID,
+    session_files=LocatedFiles(locate=_locate),
 )

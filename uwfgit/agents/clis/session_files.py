@@ -21,12 +21,14 @@ MAIN: Final = "session"
 class Place:
     """Where one session is, or would be: its own file, and the folder beside it.
 
-    ``base`` is the folder of the CLI that neither may leave.
+    ``base`` is the folder of the CLI that neither may leave. ``marker`` is a file,
+    with its text, by which the CLI knows whose the place is.
     """
 
     base: Path
     file: Path
     folder: Path | None = None
+    marker: tuple[Path, str] | None = None
 
 
 Locate = Callable[[str, Path, Mapping[str, str]], Place]
@@ -87,6 +89,8 @@ class LocatedFiles:
         try:
             for name, data in files.items():
                 _write_file(place, name, data)
+            if place.marker is not None and not os.path.lexists(place.marker[0]):
+                _write_new(place.base, place.marker[0], place.marker[1].encode())
         except OSError as exc:
             raise SessionFilesError(
                 f"its session cannot be put back: {exc.strerror or exc}"
@@ -148,7 +152,11 @@ def _write_file(place: Place, name: str, data: bytes) -> None:
         path = place.folder / name.removeprefix("beside/")
     else:
         return
-    _make_folders(place.base, path.parent)
+    _write_new(place.base, path, data)
+
+
+def _write_new(base: Path, path: Path, data: bytes) -> None:
+    _make_folders(base, path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
