@@ -38,7 +38,7 @@ PIPE_SECONDS: Final = 2.0
 """How long a dead child's pipes may be held open by what it started."""
 LEAVE_SECONDS: Final = 2.0
 """How long a child may take to end work that was called off."""
-GRACE_SECONDS: Final = 5.0
+GRACE_SECONDS: Final = 15.0
 """How long a child may live on after it said that it is done."""
 MARK: Final = "UWF_STEP"
 """The variable whose value tells one run's processes from all others."""

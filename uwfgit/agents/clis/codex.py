@@ -12,7 +12,7 @@ from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.headless import Cli, Invocation
-from uwfgit.agents.clis.ndjson import Event, flatten, read_event
+from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.model.thread.usage import is_grown, usage_since
@@ -148,9 +148,9 @@ def _since(run: Transcript, total: Usage) -> Usage:
 
 
 def _read_failure(run: Transcript, event: Event) -> None:
-    message = _plain(event.text("error", "message"))
-    status = _STATUS.search(message) or _STATUS.search(event.text("error", "message"))
-    code = Event(_object(event.text("error", "message"))).number("error", "code")
+    told = event.text("error", "message")
+    message, code = read_api_error(told)
+    status = _STATUS.search(told)
     run.http_status = int(status[1]) if status else code or run.http_status
     run.finish()
     run.fail(message)
@@ -168,17 +168,6 @@ def _read_error(run: Transcript, event: Event) -> None:
     status = _STATUS.search(event.text("message"))
     if status:
         run.http_status = int(status[1])
-
-
-def _plain(message: str) -> str:
-    """Return the words of a message that is the API's answer as it came."""
-    told = Event(_object(message)).text("error", "message")
-    return told or message
-
-
-def _object(text: str) -> Mapping[str, object]:
-    event = read_event(text)
-    return event.value if event is not None else {}
 
 
 def _ignore(run: Transcript, event: Event) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.headless import Cli, Invocation
-from uwfgit.agents.clis.ndjson import Event, flatten, read_event
+from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error, read_event
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.model.memory.memory import is_file_name
@@ -81,8 +81,9 @@ def _read_end(run: Transcript, event: Event) -> None:
     run.model = next(iter(models), run.model)
     run.finish()
     if event.text("status") != "success":
-        run.http_status = event.number("error", "code") or None
-        run.fail(event.text("error", "message"))
+        message, code = read_api_error(event.text("error", "message"))
+        run.http_status = code or None
+        run.fail(message)
 
 
 _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {

@@ -79,6 +79,19 @@ def read_event(line: str) -> Event | None:
     return Event(value) if isinstance(value, dict) else None
 
 
+def read_api_error(text: str) -> tuple[str, int]:
+    """Read an API's answer that a program put into its own words as it came.
+
+    Returns:
+        The message in it, else the text itself; its code, else 0.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    event = read_event(text[start : end + 1]) if 0 <= start < end else None
+    if event is None:
+        return text, 0
+    return event.text("error", "message") or text, event.number("error", "code")
+
+
 def clean_text(text: str) -> str:
     """Return a text that UTF-8 can hold."""
     return _SURROGATE.sub("\ufffd", text)

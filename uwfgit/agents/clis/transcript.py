@@ -115,7 +115,7 @@ class Transcript:
         role: str = "assistant",
     ) -> None:
         """Add a tool call to the newest turn of the role."""
-        turn = self._turn(role, key)
+        turn = self._newest(role) if not key else self._turn(role, key)
         made = _Call(name, self._fit_arguments(arguments))
         turn.calls.append(made)
         self._calls[call] = made
@@ -228,6 +228,13 @@ class Transcript:
         turn = _Turn(role=role, key=key, at_ms=self.now_ms())
         self._turns.append(turn)
         return turn
+
+    def _newest(self, role: str) -> _Turn:
+        """Return the newest turn when it is of this role, else a new one."""
+        self.end_stream()
+        if self._turns and self._turns[-1].role == role:
+            return self._turns[-1]
+        return self._turn(role, "")
 
     def _tell(self, turn: _Turn, content: str, call: _Call | None = None) -> None:
         if self.tell is None:
