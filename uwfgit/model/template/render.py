@@ -134,6 +134,7 @@ def _byte_length(text: str) -> int:
 class _Literal(str):
     """Text of the template, counted each time it is put out."""
 
+    __slots__ = ("_state",)
     _state: _Rendering
 
     def __new__(cls, text: str, state: _Rendering) -> Self:
