@@ -64,7 +64,7 @@ class AdapterAgent:
 
 
 def _wants_flags(result: ProcessResult) -> bool:
-    """Tell whether a command complained of missing flags, as older adapters do."""
+    """Whether a command complained of missing flags, as older adapters do."""
     if result.failure is None or result.exit_code not in _USAGE_CODES:
         return False
     said = f"{result.stdout}{result.stderr_tail}"
@@ -124,7 +124,7 @@ def _read_usage(usage: Json) -> Usage | None:
 
 
 def _split_last_line(text: str) -> tuple[str, str]:
-    """Give the last line that is not blank, and all that stands before it."""
+    """Return the last line that is not blank, and all that stands before it."""
     said = text.rstrip()
     start = said.rfind("\n") + 1
     return said[:start], said[start:].strip()

@@ -272,7 +272,7 @@ class _Call:
 
 
 def _read_value(text: str) -> dict[str, Any] | None:
-    """Give the value of an envelope ``{type, value}``."""
+    """Return the value of an envelope ``{type, value}``."""
     try:
         envelope = json.loads(text)
     except (ValueError, RecursionError):

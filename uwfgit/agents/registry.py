@@ -147,7 +147,7 @@ def choose_agent(
     environment: Mapping[str, str],
     variables: Mapping[str, str] | None = None,
 ) -> Agent:
-    """Give the agent for a role: the flag's, else the override's, else the default.
+    """Return the agent for a role: the flag's, else the override's, else the default.
 
     Raises:
         ConfigError: None is configured, or it cannot be made.

@@ -37,7 +37,7 @@ class ScriptedAgent:
     has_sessions: bool = field(default=False, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
-        """Give the scripted reply; a script that does not fit is a failure."""
+        """Return the scripted reply; a script that does not fit is a failure."""
         found = _find_entry(self.script, request)
         if isinstance(found, Failure):
             return AgentReply(text="", failure=found)

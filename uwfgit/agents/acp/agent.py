@@ -258,7 +258,7 @@ class _Dialogue:
         return (*found, *(() if result.was_over else result.warnings))
 
     def _usage(self) -> tuple[Usage, Usage | None]:
-        """Give what this run cost, and the session's money so far."""
+        """Return what this run cost, and the session's money so far."""
         earlier = self.request.session_total
         before = earlier.cost_usd if earlier is not None else None
         cost = self.updates.cost_usd

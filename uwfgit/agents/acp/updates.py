@@ -121,7 +121,7 @@ def _text(content: object) -> str:
 
 
 def _result(update: Mapping[str, Any]) -> str:
-    """Give what a tool showed: its text, else the paths of the files it changed."""
+    """Return what a tool showed: its text, else the paths of the files it changed."""
     parts = []
     content = update.get("content")
     for block in content if isinstance(content, list) else ():

@@ -160,7 +160,7 @@ class _Loop:
         return self._reply(found)
 
     def _work(self) -> str | Failure:
-        """Give the answer, or why there is none."""
+        """Return the answer, or why there is none."""
         most = CORRECTION_TURNS if self.request.correction else self.agent.max_turns
         for number in range(1, most + 1):
             said = self._ask()
@@ -318,7 +318,7 @@ class _Loop:
         )
 
     def _usage(self) -> Usage:
-        """Give what the run has cost so far."""
+        """Return what the run has cost so far."""
         return Usage(
             turns=self.asked,
             input_tokens=self.input_tokens,

@@ -46,7 +46,7 @@ def run_command(shell: Shell, command: str, *, seconds: float) -> str | Failure:
 
 
 def cas_get(shell: Shell, node: str) -> str | Failure:
-    """Give the payload of a node."""
+    """Return the payload of a node."""
     return _cas(shell, ("get", node, "--format", "json"), "")
 
 
@@ -84,7 +84,7 @@ def _run(
 
 
 def _cut(text: str) -> str:
-    """Give both ends of a long text: the cause often stands at one of them."""
+    """Return both ends of a long text: the cause often stands at one of them."""
     if len(text) <= _SHOWN_CHARS:
         return text
     half = _SHOWN_CHARS // 2

@@ -27,7 +27,7 @@ class Workplace:
     folders: tuple[Path, ...] = ()
 
     def find(self, path: str, *, write: bool) -> Path | str:
-        """Give the real path a model's word means, or why it may not have it."""
+        """Return the real path a model's word means, or why it may not have it."""
         if not path or "\0" in path:
             return "error: the path is empty or holds a NUL"
         real = Path(os.path.realpath(self.cwd / path))
@@ -44,7 +44,7 @@ class Workplace:
 
 
 def read_file(place: Workplace, path: str, *, start: int, count: int | None) -> str:
-    """Give a file's text, or lines of it; of a folder, what is in it."""
+    """Return a file's text, or lines of it; of a folder, what is in it."""
     real = place.find(path, write=False)
     if isinstance(real, str):
         return real
@@ -109,7 +109,7 @@ def _list(folder: Path) -> str:
 
 
 def _read(real: Path) -> bytes | str:
-    """Give a plain file's bytes, or what is wrong with it."""
+    """Return a plain file's bytes, or what is wrong with it."""
     # A pipe or a device would be waited for, or never end.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(real, flags)

@@ -39,7 +39,7 @@ def make_builtin(
 
 
 def chat_model(place: ModelPlace) -> ChatModel:
-    """Give a model as the client takes it."""
+    """Return a model as the client takes it."""
     endpoint = Endpoint(base_url=place.base_url, key=place.key, key_name=place.key_name)
     return ChatModel(endpoint=endpoint, name=place.name)
 

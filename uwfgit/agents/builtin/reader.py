@@ -36,7 +36,7 @@ class ModelReader:
     patience: Patience = field(default_factory=lambda: Patience(tries=2))
 
     def read(self, text: str, schema: Json) -> AgentReply:
-        """Give the fields as a block, or why there are none.
+        """Return the fields as a block, or why there are none.
 
         Whether they hold is for extract to say, as with every reply.
         """

@@ -62,7 +62,7 @@ def explain_end(name: str, code: int) -> str | None:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Give the end of a text as one line that is safe to show.
+    """Return the end of a text as one line that is safe to show.
 
     Escape sequences, control and direction characters are taken out; lines are
     joined with `` / ``.

@@ -37,7 +37,7 @@ Table = Mapping[int, Process]
 
 
 def has_proc() -> bool:
-    """Tell whether this system shows its processes as files."""
+    """Whether this system shows its processes as files."""
     return (PROC / "self" / "stat").exists()
 
 

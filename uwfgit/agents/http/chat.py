@@ -127,7 +127,7 @@ def complete(
 
 
 def is_limit(refusal: Refusal) -> bool:
-    """Tell whether a refusal is a limit that time lifts."""
+    """Whether a refusal is a limit that time lifts."""
     return refusal.status == _STATUS_LIMIT and _EXHAUSTED not in refusal.body
 
 

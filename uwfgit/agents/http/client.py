@@ -94,7 +94,7 @@ class Refusal:
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether an address is this machine's own."""
+    """Whether an address is this machine's own."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -252,7 +252,7 @@ def _hint(endpoint: Endpoint, status: int) -> str:
 
 
 def _error_text(body: str) -> str:
-    """Give what an error body says: its message, in whichever of the usual places."""
+    """Return what an error body says: its message, in whichever of the usual places."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
