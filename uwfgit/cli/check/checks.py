@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_verify(context: CommandContext) -> Verify:
-    """Give what verifies threads that this machine has not made."""
+    """Return what verifies threads that this machine has not made."""
 
     def verify(store: Store, threads: Sequence[ThreadId]) -> Iterable[ThreadReport]:
         # Imported only now: most of what travels needs no verifying.
@@ -36,7 +36,7 @@ def make_verify(context: CommandContext) -> Verify:
 
 
 def make_check(context: CommandContext) -> Check:
-    """Give what checks a registered workflow's branch, with the limits of verify."""
+    """Return what checks a registered workflow's branch, with the limits of verify."""
 
     def check(store: Store, tip: Oid, name: str) -> str | None:
         from uwfgit.cli.check.limited import (
@@ -66,7 +66,7 @@ def make_scan(
     allow: Sequence[str] = (),
     dry_run: bool = False,
 ) -> Scan:
-    """Give what says which branches would carry a secret away.
+    """Return what says which branches would carry a secret away.
 
     Args:
         context: The command's.

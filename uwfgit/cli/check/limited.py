@@ -136,7 +136,7 @@ def _refused(ref: str, reason: str) -> ThreadReport:
 
 
 def encode_report(report: ThreadReport) -> dict[str, Any]:
-    """Give a report as JSON."""
+    """Return a report as JSON."""
     return asdict(report)
 
 
@@ -155,7 +155,7 @@ def _run(
     limits: Limits,
     extra: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any] | str]:
-    """Give an answer for each item: the child's, or why it gave none."""
+    """Return an answer for each item: the child's, or why it gave none."""
     deadline = None
     if limits.all_seconds is not None:
         deadline = _Deadline.after(limits.all_seconds, "checking all")
@@ -185,7 +185,7 @@ def _run_child(
     limits: Limits,
     deadline: _Deadline | None,
 ) -> Iterator[dict[str, Any] | str]:
-    """Give what a child says until it ends; of the last it did not, why."""
+    """Yield what a child says until it ends; of the last it did not, why."""
     wanted = len(request["items"]) - request["skip"]
     given = 0
     with _spawn(environment) as child:

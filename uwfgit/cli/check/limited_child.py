@@ -75,7 +75,7 @@ def _answers(store: Store, request: Mapping[str, Any]) -> Iterator[dict[str, Any
 
 
 def _within(seconds: float, items: Iterator[Any]) -> Any:  # noqa: ANN401 - whatever they are
-    """Give the next item; without one in time, the system ends this process."""
+    """Return the next item; without one in time, the system ends this process."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     return next(items, None)
 

@@ -227,7 +227,7 @@ def _staged_copy(tree: WorkTree, path: str, room: Path) -> Path:
 
 
 def _iter_chains(context: CommandContext, tree: WorkTree) -> Iterator[Chain]:
-    """Give the chains there are, the one used last first."""
+    """Yield the chains there are, the one used last first."""
     from uwfgit.code.blame.why import Chain
     from uwfgit.code.chain import chain_ref, list_chain_refs, list_snapshots, read_tips
     from uwfgit.code.exchange import list_remote_chains

@@ -154,7 +154,7 @@ class WorkerHands:
         return problems.get(ref)
 
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
-        """Give what the remote does not have an id of its own; return it."""
+        """Return what the remote does not have an id of its own; return it."""
         store = self.ledger.store
         mine = load_tip(store, thread).commit
         if mine == base:

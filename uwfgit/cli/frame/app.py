@@ -306,7 +306,7 @@ def _print_error(
 
 
 def _asks_for_json(words: Sequence[str], exc: BaseException) -> bool:
-    """Tell whether ``--json`` stands in words that the parser gave up on."""
+    """Whether ``--json`` stands in words that the parser gave up on."""
     ctx = getattr(exc, "ctx", None)
     taking = value_options(ctx) if ctx is not None else frozenset()
     before = words[: words.index("--")] if "--" in words else words

@@ -32,7 +32,7 @@ class PlainValue:
         self._is_integer = annotation is int
 
     def coerce(self, value: Value, param: Click, ctx: Click) -> Value:
-        """Give the value as its parameter's type.
+        """Return the value as its parameter's type.
 
         Raises:
             typer.BadParameter: It is no integer where one is asked for.
@@ -108,7 +108,7 @@ class Command(TyperCommand):
     """A command that also takes the global options, unseen in its help."""
 
     def get_params(self, ctx: Click) -> list[Any]:
-        """Give the command's own parameters and the hidden global ones."""
+        """Return the command's own parameters and the hidden global ones."""
         params = [*super().get_params(ctx), *hidden_options()]
         use_plain_values(params)
         return params
@@ -145,7 +145,7 @@ class Passthrough(TyperCommand):
     """A command whose words are another program's: no options of ours at all."""
 
     def get_params(self, ctx: Click) -> list[Any]:
-        """Give the command's own parameters."""
+        """Return the command's own parameters."""
         params = super().get_params(ctx)
         use_plain_values(params)
         return params
@@ -176,7 +176,7 @@ class Group(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def get_params(self, ctx: Click) -> list[Any]:
-        """Give the group's own parameters and the hidden global ones."""
+        """Return the group's own parameters and the hidden global ones."""
         params = [*super().get_params(ctx), *hidden_options()]
         use_plain_values(params)
         return params
@@ -214,7 +214,7 @@ class Root(Group):
     """The top: knows its commands by a table and imports the one that runs."""
 
     def get_params(self, ctx: Click) -> list[Any]:
-        """Give the global options, with help."""
+        """Return the global options, with help."""
         params = [*TyperGroup.get_params(self, ctx), *visible_options()]
         use_plain_values(params)
         return params

@@ -242,7 +242,7 @@ class CommandContext:
         )
 
     def make_signer(self, store: Store) -> Signer:
-        """Give what signs the commits of a store, should the user want that."""
+        """Return what signs the commits of a store, should the user want that."""
         from uwfgit.store.git.signer import Signer
 
         def read() -> Signing:
@@ -438,7 +438,7 @@ def _nobody() -> Identity:
 
 
 def get_context(ctx: typer.Context) -> CommandContext:
-    """Give the context of a running command; the command line is parsed then."""
+    """Return the context of a running command; the command line is parsed then."""
     context = cast("CommandContext", ctx.obj)
     context.has_begun = True
     if context.options.format == "github" and ctx.info_name != "validate":

@@ -191,7 +191,7 @@ def fill_wait(words: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def visible_options() -> tuple[Any, ...]:
-    """Give the options as parameters of the root, shown in its help."""
+    """Return the options as parameters of the root, shown in its help."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command()(_declare)
     return tuple(typer.main.get_command(app).params)
@@ -199,7 +199,7 @@ def visible_options() -> tuple[Any, ...]:
 
 @lru_cache(maxsize=1)
 def hidden_options() -> tuple[Any, ...]:
-    """Give the options as parameters of a command, left out of its help."""
+    """Return the options as parameters of a command, left out of its help."""
     hidden = tuple(copy.copy(option) for option in visible_options())
     for option in hidden:
         option.hidden = True

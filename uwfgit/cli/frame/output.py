@@ -187,7 +187,7 @@ def talk(message: str) -> None:
 
 
 def can_ask() -> bool:
-    """Tell whether somebody sits there to be asked."""
+    """Whether somebody sits there to be asked."""
     return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
 
@@ -198,7 +198,7 @@ def ask(question: str) -> str:
 
 
 def is_yes(answer: str) -> bool:
-    """Tell whether an answer agrees; nothing and anything else does not."""
+    """Whether an answer agrees; nothing and anything else does not."""
     return answer.strip().lower() in {"y", "yes"}
 
 
@@ -210,7 +210,7 @@ def _tell(text: str) -> None:
 
 
 def talk_width(*, quiet: bool) -> int | None:
-    """Give the columns for progress on stderr; ``None`` when nobody watches it."""
+    """Return the columns for progress on stderr; ``None`` when nobody watches it."""
     if quiet or not _is_terminal(sys.stderr):
         return None
     return get_terminal_size((_DEFAULT_WIDTH, 24)).columns

@@ -9,7 +9,7 @@ from uwfgit.errors import NotFoundError
 
 
 def find_packaged(folder: str, name: str) -> Path:
-    """Give such a file: in the wheel, else beside the source folder.
+    """Return such a file: in the wheel, else beside the source folder.
 
     Raises:
         NotFoundError: This installation lacks it.

@@ -26,7 +26,7 @@ _COLOR: Final = re.compile(r"(\x1b\[(?:0|2|3[1-6])m)")
 
 
 def shown_page(text: str) -> str:
-    r"""Give what uwf put together, safe to print: of escapes, its own colours stay.
+    r"""Return what uwf put together, safe to print: of escapes, its own colours stay.
 
     The last gate before a stream. Foreign parts have come through the functions
     above, which leave no colours in them; text that has is not changed.

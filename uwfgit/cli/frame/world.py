@@ -77,7 +77,7 @@ class StoreChoice:
 
 
 def registered_home() -> str | None:
-    """Give the home folder that the system knows the user by."""
+    """Return the home folder that the system knows the user by."""
     import pwd
 
     try:
@@ -87,12 +87,12 @@ def registered_home() -> str | None:
 
 
 def now_ms() -> int:
-    """Give the time in ms since 1970."""
+    """Return the time in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def utc_offset() -> int:
-    """Give the local time's distance from UTC, in minutes.
+    """Return the local time's distance from UTC, in minutes.
 
     Of a zone that no place on earth has, the nearest that one has: commits with
     any other do not verify.
@@ -102,7 +102,7 @@ def utc_offset() -> int:
 
 
 def own_folder(environment: Mapping[str, str]) -> str | None:
-    """Give the folder of the ``uwf`` that runs, for an agent's PATH."""
+    """Return the folder of the ``uwf`` that runs, for an agent's PATH."""
     started = shutil.which(sys.argv[0], path=environment.get("PATH"))
     beside = Path(sys.executable).parent / "uwf"
     candidates = [Path(started)] if started else []

@@ -65,7 +65,7 @@ def install_pre_receive(context: CommandContext, server: str, *, shared: bool) -
 
 
 def _find_elsewhere(path: Path, environment: Mapping[str, str]) -> Path | None:
-    """Give the hook that git runs there instead, when that calls ours.
+    """Return the hook that git runs there instead, when that calls ours.
 
     Raises:
         UsageError: It does not.

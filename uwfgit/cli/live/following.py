@@ -23,7 +23,7 @@ _SHOWN_RESULT: Final = 400
 
 
 def find_running_thread(context: CommandContext) -> ThreadId:
-    """Give the newest thread that runs.
+    """Return the newest thread that runs.
 
     Raises:
         StateError: None does.
@@ -60,7 +60,7 @@ def follow_live(context: CommandContext, thread: str, *, role: str | None) -> No
 
 
 def _iter_turns(ledger: Ledger, thread: ThreadId) -> Iterator[dict[str, Any]]:
-    """Give each turn, and each further part of the newest one, once."""
+    """Yield each turn, and each further part of the newest one, once."""
     from uwfgit.engine.ask.live import read_live
     from uwfgit.model.ledger.standing import is_running
 

@@ -33,7 +33,7 @@ class Choice:
 def change_config(
     content: Mapping[str, Any], choice: Choice, *, source: str
 ) -> dict[str, Any]:
-    """Give the configuration with the choice in it; all else stays."""
+    """Return the configuration with the choice in it; all else stays."""
     changed: dict[str, Any] = dict(content)
     for key, value in _changes(changed, choice):
         changed = set_key(changed, key, value, source=source)
@@ -76,7 +76,7 @@ def key_variable(content: Mapping[str, Any], provider: str) -> str | None:
 
 
 def change_dotenv(text: str, variable: str, key: str) -> str:
-    """Give ``.env`` with a key in it; the last line of a name counts.
+    """Return ``.env`` with a key in it; the last line of a name counts.
 
     Raises:
         ConfigError: No line can be added to it.

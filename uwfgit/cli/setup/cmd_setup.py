@@ -121,7 +121,7 @@ def _nothing_chosen(installed: Sequence[Installed]) -> UsageError:
 def _find_kind(
     context: CommandContext, agent: str | None, installed: Sequence[Installed]
 ) -> tuple[str | None, str | None]:
-    """Give the kind that a name means, and the command where it needs one."""
+    """Return the kind that a name means, and the command where it needs one."""
     from uwfgit.agents.registry import KINDS, unknown_kind
 
     if agent is None:

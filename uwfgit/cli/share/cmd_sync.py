@@ -82,7 +82,7 @@ def _remove(path: Path, mode: int | None) -> None:
 
 
 def is_there(path: Path) -> StoreError:
-    """Give the refusal of a folder that is no new one."""
+    """Return the refusal of a folder that is no new one."""
     return StoreError(f"'{path}' is there already", hint="name another folder")
 
 

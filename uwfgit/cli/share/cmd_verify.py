@@ -252,7 +252,7 @@ def _check_signed(
 
 @contextmanager
 def _copy(store: Store, oids: Sequence[Oid]) -> Iterator[Store]:
-    """Give a place for git to look at what a stranger's repository holds.
+    """Yield a place for git to look at what a stranger's repository holds.
 
     It would do what that says in its config, and believe its indexes.
     """

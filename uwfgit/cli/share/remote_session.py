@@ -43,7 +43,7 @@ _COLORS: Final = {
 
 
 def push_payload(report: PushReport) -> dict[str, Any]:
-    """Give a push as JSON; what is up to date is only counted."""
+    """Return a push as JSON; what is up to date is only counted."""
     sent, waiting = _split(report)
     return {
         "remote": report.remote.name,
@@ -55,7 +55,7 @@ def push_payload(report: PushReport) -> dict[str, Any]:
 
 
 def _split(report: PushReport) -> tuple[list[Outcome], list[Outcome]]:
-    """Give what was tried, and what is not shared yet and was not asked for."""
+    """Return what was tried, and what is not shared yet and was not asked for."""
     tried: list[Outcome] = []
     waiting: list[Outcome] = []
     for each in report.outcomes:
@@ -64,7 +64,7 @@ def _split(report: PushReport) -> tuple[list[Outcome], list[Outcome]]:
 
 
 def pull_payload(report: PullReport) -> dict[str, Any]:
-    """Give a pull as JSON; what is up to date is only counted."""
+    """Return a pull as JSON; what is up to date is only counted."""
     return {
         "remote": report.source,
         "items": [outcome_payload(each) for each in report.outcomes],
@@ -77,7 +77,7 @@ def pull_payload(report: PullReport) -> dict[str, Any]:
 
 
 def outcome_payload(outcome: Outcome) -> dict[str, Any]:
-    """Give what became of one ref."""
+    """Return what became of one ref."""
     return {
         "threadId": outcome.thread,
         "workflow": outcome.workflow,
@@ -150,7 +150,7 @@ def warn_collisions(context: CommandContext, report: PullReport) -> None:
 
 @contextmanager
 def open_wire(context: CommandContext, remote: Remote | None = None) -> Iterator[Wire]:
-    """Give the way to talk to remotes; on a terminal it shows progress.
+    """Yield the way to talk to remotes; on a terminal it shows progress.
 
     Args:
         context: Of the command.
@@ -275,7 +275,7 @@ def require_known(ledger: Ledger, word: str, *, hint: str | None = None) -> None
 
 
 def find_branch(ledger: Ledger, name: str) -> str:
-    """Give the branch of a thread or, as ``workflow/NAME``, of a workflow.
+    """Return the branch of a thread or, as ``workflow/NAME``, of a workflow.
 
     Raises:
         NotFoundError, AmbiguousError: As finding a thread says.

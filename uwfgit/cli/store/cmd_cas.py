@@ -70,7 +70,7 @@ def get(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> 
 
 @add_command(app, "has")
 def has(ctx: typer.Context, node: HashArgument) -> None:
-    """Tell whether the store holds a node; exit code 1 when not."""
+    """Whether the store holds a node; exit code 1 when not."""
     context = get_context(ctx)
     wanted = read_hash(node)
     ledger = context.open_ledger()

@@ -26,7 +26,7 @@ class GcCommand(Command):
     """A command whose ``--prune`` may stand alone, as git's does."""
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        """Give an option that stands alone its value."""
+        """Return an option that stands alone its value."""
         words = ["--prune=old" if word == "--prune" else word for word in args]
         return list(super().parse_args(ctx, words))
 

@@ -202,7 +202,7 @@ def _resolve(
 
 
 def _list_commands(environment: Mapping[str, str]) -> frozenset[str]:
-    """Give git's own commands, for which it knows no aliases."""
+    """Return git's own commands, for which it knows no aliases."""
     from uwfgit.store.git.gitcmd import run_git
 
     words = ["--list-cmds=builtins,main,others"]

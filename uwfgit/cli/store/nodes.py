@@ -35,7 +35,7 @@ _MISSING = object()
 
 
 def fill_absent(schema: Json, value: Json) -> Json:
-    """Give a payload with null, ``[]`` or nulls inside for required keys left out.
+    """Return a payload with null, ``[]`` or nulls inside for required keys left out.
 
     What has no such value stays out, for the schema's own check to name.
     """
@@ -176,7 +176,7 @@ def iter_refs(ledger: Ledger, node: Node, *, thread: str | None) -> tuple[Hash, 
 
 
 def walk_nodes(ledger: Ledger, node: Node, *, thread: str | None) -> Iterator[Node]:
-    """Give a node and all it reaches, each once, nearest first."""
+    """Yield a node and all it reaches, each once, nearest first."""
     waiting = [node]
     seen = {node.hash}
     while waiting:

@@ -51,7 +51,7 @@ class Move:
     dotenv: bytes = field(repr=False)
 
     def lines_left(self, moved: MovedKey) -> tuple[int, ...]:
-        """Give the lines of the configuration in which the value still stands."""
+        """Return the lines of the configuration in which the value still stands."""
         if len(moved.value) < _LEAST_CHARS:
             return ()
         lines = self.config.decode().split("\n")

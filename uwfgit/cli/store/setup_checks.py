@@ -94,7 +94,7 @@ def check_config(context: CommandContext) -> Iterator[Finding]:
 
 
 def _find_file(context: CommandContext, warning: str) -> Path:
-    """Give the file of the configuration that a warning starts with."""
+    """Return the file of the configuration that a warning starts with."""
     if context.enclosing is not None:
         theirs = context.enclosing.root / REPOSITORY_FILE
         if warning.startswith(f"{theirs}: "):
@@ -103,7 +103,7 @@ def _find_file(context: CommandContext, warning: str) -> Path:
 
 
 def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[Finding]:
-    """Tell whether commits can be signed, if the user wants them to be."""
+    """Whether commits can be signed, if the user wants them to be."""
     from uwfgit.model.ledger.commit import require_signing
 
     try:
@@ -167,7 +167,7 @@ def _around(context: CommandContext) -> Surroundings:
 
 
 def check_default_agent(context: CommandContext) -> Iterator[Finding]:
-    """Tell whether there is an agent to run with, or how to get one."""
+    """Whether there is an agent to run with, or how to get one."""
     try:
         settings, _ = context.loaded_settings
     except UwfError:

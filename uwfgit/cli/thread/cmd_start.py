@@ -162,7 +162,7 @@ class StartCommand(Command):
     """A command whose ``--worktree`` may stand alone."""
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        """Give an option that stands alone an empty value."""
+        """Return an option that stands alone an empty value."""
         words = []
         for place, word in enumerate(args):
             after = args[place + 1] if place + 1 < len(args) else "-"
@@ -297,7 +297,7 @@ def _start(
 def _folder_of(
     context: CommandContext, begin: _Begin, workflow: str, thread: ThreadId
 ) -> Iterator[Path]:
-    """Give the folder a thread is started in; a new work tree is gone on failure."""
+    """Yield the folder a thread is started in; a new work tree is gone on failure."""
     if begin.worktree is None:
         yield find_folder(context, begin.cwd) or context.cwd
         return

@@ -159,7 +159,7 @@ def _list_trash(ledger: Ledger) -> list[ThreadRow]:
 
 
 def find_status(ledger: Ledger, thread: ThreadId) -> str:
-    """Give the status of one thread's own state, ``corrupt`` or ``earlier``.
+    """Return the status of one thread's own state, ``corrupt`` or ``earlier``.
 
     Raises:
         NotFoundError: There is no such thread.

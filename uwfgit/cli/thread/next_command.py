@@ -56,7 +56,7 @@ def _tell(
 
 
 def _find_standing(ledger: Ledger, thread: ThreadId) -> dict[str, Any] | None:
-    """Give a thread as ``thread show`` does; ``None`` for a corrupt one."""
+    """Return a thread as ``thread show`` does; ``None`` for a corrupt one."""
     from uwfgit.cli.thread.payloads import thread_payload
     from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.record import load_tip

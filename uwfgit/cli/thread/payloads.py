@@ -27,7 +27,7 @@ def thread_payload(
     task: str | None = None,
     failed: Attempt | None = None,
 ) -> dict[str, Any]:
-    """Give a thread as ``thread show`` prints it.
+    """Return a thread as ``thread show`` prints it.
 
     Args:
         tip: The thread.
@@ -69,7 +69,7 @@ def thread_payload(
 
 
 def row_payload(row: ThreadRow, *, status: str, shared: Shared) -> dict[str, Any]:
-    """Give a thread as ``thread list`` prints it; null what a corrupt one lacks."""
+    """Return a thread as ``thread list`` prints it; null what a corrupt one lacks."""
     return {
         **_identity(row.thread, row.commit, row.state),
         "task": row.task,
@@ -108,7 +108,7 @@ def _progress(thread: ThreadId, state: ThreadState | None) -> dict[str, Any]:
 
 
 def step_item(step: Step) -> dict[str, Any]:
-    """Give a step as ``step list`` prints it."""
+    """Return a step as ``step list`` prints it."""
     return {
         "number": step.number,
         "hash": step.hash,
@@ -121,7 +121,7 @@ def step_item(step: Step) -> dict[str, Any]:
 
 
 def attempt_item(attempt: Attempt) -> dict[str, Any]:
-    """Give a failed try as ``step list`` prints it."""
+    """Return a failed try as ``step list`` prints it."""
     return {
         "number": attempt.number,
         "hash": attempt.hash,
@@ -136,12 +136,12 @@ def attempt_item(attempt: Attempt) -> dict[str, Any]:
 
 
 def duration_ms(step: Step) -> int:
-    """Give how long a step took, corrections included."""
+    """Return how long a step took, corrections included."""
     return max(0, step.completed_at_ms - step.started_at_ms)
 
 
 def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
-    """Give a step in full: all fields, output and detail expanded."""
+    """Return a step in full: all fields, output and detail expanded."""
     return {
         "threadId": thread,
         **step_item(step),
@@ -167,7 +167,7 @@ def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  
 def run_payload(
     report: RunReport, *, background: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Give a run: what it did, how the thread stands, and why it ran no further.
+    """Return a run: what it did, how the thread stands, and why it ran no further.
 
     ``error`` is as that of any other command; it is null where a step or the
     status says enough.
@@ -190,7 +190,7 @@ def run_payload(
 def refused_payload(
     thread: ThreadId, stands: dict[str, Any] | None, error: dict[str, Any]
 ) -> dict[str, Any]:
-    """Give a run that did not begin, with the keys of one that did.
+    """Return a run that did not begin, with the keys of one that did.
 
     Args:
         thread: Which thread.
@@ -211,7 +211,7 @@ def refused_payload(
 def error_payload(
     code: str, message: str | None, hint: str | None
 ) -> dict[str, str | None]:
-    """Give why a command, or a run, failed."""
+    """Return why a command, or a run, failed."""
     return {"code": code, "message": message, "hint": hint}
 
 

@@ -144,7 +144,7 @@ def _output_text(step: Step) -> str:
 
 
 def _first_within(blocks: Sequence[str], quota: int) -> int:
-    """Give the index of the oldest block that fits, counted from the newest."""
+    """Return the index of the oldest block that fits, counted from the newest."""
     used = 0
     for index in range(len(blocks) - 1, -1, -1):
         used += len(blocks[index]) + len(SEPARATOR)

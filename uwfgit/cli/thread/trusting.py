@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def make_admit(
     context: CommandContext, ledger: Ledger, choose: Choose, *, trust: bool
 ) -> Admit:
-    """Give what looks at a thread before anything of it runs.
+    """Return what looks at a thread before anything of it runs.
 
     Args:
         context: The command's.

@@ -149,7 +149,7 @@ def _stores(
 def _opener(
     context: CommandContext, path: Path
 ) -> Callable[[], AbstractContextManager[Ledger]]:
-    """Give what opens a store, and closes it, in the thread that asks it."""
+    """Return what opens a store, and closes it, in the thread that asks it."""
 
     @contextmanager
     def opened() -> Iterator[Ledger]:
@@ -189,7 +189,7 @@ def _runner(context: CommandContext, path: Path) -> Callable[[Command], Outcome]
 
 @contextmanager
 def _written(inputs: Mapping[str, Any] | None) -> Iterator[tuple[str, ...]]:
-    """Give the words that hand inputs over, in a file for as long as it is needed."""
+    """Yield the words that hand inputs over, in a file for as long as it is needed."""
     if inputs is None:
         yield ()
         return

@@ -72,7 +72,7 @@ def complete(words: list[str]) -> None:
 
 
 def find_candidates(words: list[str]) -> Iterator[Line]:
-    """Give what the last word can be."""
+    """Yield what the last word can be."""
     words = _join_equals(words)
     place = _find_place(words[:-1])
     current = words[-1]

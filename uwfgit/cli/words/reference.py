@@ -23,7 +23,7 @@ is one object `{"error": {"code", "message", "hint"}}` on stderr.
 
 
 def iter_commands(ctx: Click, *, hidden: bool = False) -> Iterator[Click]:
-    """Give the context of every command below one, groups before their commands."""
+    """Yield the context of every command below one, groups before their commands."""
     for name in ctx.command.list_commands(ctx):
         command = ctx.command.get_command(ctx, name)
         if command.hidden and not hidden:
@@ -36,7 +36,7 @@ def iter_commands(ctx: Click, *, hidden: bool = False) -> Iterator[Click]:
 
 
 def root_context() -> Click:
-    """Give the context of ``uwf`` itself."""
+    """Return the context of ``uwf`` itself."""
     root = make_program()
     settings = {**root.context_settings, "terminal_width": _WIDTH}
     return typer.Context(root, info_name="uwf", **settings)

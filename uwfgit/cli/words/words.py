@@ -58,7 +58,7 @@ _BY_METAVAR: Final = {
 
 
 def words_table() -> dict[str, Any]:
-    """Give each command's own options, arguments and commands, by its path."""
+    """Return each command's own options, arguments and commands, by its path."""
     root = root_context()
     # The global options stand once, with the root: all commands have them.
     shared = {name for option in hidden_options() for name in option.opts}
@@ -134,7 +134,7 @@ def _commands(ctx: Click) -> dict[str, str]:
 
 
 def words_text() -> str:
-    """Give the content of ``words.json``."""
+    """Return the content of ``words.json``."""
     return json.dumps(words_table(), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -109,7 +109,7 @@ def _write_example(context: CommandContext, name: str, example: str) -> None:
 
 
 def starter_text(name: str, *, file: str, schema: str) -> str:
-    """Give the text of a new workflow."""
+    """Return the text of a new workflow."""
     text = files("uwfgit.cli").joinpath("starter.yaml").read_text("utf-8")
     return (
         text.replace("NAME", name)

@@ -136,7 +136,7 @@ def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
 
 
 def _reading_order(graph: dict[str, Any]) -> list[str]:
-    """Give the graph's nodes as a run meets them; a stored one is sorted by name."""
+    """Return the graph's nodes as a run meets them; a stored one is sorted by name."""
     order = ["$START"] if "$START" in graph else []
     for name in order:
         for _, edge in _list_edges(graph[name]):

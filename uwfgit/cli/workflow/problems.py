@@ -20,7 +20,7 @@ _LEAST_ROOM: Final = 20
 
 
 def problem_payload(problem: Problem) -> dict[str, Any]:
-    """Give a problem as JSON."""
+    """Return a problem as JSON."""
     return {
         "file": problem.file,
         "line": problem.line,
