@@ -16,7 +16,7 @@ from uwfgit.ids import Oid
 
 @contextmanager
 def open_scene(tree: WorkTree) -> Iterator[WorkTree]:
-    """Give an empty work tree of a repository for the length of the block.
+    """Yield an empty work tree of a repository for the length of the block.
 
     Raises:
         StateError: The repository has no commit yet.

@@ -319,7 +319,7 @@ class _Judge:
     def _judge_commit(
         self, step: KnownStep, commit: Commit
     ) -> tuple[list[KnownStep], Commit | None]:
-        """Tell whether a step wrote what a commit holds too."""
+        """Whether a step wrote what a commit holds too."""
         if not self._is_in(commit.oid, step.head_after):
             # It was committed after the step.
             return [step], None
