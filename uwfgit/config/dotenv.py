@@ -14,7 +14,7 @@ _SHOW_ENDS_FROM = 20
 
 
 def masked(value: object, *, path: KeyPath = ()) -> object:
-    """Give the value as it may be shown: keys, tokens and passwords are cut.
+    """Return the value as it may be shown: keys, tokens and passwords are cut.
 
     ``path`` is where it stands in the configuration; the root by default.
     """
@@ -94,7 +94,7 @@ def _value(match: re.Match[str]) -> str:
 
 
 def is_variable_name(name: str) -> bool:
-    """Tell whether a line may set a variable of this name."""
+    """Whether a line may set a variable of this name."""
     return _NAME.fullmatch(name) is not None
 
 

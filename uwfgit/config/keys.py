@@ -79,7 +79,7 @@ def _complain(path: KeyPath, *, source: str, layer: Layer) -> str | None:
 
 
 def find_key(path: KeyPath) -> Key | None:
-    """Give the table's row for a path."""
+    """Return the table's row for a path."""
     for key in KEYS:
         if len(key.path) == len(path) and _starts(key.path, path):
             return key
@@ -111,7 +111,7 @@ def _suggest(path: KeyPath) -> str:
 
 
 def check_value(path: KeyPath, value: object, *, source: str | None) -> object:
-    """Give the value back when its type fits the key of this path.
+    """Return the value back when its type fits the key of this path.
 
     Raises:
         ConfigError: It does not fit, or an agent's alias has a bad name.
@@ -184,7 +184,7 @@ _CHECKS: Final[Mapping[ValueType, Callable[[Key, object], str | None]]] = {
 
 
 def get_key(mapping: Mapping[str, object], dotted: str) -> object:
-    """Give the value, or the whole group, that a dotted name says; not masked.
+    """Return the value, or the whole group, that a dotted name says; not masked.
 
     Names may hold dots themselves (``models.gpt-4.1.name``).
 
@@ -215,7 +215,7 @@ def set_key(
     source: str | None = None,
     layer: Layer = "user",
 ) -> dict[str, object]:
-    """Give a copy of the mapping in which the key has the value a text says.
+    """Return a copy of the mapping in which the key has the value a text says.
 
     Lists are JSON arrays; any other text is a list of that one item.
 
@@ -232,7 +232,7 @@ def set_key(
 
 
 def unset_key(mapping: Mapping[str, object], dotted: str) -> dict[str, object]:
-    """Give a copy of the mapping without the value, or group, of a dotted name.
+    """Return a copy of the mapping without the value, or group, of a dotted name.
 
     A group that becomes empty goes with it.
 

@@ -74,7 +74,7 @@ class ModelPlace:
 
 
 def find_provider(settings: Settings, name: str) -> Provider | None:
-    """Give what is known of a provider: the configured values, else the preset's."""
+    """Return what is known of a provider: the configured values, else the preset's."""
     own, preset = settings.providers.get(name), PRESETS.get(name)
     if preset is None:
         return own

@@ -193,7 +193,7 @@ def _entry(path: KeyPath, value: object, origin: str) -> Entry:
 def _allow(
     path: KeyPath, theirs: LayerValues, entries: Mapping[KeyPath, Entry]
 ) -> Entry | None:
-    """Give what a repository's value comes to; ``None`` when it has no effect."""
+    """Return what a repository's value comes to; ``None`` when it has no effect."""
     value: Any = theirs.values[path]
     if path[0] == "limits":
         mine: Any = entries[path].value if path in entries else float("inf")
@@ -371,7 +371,7 @@ def _overrides(
 def _workflow_paths(
     own: LayerValues, theirs: LayerValues, *, home: Path, root: Path | None
 ) -> tuple[Path, ...]:
-    """Give the repository's paths, then the user's: both are searched."""
+    """Return the repository's paths, then the user's: both are searched."""
     mine: Any = own.values.get(("workflowPaths",), ())
     added: Any = theirs.values.get(("workflowPaths",), ())
     inside = [_inside(path, root, source=theirs.source) for path in added if root]
@@ -379,7 +379,7 @@ def _workflow_paths(
 
 
 def _beside(own: LayerValues, theirs: LayerValues) -> list[Entry]:
-    """Give the user's values that count although the repository has its own."""
+    """Return the user's values that count although the repository has its own."""
     path = ("workflowPaths",)
     both = path in own.values and path in theirs.values
     return [_entry(path, own.values[path], own.source)] if both else []
