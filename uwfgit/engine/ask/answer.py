@@ -57,7 +57,7 @@ def find_answer(
     role: Role,
     is_link: Callable[[str], bool],
 ) -> Answer | Failure:
-    """Give what a talk amounts to.
+    """Return what a talk amounts to.
 
     Args:
         ledger: Where an adapter's nodes stand.

@@ -46,12 +46,12 @@ _FULL: Final = "[what is said from here on is not shown before its end]\n"
 
 
 def live_path(store: Store, thread: ThreadId) -> Path:
-    """Give the file of a thread's running step."""
+    """Return the file of a thread's running step."""
     return store.state_dir / "live" / f"{thread}.jsonl"
 
 
 def turn_payload(turn: Turn) -> dict[str, Any]:
-    """Give a turn as the record and the live file have it."""
+    """Return a turn as the record and the live file have it."""
     calls = turn.tool_calls
     return {
         "index": turn.index,
@@ -113,7 +113,7 @@ def followed(
     recorder: Recorder,
     watcher: Watcher | None = None,
 ) -> Iterator[Agent]:
-    """Give an agent whose turns are in the file as soon as they come.
+    """Yield an agent whose turns are in the file as soon as they come.
 
     Kinds that give turns only at their end make no file. It is gone after the
     block; left behind by an exception, the next run of the thread clears it.

@@ -48,15 +48,15 @@ class Recorder:
         return frozenset({SUSPEND, *(variant.status for variant in variants)})
 
     def text(self, text: str) -> str:
-        """Give a text as it is recorded."""
+        """Return a text as it is recorded."""
         return self.masker.mask(text, self.masked)
 
     def value(self, value: Json) -> Json:
-        """Give a JSON value as it is recorded."""
+        """Return a JSON value as it is recorded."""
         return self.masker.mask_value(value, self.masked)
 
     def reply(self, reply: AgentReply) -> AgentReply:
-        """Give a reply as it is recorded, its turns and its complaint too."""
+        """Return a reply as it is recorded, its turns and its complaint too."""
         failure = reply.failure
         return replace(
             reply,
@@ -67,7 +67,7 @@ class Recorder:
         )
 
     def turn(self, turn: Turn) -> Turn:
-        """Give a turn as it is recorded."""
+        """Return a turn as it is recorded."""
         content = self._reply_text(turn.content)
         if turn.role == _TOOL:
             content = self._trim(content) or ""
@@ -80,7 +80,7 @@ class Recorder:
         )
 
     def detail(self, payload: Mapping[str, Json]) -> dict[str, Json]:
-        """Give the detail an adapter made as it is recorded."""
+        """Return the detail an adapter made as it is recorded."""
         detail: dict[str, Json] = self.value(payload)
         detail["turns"] = [self._trim_turn(turn) for turn in detail["turns"]]
         return detail
@@ -123,7 +123,7 @@ class Recorder:
 
 
 def mask_output(recorder: Recorder, output: Mapping[str, Json]) -> dict[str, Json]:
-    """Give an output as it is recorded; its ``$status`` stays."""
+    """Return an output as it is recorded; its ``$status`` stays."""
     masked: dict[str, Json] = recorder.value(output)
     if STATUS in output:
         masked[STATUS] = output[STATUS]

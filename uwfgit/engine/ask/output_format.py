@@ -171,7 +171,7 @@ def _text(schema: Json, key: str) -> str:
 
 
 def _without_null(schema: Json) -> Json:
-    """Give what a field holds where the schema also allows null."""
+    """Return what a field holds where the schema also allows null."""
     if not isinstance(schema, Mapping):
         return schema
     for key in ("anyOf", "oneOf"):
@@ -237,7 +237,7 @@ def _example(schema: Json, depth: int = 0) -> Json:
 
 
 def _given(schema: Mapping[str, Json]) -> list[Json]:
-    """Give the values a schema itself has to show."""
+    """Return the values a schema itself has to show."""
     given = [schema[key] for key in ("const",) if key in schema]
     for key in ("enum", "examples"):
         given += schema[key] if isinstance(schema.get(key), list) else []

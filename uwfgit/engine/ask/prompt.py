@@ -111,7 +111,7 @@ def question_prompt(parts: QuestionParts) -> str:
 
 
 def assemble_prompt(parts: PromptParts) -> str:
-    """Give the whole prompt of a step, the same for every kind of agent."""
+    """Return the whole prompt of a step, the same for every kind of agent."""
     known = parts.live_session
     blocks = (
         output_format(parts.role.schema, listed=parts.listed),

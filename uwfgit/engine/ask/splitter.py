@@ -323,7 +323,7 @@ def _unwrap(raw: str) -> str:
 
 
 def _yaml_problem(exc: InvalidError, gap: _Gap) -> tuple[Problem, ...]:
-    """Give the first problem of a block, its line counted in the reply."""
+    """Return the first problem of a block, its line counted in the reply."""
     first = exc.problems[0]
     line = gap.line + (first.line or 1) - 1
     hint = first.hint or "put values that hold ': ' or ' #' in quotes"

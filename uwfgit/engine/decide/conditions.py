@@ -81,7 +81,7 @@ class _Meter:
 
 
 def is_installed() -> bool:
-    """Tell whether conditions can be evaluated here."""
+    """Whether conditions can be evaluated here."""
     return find_spec(_PACKAGE) is not None
 
 
@@ -123,7 +123,7 @@ def make_evaluator(
     thread: str,
     start: Start | None = None,
 ) -> Evaluate:
-    """Give what tells whether an expression holds after some steps.
+    """Return what tells whether an expression holds after some steps.
 
     Args:
         newest_first: The steps, the one that is routed from first; read only
@@ -169,7 +169,7 @@ def _step(step: Step) -> dict[str, Json]:
 
 
 def evaluate(expression: str, context: Mapping[str, Json]) -> bool | Fault:
-    """Tell whether an expression holds over a context.
+    """Whether an expression holds over a context.
 
     Raises:
         ModuleNotFoundError: The extra is not installed.
@@ -202,7 +202,7 @@ _FAULTS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Value
 
 
 def is_truthy(value: Json) -> bool:
-    """Tell whether a result counts as true: nothing, false, 0, NaN and "" do not."""
+    """Whether a result counts as true: nothing, false, 0, NaN and "" do not."""
     if value is None or value is False or value == "":
         return False
     if isinstance(value, (int, float)) and not isinstance(value, bool):

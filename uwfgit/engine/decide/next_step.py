@@ -25,7 +25,7 @@ def first_prompt(
     thread: str,
     inputs: Mapping[str, Json] | None = None,
 ) -> Routed | RoutingError:
-    """Give role, prompt and location of a thread's first step.
+    """Return role, prompt and location of a thread's first step.
 
     Args:
         workflow: What the thread will pin.
@@ -49,7 +49,7 @@ def first_prompt(
 def _first_start(
     workflow: Workflow, start: Mapping[str, Json], inputs: Mapping[str, Json] | None
 ) -> Start | None:
-    """Give what conditions of ``$START`` see of a StartNode that is not made yet."""
+    """Return what conditions of ``$START`` see of a StartNode that is not made yet."""
     if not isinstance(workflow.graph.get(START), tuple):
         return None
     pinned = workflow_nodes(workflow)[-1].hash
@@ -60,7 +60,7 @@ def _first_start(
 
 
 def next_prompt(record: Record, *, skip: int = 0) -> Routed | RoutingError:
-    """Give role, prompt and location of a thread's next step.
+    """Return role, prompt and location of a thread's next step.
 
     Args:
         record: The thread.
@@ -99,7 +99,7 @@ def find_detour(record: Record) -> str | None:
 
 
 def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> Outcome:
-    """Give the state a thread will be in with one step more.
+    """Return the state a thread will be in with one step more.
 
     Args:
         record: The thread.
@@ -122,7 +122,7 @@ def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> Outcome
 
 
 def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator[Step]:
-    """Give the steps as they will be with this one, newest first."""
+    """Yield the steps as they will be with this one, newest first."""
     place = Place.of(record, draft.role, replaces=replaces)
     output, _, node = step_nodes(record, draft, place)
     yield step_from_payload(node.hash, place.number, node.payload, output.payload)

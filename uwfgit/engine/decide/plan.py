@@ -28,7 +28,7 @@ def base_prompt(
     start: Start | None = None,
     inputs: Mapping[str, Json] | None = None,
 ) -> Routed | RoutingError:
-    """Give role, prompt and location of the step that follows a chain.
+    """Return role, prompt and location of the step that follows a chain.
 
     Args:
         workflow: What the thread pins.
@@ -78,7 +78,7 @@ def outcome_of(
     start: Start | None = None,
     newest_first: Iterable[Step] = (),
 ) -> Outcome:
-    """Give the state a thread is in after a step.
+    """Return the state a thread is in after a step.
 
     Args:
         newest_first: The steps, this one first; read only where its edges have
@@ -107,7 +107,7 @@ def outcome_of(
 
 
 def is_routing_error(suspend_message: str | None) -> bool:
-    """Tell whether a thread waits because its graph gave no next role."""
+    """Whether a thread waits because its graph gave no next role."""
     return suspend_message is not None and suspend_message.startswith("routing: ")
 
 
@@ -118,7 +118,7 @@ def injected_values(
     thread: str,
     inputs: Mapping[str, Json] | None = None,
 ) -> dict[str, Json]:
-    """Give the values the engine adds to a role's output, for templates."""
+    """Return the values the engine adds to a role's output, for templates."""
     values: dict[str, Json] = {
         "_body": body.strip(),
         "_prompt": task,

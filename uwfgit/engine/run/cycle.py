@@ -402,7 +402,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
 
 
 def _fitting_turns(talk: Talk) -> tuple[Turn, ...]:
-    """Give the turns of a talk as far as one node holds them."""
+    """Return the turns of a talk as far as one node holds them."""
     room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
     return shorten_turns(talk.turns, room)
 

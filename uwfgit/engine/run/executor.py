@@ -340,7 +340,7 @@ def admit_thread(
 
 
 def _old_location(record: Record) -> str | None:
-    """Give the location of the newest step's own edge, should its folder be gone."""
+    """Return the location of the newest step's own edge, should its folder be gone."""
     routed = next_prompt(record, skip=1)
     return routed.location if isinstance(routed, Routed) else None
 

@@ -53,7 +53,7 @@ def _try_slots(engine: Engine, stack: ExitStack) -> bool:
 
 
 def thread_lock_path(ledger: Ledger, thread: ThreadId) -> Path:
-    """Give the file whose lock a running thread holds."""
+    """Return the file whose lock a running thread holds."""
     return lock_path(ledger.store, thread)
 
 
@@ -85,7 +85,7 @@ def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:
 
 
 def is_pause_asked(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
-    """Tell whether this holder was asked to pause, and did not yet."""
+    """Whether this holder was asked to pause, and did not yet."""
     try:
         # Written for one holder by name: one that came too late stops no other.
         told = _pause_file(ledger, thread).read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def is_pause_asked(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
 
 
 def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
-    """Tell whether this holder was asked to pause; it is told once."""
+    """Whether this holder was asked to pause; it is told once."""
     if not is_pause_asked(ledger, thread, held):
         return False
     try:

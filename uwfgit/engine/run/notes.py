@@ -73,7 +73,7 @@ def _once(notes: Iterator[str]) -> tuple[str, ...]:
 
 
 def find_pending(record: Record, role: str) -> tuple[Hash, ...]:
-    """Give the failed attempts of a role since its newest good step, oldest first."""
+    """Return the failed attempts of a role since its newest good step, oldest first."""
     found: list[Hash] = []
     for event in iter_events(record.store, record.tip.commit):
         if event.role != role or event.node is None:

@@ -183,7 +183,7 @@ class Run:
         )
 
     def is_link(self, text: str) -> bool:
-        """Tell whether a string may link a node."""
+        """Whether a string may link a node."""
         try:
             return can_link(self.record, self.rule(), Hash(text))
         except CorruptError:
@@ -191,7 +191,7 @@ class Run:
             return True
 
     def past(self, told: Hash | None = None) -> Iterator[PastStep]:
-        """Give the steps before this one, newest first, back to one already told."""
+        """Yield the steps before this one, newest first, back to one already told."""
         if self.replaced is not None and self.replaced.hash == told:
             told = self.prev
         steps = self.record.iter_steps()
@@ -237,7 +237,7 @@ class Run:
         return assemble_prompt(parts)
 
     def _suspend_reason(self) -> str | None:
-        """Give why the thread waits; a supervisor's reason is for people alone."""
+        """Return why the thread waits; a supervisor's reason is for people alone."""
         tip = self.record.tip
         if self.cycle.event != "resume" or tip.state.status != "suspended":
             return None
@@ -343,7 +343,7 @@ def _variable(text: str) -> str:
 
 
 def _iter_replies(record: Record) -> Iterator[str]:
-    """Give the role of each reply in a thread's history, newest first."""
+    """Yield the role of each reply in a thread's history, newest first."""
     for event in iter_events(record.store, record.tip.commit):
         if event.role is None or event.node is None:
             continue

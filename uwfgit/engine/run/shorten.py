@@ -19,7 +19,7 @@ _KEPT_CHARS: Final = 1_000
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Give a text of at most ``limit`` characters, what was cut said in its place."""
+    """Return a text of at most ``limit`` characters, what was cut said in its place."""
     if len(text) <= limit:
         return text
     note = f"\n[{len(text) - limit:,} characters cut]\n"
@@ -28,7 +28,7 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 def shorten_turns(turns: Sequence[Turn], limit: int) -> tuple[Turn, ...]:
-    """Give turns whose JSON has at most ``limit`` bytes.
+    """Return turns whose JSON has at most ``limit`` bytes.
 
     Cut are results of tools first, then texts and arguments, then whole turns;
     those in the middle before those at the ends, and no more than it takes.

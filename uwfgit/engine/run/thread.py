@@ -302,7 +302,7 @@ def _find_event(record: Record, step: Hash) -> Event:
 def cancel_thread(
     ledger: Ledger, thread: ThreadId, *, reason: str | None, command: str
 ) -> Tip:
-    """Give a thread up, and its children; it is kept and cannot run again.
+    """Return a thread up, and its children; it is kept and cannot run again.
 
     Raises:
         StateError: It has ended or is cancelled already.

@@ -226,7 +226,7 @@ class _Walker:
         return None
 
     def _paths(self, role: str) -> Iterator[tuple[Edge, ...]]:
-        """Give the ways from a role, the shortest first, one to each edge."""
+        """Yield the ways from a role, the shortest first, one to each edge."""
         waiting: deque[tuple[str, tuple[Edge, ...]]] = deque([(role, ())])
         seen = {role}
         while waiting:
