@@ -57,7 +57,7 @@ class Hands(Protocol):
         """Return what keeps the thread's new commits from leaving."""
 
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
-        """Give what is not on the remote an id of its own; return it."""
+        """Return what is not on the remote an id of its own; return it."""
 
     def tell(self, event: str, **facts: str | float | None) -> None:
         """Say what happens."""
