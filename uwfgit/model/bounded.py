@@ -91,7 +91,7 @@ def _limit_memory(soft: int, hard: int) -> None:
 
 
 def _find_used() -> int | None:
-    """Give the bytes this process has; ``None`` where the system does not tell."""
+    """Return the bytes this process has; ``None`` where the system does not tell."""
     try:
         descriptor = os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

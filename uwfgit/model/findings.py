@@ -153,7 +153,7 @@ def _one_line(text: str) -> str:
 
 
 def is_free(key: Json) -> bool:
-    """Tell whether a key is the author's own (``x-…``)."""
+    """Whether a key is the author's own (``x-…``)."""
     return isinstance(key, str) and key.startswith("x-")
 
 

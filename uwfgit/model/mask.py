@@ -119,7 +119,7 @@ def _words_of(name: str) -> list[str]:
 def collect_secrets(
     variables: Mapping[str, str], *, names: Collection[str] | None = None
 ) -> tuple[Secret, ...]:
-    """Give the secrets among variables: long values that are no ordinary text.
+    """Return the secrets among variables: long values that are no ordinary text.
 
     Args:
         variables: Names and values.
@@ -148,7 +148,7 @@ def _secrets_of(
 
 
 def _parts_of(value: str) -> Iterator[str]:
-    """Give what may stand alone: a URL's password, lines, a key file's fields."""
+    """Yield what may stand alone: a URL's password, lines, a key file's fields."""
     if _URL.fullmatch(value):
         yield from filter(None, [_password_of(value)])
     if "\n" in value:
@@ -176,7 +176,7 @@ def _password_of(url: str) -> str | None:
 
 
 def _is_plain(text: str, words: int) -> bool:
-    """Tell whether a value is a number, a path, an address or a few words."""
+    """Whether a value is a number, a path, an address or a few words."""
     if _NUMBER.fullmatch(text):
         return True
     if _URL.fullmatch(text):
@@ -221,7 +221,7 @@ class Masker:
         self._encoded: frozenset[str] = frozenset()
 
     def mask(self, text: str, found: set[str] | None = None) -> str:
-        """Give a text without the values.
+        """Return a text without the values.
 
         Args:
             found: Told the names of those that stood in it.
@@ -254,7 +254,7 @@ class Masker:
         return [_ANY_BREAK.join(map(re.escape, needle)) for needle in broken]
 
     def mask_value(self, value: Json, found: set[str] | None = None) -> Json:
-        """Give a JSON value whose strings are masked; keys and hashes stay."""
+        """Return a JSON value whose strings are masked; keys and hashes stay."""
         if not self._secrets:
             return value
         if isinstance(value, str):
@@ -329,7 +329,7 @@ def _either_case(text: str) -> Iterator[str]:
 
 
 def _encoded_forms(value: str) -> Iterator[str]:
-    """Give what base64 makes of a value wherever in a text it begins.
+    """Yield what base64 makes of a value wherever in a text it begins.
 
     Characters that also hold bits of what stands before or behind are left out.
     """

@@ -25,13 +25,13 @@ _ONE_LINE: Final = re.compile(f"[{_UNSAFE}\t\n]")
 
 
 def shown(text: str) -> str:
-    r"""Give text of one line that is safe to print: ``\x1b`` for an escape."""
+    r"""Return text of one line that is safe to print: ``\x1b`` for an escape."""
     # Printable for Python is less than safe here, and costs next to nothing.
     return text if text.isprintable() else _ONE_LINE.sub(escape, text)
 
 
 def shown_lines(text: str) -> str:
-    r"""Give text of several lines that is safe to print.
+    r"""Return text of several lines that is safe to print.
 
     Newlines and tabs stay; CRLF becomes a newline.
     """

@@ -46,7 +46,7 @@ def format_duration(duration_ms: int | None) -> str | None:
 
 
 def first_line(text: str) -> str | None:
-    """Give the first line that says something, without its markdown heading."""
+    """Return the first line that says something, without its markdown heading."""
     lines = (
         line.strip().lstrip("#").strip() for line in text[:_LOOKED_AT].splitlines()
     )
@@ -54,13 +54,13 @@ def first_line(text: str) -> str | None:
 
 
 def headline(body: str, fields: Mapping[str, object]) -> str | None:
-    """Give one line of an answer: its body's first, else its first field of text."""
+    """Return one line of an answer: its body's first, else its first field of text."""
     texts = (v for k, v in fields.items() if k != STATUS and isinstance(v, str))
     return first_line(body) or first_line(next(texts, ""))
 
 
 def last_line(text: str) -> str | None:
-    """Give the last line that says something."""
+    """Return the last line that says something."""
     lines = (line.strip() for line in reversed(text[-_LOOKED_AT:].splitlines()))
     return next((_shortened(line) for line in lines if line), None)
 

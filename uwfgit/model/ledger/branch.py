@@ -122,7 +122,7 @@ def append_fork(
 
 @writes_event
 def append_cancel(ledger: Ledger, tip: Tip, *, reason: str | None) -> Tip:
-    """Give a thread up for good; a reason stands in the message only."""
+    """Return a thread up for good; a reason stands in the message only."""
     person = event_person(ledger, tip)
     return write_event(
         ledger,

@@ -47,7 +47,7 @@ def writes_event(
 
 
 def committer(ledger: Ledger, *, not_before: int = 0) -> Person:
-    """Give the git identity at this moment, never behind ``not_before`` (s).
+    """Return the git identity at this moment, never behind ``not_before`` (s).
 
     Raises:
         SizeError: It is longer, or later, than any reader would accept.
@@ -81,19 +81,19 @@ def require_identity(ledger: Ledger) -> None:
 
 
 def event_person(ledger: Ledger, tip: Tip) -> Person:
-    """Give the committer of an event that is no run, never behind the tip."""
+    """Return the committer of an event that is no run, never behind the tip."""
     # A whole second, so it may have to lie ahead of the last step's milliseconds.
     behind = -(-tip.state.updated_at_ms // 1000)
     return committer(ledger, not_before=max(tip.committed_at, behind))
 
 
 def agent_person(label: str, person: Person) -> Person:
-    """Give the author of an event that a model or agent decided, at its time."""
+    """Return the author of an event that a model or agent decided, at its time."""
     return replace(person, name=agent_label(label), email=AGENT_EMAIL)
 
 
 def recorded_by(person: Person) -> By:
-    """Give a committer as the table of events has one."""
+    """Return a committer as the table of events has one."""
     return By(who=str(person), time=person.time)
 
 
@@ -251,7 +251,7 @@ def _sign(
 
 
 def signer_for(ledger: Ledger, person: Person) -> Signer:
-    """Give who signs an event of somebody's: nobody signs for others."""
+    """Return who signs an event of somebody's: nobody signs for others."""
     own = (ledger.identity.name, ledger.identity.email)
     return ledger.signer if (person.name, person.email) == own else NO_SIGNER
 

@@ -12,7 +12,7 @@ from uwfgit.store.objects import find_entry, read_blob, read_commit
 
 
 def is_foreign(ledger: Ledger, tip: Tip) -> bool:
-    """Tell whether any event of a thread was made on another machine.
+    """Whether any event of a thread was made on another machine.
 
     Costs one look at local state for a thread that this machine alone moved,
     and one more for each event since it was asked last.
@@ -33,7 +33,7 @@ def is_foreign(ledger: Ledger, tip: Tip) -> bool:
 
 
 def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:
-    """Give a thread and those it was forked from, the nearest first."""
+    """Return a thread and those it was forked from, the nearest first."""
     found = [tip.thread]
     origin = tip.state.forked_from
     while origin is not None and origin.thread not in found:

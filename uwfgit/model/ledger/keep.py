@@ -37,7 +37,7 @@ _Changes = dict[str, Entry | None]
 
 
 def load_type(ledger: Ledger, node_type: Hash) -> Json:
-    """Give the schema of a type.
+    """Return the schema of a type.
 
     Raises:
         NotFoundError: The store holds no such schema.
@@ -163,7 +163,7 @@ def _find_drops(ledger: Ledger, node: Hash) -> _Changes:
 
 
 def list_kept(ledger: Ledger, node_type: Hash | None = None) -> tuple[Hash, ...]:
-    """Give the hashes of the nodes put by hand, sorted."""
+    """Return the hashes of the nodes put by hand, sorted."""
     found = []
     for path, _ in _iter_kept(ledger):
         name = find_node_name(path.rpartition("/")[2])

@@ -123,7 +123,7 @@ def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
 
 
 def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
-    """Give the versions of a registered workflow, newest first.
+    """Return the versions of a registered workflow, newest first.
 
     Raises:
         NotFoundError: It is not registered.
@@ -150,7 +150,7 @@ def _not_registered(ledger: Ledger, name: str) -> NotFoundError:
 
 
 def list_workflows(ledger: Ledger) -> tuple[str, ...]:
-    """Give the names of the registered workflows, sorted; a damaged one's too."""
+    """Return the names of the registered workflows, sorted; a damaged one's too."""
     names = (
         ref.removeprefix(WORKFLOW_PREFIX)
         for ref in list_refs(ledger.store, WORKFLOW_PREFIX)

@@ -16,7 +16,7 @@ from uwfgit.store.locks.holding import lock_path
 
 
 def status_of(state: ThreadState, *, running: bool, sharing: Sharing) -> str:
-    """Give the status people see: two of them are not the thread's own."""
+    """Return the status people see: two of them are not the thread's own."""
     if running:
         return "running"
     return "diverged" if sharing.diverged else state.status
@@ -36,7 +36,7 @@ def find_running(store: Store) -> frozenset[str]:
 
 
 def is_running(store: Store, thread: ThreadId) -> bool:
-    """Tell whether somebody holds a thread's lock."""
+    """Whether somebody holds a thread's lock."""
     return read_holder(lock_path(store, thread)) is not None
 
 

@@ -77,7 +77,7 @@ class Notes:
         self.found.add("L1", path, message, hint=hint, place=at.place)
 
     def is_misspelt(self, name: str, unknown: Iterable[str]) -> bool:
-        """Tell whether a missing field is there under a name much like its own."""
+        """Whether a missing field is there under a name much like its own."""
         return self.found.find_similar(name, tuple(unknown)) is not None
 
 
@@ -128,7 +128,7 @@ def each_branch(
 
 
 def objects_of(schema: Json, depth: int = 0) -> list[Mapping[str, Json]]:
-    """Give a schema and the alternatives in it: all describe the same object."""
+    """Return a schema and the alternatives in it: all describe the same object."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return []
     found: list[Mapping[str, Json]] = [schema]
@@ -139,17 +139,17 @@ def objects_of(schema: Json, depth: int = 0) -> list[Mapping[str, Json]]:
 
 
 def branches_of(schema: Mapping[str, Json], key: str) -> list[Json]:
-    """Give the alternatives under a keyword."""
+    """Return the alternatives under a keyword."""
     branches = schema.get(key)
     return branches if isinstance(branches, list) else []
 
 
 def properties_of(schema: Json) -> Mapping[str, Json]:
-    """Give a schema's own properties."""
+    """Return a schema's own properties."""
     own = schema.get("properties") if isinstance(schema, Mapping) else None
     return own if isinstance(own, dict) else {}
 
 
 def declares(schema: Json, name: str) -> bool:
-    """Tell whether a schema, or an alternative in it, has a property."""
+    """Whether a schema, or an alternative in it, has a property."""
     return any(name in properties_of(each) for each in objects_of(schema))

@@ -79,7 +79,7 @@ def normalise_document(doc: Located) -> Normalised:
 
 
 def put_version(root: Mark) -> Mark:
-    """Give a document without ``version`` the one it is taken for."""
+    """Return a document without ``version`` the one it is taken for."""
     return put_first(root, "version", make_mark(WORKFLOW_VERSION, root))
 
 

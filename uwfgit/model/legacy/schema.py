@@ -180,7 +180,7 @@ def mend_statuses(root: Mark, notes: Notes) -> tuple[Mark, frozenset[str]]:
 
 
 def _schema_name(notes: Notes, name: str) -> str:
-    """Give the key of the schema as the file has it."""
+    """Return the key of the schema as the file has it."""
     role = notes.found.doc.find(("roles", name))
     names = ("frontmatter", "meta", "outputSchema")
     own = role.value if is_map(role) and role is not None else {}
@@ -357,7 +357,7 @@ def _was_plain(role: RoleEnds, notes: Notes) -> bool:
 
 
 def _may_gain_status(role: RoleEnds) -> bool:
-    """Tell whether a ``$status`` beside the properties would let a reply through."""
+    """Whether a ``$status`` beside the properties would let a reply through."""
     value = role.schema.value
     if value.get("type", "object") != "object":
         return False

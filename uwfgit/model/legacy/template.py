@@ -132,7 +132,7 @@ def _mend_liquid(
 
 
 def _describer(schema: Json) -> Callable[[str | None], Describe]:
-    """Give what describes the values of a status; each is worked out once."""
+    """Return what describes the values of a status; each is worked out once."""
 
     @cache
     def variants() -> Mapping[str, Mapping[str, Json]]:

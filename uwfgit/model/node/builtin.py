@@ -17,7 +17,7 @@ _FORMAT_NAMES: Final = {node: name for name, node in FORMAT_TYPES.items()}
 
 @cache
 def find_builtin_schema(node_type: Hash) -> Json | None:
-    """Give the schema of a built-in type; ``None`` for any other."""
+    """Return the schema of a built-in type; ``None`` for any other."""
     name = _FORMAT_NAMES.get(node_type)
     if name is not None:
         text = files("uwfgit.model").joinpath("schemas", f"{name}.json").read_bytes()
@@ -34,7 +34,7 @@ def format_nodes() -> tuple[Node, ...]:
 
 @cache
 def find_builtin_node(node: Hash) -> Node | None:
-    """Give the schema node of a built-in type; ``None`` for any other hash."""
+    """Return the schema node of a built-in type; ``None`` for any other hash."""
     return None if find_builtin_schema(node) is None else _builtin_node(node)
 
 

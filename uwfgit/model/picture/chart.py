@@ -72,7 +72,7 @@ class Arrow:
     extra: bool = False
 
     def text(self, width: int) -> str:
-        """Give the label on one line, cut to a width, and its count."""
+        """Return the label on one line, cut to a width, and its count."""
         label = cut(one_line(self.label), width)
         return f"{label} {self.count}{TIMES}" if self.count else label
 
@@ -86,7 +86,7 @@ class Chart:
     arrows: tuple[Arrow, ...]
 
     def arrows_of(self, name: str) -> tuple[Arrow, ...]:
-        """Give the arrows that leave a box."""
+        """Return the arrows that leave a box."""
         return tuple(arrow for arrow in self.arrows if arrow.source == name)
 
 
@@ -259,7 +259,7 @@ def _reading_order(
 
 
 def _top_down(names: Sequence[str], following: _Next, done: set[str]) -> list[str]:
-    """Give what can be reached, each before what it leads to unless in a loop."""
+    """Return what can be reached, each before what it leads to unless in a loop."""
     return [
         found
         for name in names

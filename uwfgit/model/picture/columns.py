@@ -22,7 +22,7 @@ def display_width(text: str) -> int:
 
 
 def one_line(text: str) -> str:
-    """Give text as one line without anything that moves a cursor."""
+    """Return text as one line without anything that moves a cursor."""
     return "".join(c if c.isprintable() else _UNPRINTABLE for c in text)
 
 

@@ -56,7 +56,7 @@ def _position(state: ThreadState) -> tuple[str | None, str | None]:
 
 
 def _next_role(state: ThreadState) -> str | None:
-    """Give where the newest step led, as far as the thread has gone there."""
+    """Return where the newest step led, as far as the thread has gone there."""
     if state.status == "end":
         return END
     if state.status == "idle":

@@ -148,7 +148,7 @@ def _is_unknown(draft: Draft, edge: Edge) -> bool:
 
 
 def _is_taken(draft: Draft, edge: Edge) -> bool:
-    """Tell whether the engine ever takes this edge of ``$START``."""
+    """Whether the engine ever takes this edge of ``$START``."""
     return START in draft.listed or edge.status in (NEW, RESUME)
 
 
@@ -191,7 +191,7 @@ def _check_reachable(
 
 
 def _first_ones(names: list[str], steps: Mapping[str, Collection[str]]) -> list[str]:
-    """Give a few of the names from which all of them can be reached."""
+    """Return a few of the names from which all of them can be reached."""
     if len(names) > _MAX_GROUPED:
         return names
     behind = {name: _reach([name], steps) for name in names}

@@ -145,7 +145,7 @@ def _check_validity(found: Findings, path: Path, schema: Json) -> bool:
 def _iter_objects(
     schema: Json, path: Path = (), depth: int = 0
 ) -> Iterator[tuple[Path, Mapping[str, Json]]]:
-    """Give the schema and the subschemas that describe the same object."""
+    """Yield the schema and the subschemas that describe the same object."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return
     yield path, schema
@@ -178,7 +178,7 @@ def _is_bad_status(value: Json) -> bool:
 
 
 def _drawn(draft: Draft, role: str) -> tuple[str, ...]:
-    """Give the statuses of a role that have an edge."""
+    """Return the statuses of a role that have an edge."""
     edges = draft.nodes.get(role, ())
     return tuple(edge.status for edge in edges if edge.status is not None)
 
@@ -234,7 +234,7 @@ def _is_object(schema: Mapping[str, Json]) -> bool:
 
 
 def _find_alternatives(schema: Json) -> tuple[Path, ...]:
-    """Give the variants of the ``oneOf`` (or ``anyOf``) that decides ``$status``.
+    """Return the variants of the ``oneOf`` (or ``anyOf``) that decides ``$status``.
 
     One decides it when a branch of it names ``$status``, or when the schema
     names it nowhere and all branches are objects with properties.
@@ -284,7 +284,7 @@ def _outer_status(schema: Json) -> bool:
 
 
 def _nested(branch: Json) -> bool:
-    """Tell whether the branch has its ``$status`` from a part of itself."""
+    """Whether the branch has its ``$status`` from a part of itself."""
     return bool(find_variants(branch)) and STATUS not in _properties(branch)
 
 

@@ -356,12 +356,12 @@ def _text(value: Json) -> str | None:
 
 
 def is_status(text: str) -> bool:
-    """Tell whether a text may be a ``$status``."""
+    """Whether a text may be a ``$status``."""
     return 0 < len(text) <= _STATUS_MAX and text.isprintable() and text == text.strip()
 
 
 def describe_bad_status(text: str) -> tuple[str, str]:
-    """Give message and hint for a text that may not be a ``$status``."""
+    """Return message and hint for a text that may not be a ``$status``."""
     return (
         f"status '{text[:_STATUS_MAX]}' has the wrong form",
         "use 1 to 64 printable characters without blanks at the ends",

@@ -106,7 +106,7 @@ def _templates(edge: Edge) -> Iterator[tuple[Path, str]]:
 
 
 def _read(found: Findings, path: Path, template: str) -> tuple[_Use, ...]:
-    """Give the names a template uses; report T1 and T5, then there are none."""
+    """Return the names a template uses; report T1 and T5, then there are none."""
     liquid = False
     for match in _LIQUID.finditer(template):
         liquid = True
@@ -138,7 +138,7 @@ def _iter_uses(parts: Iterable[Part], outer: tuple[Section, ...]) -> Iterator[_U
 def _fields_of(
     role: Mapping[str, Json], edge: Edge, variants: Iterable[Variant]
 ) -> Fields | None:
-    """Give what an edge's templates may name; ``None`` when that is not certain."""
+    """Return what an edge's templates may name; ``None`` when that is not certain."""
     schema = role.get("frontmatter")
     if edge.status is None and isinstance(schema, dict):
         fields = merge_forms(schema)
@@ -212,7 +212,7 @@ def _check_uses(
 def _distinct(
     uses: Iterable[tuple[Path, _Use]],
 ) -> Iterator[tuple[Path, _Use]]:
-    """Give the first use of each name in each section."""
+    """Yield the first use of each name in each section."""
     seen: set[tuple[str, bool, int]] = set()
     for path, use in uses:
         # Uses in one section share the tuple, which is dear to compare.
@@ -242,7 +242,7 @@ def _is_known(name: str, scopes: Scopes) -> bool:
 
 
 def _may_be_absent(use: _Use, scopes: Scopes, fields: Fields) -> bool:
-    """Tell whether a top-level property is used that no section guards."""
+    """Whether a top-level property is used that no section guards."""
     first = use.name.partition(".")[0]
     if (
         use.is_section
@@ -268,7 +268,7 @@ def _scopes(sections: Iterable[Section], fields: Fields) -> Scopes:
 
 
 def _item_scopes(name: str, scopes: Scopes) -> Scopes:
-    """Give what a section adds: its item's fields, or its own."""
+    """Return what a section adds: its item's fields, or its own."""
     path = name.split(".")
     if name == ".":
         return ()
@@ -286,7 +286,7 @@ def _item_scope(schema: Json) -> _Scope:
 
 
 def _items(schema: Json) -> Iterator[Json]:
-    """Give the schemas a section over a value sees: a list's items, or itself."""
+    """Yield the schemas a section over a value sees: a list's items, or itself."""
     if _may_be(schema, "array") and ("items" in schema or "prefixItems" in schema):
         prefix = schema.get("prefixItems")
         yield from prefix if isinstance(prefix, list) else ()
@@ -311,7 +311,7 @@ def _may_be(schema: Json, kind: str) -> bool:
 
 
 def _descend(schema: Json, path: Sequence[str]) -> Iterator[Json]:
-    """Give the schemas at a path, as deep as the schema declares."""
+    """Yield the schemas at a path, as deep as the schema declares."""
     if not path:
         yield schema
         return

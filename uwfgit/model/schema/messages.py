@@ -135,7 +135,7 @@ def _by_branch(errors: Iterable[ValidationError]) -> list[list[ValidationError]]
 
 
 def _wrong_type(errors: Iterable[ValidationError]) -> list[str]:
-    """Give the types a branch wanted, if the value's type was what failed."""
+    """Return the types a branch wanted, if the value's type was what failed."""
     for error in errors:
         if error.validator == "type" and not error.path:
             return _names(_wanted(error))

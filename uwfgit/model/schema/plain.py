@@ -18,7 +18,7 @@ _TYPES: Final = frozenset(
 
 
 def is_plainly_valid(schema: Json) -> bool:
-    """Tell whether a schema is valid by keywords and values known here.
+    """Whether a schema is valid by keywords and values known here.
 
     ``False`` says nothing: the schema has to be checked against the
     meta-schema. It must not be nested without bound.

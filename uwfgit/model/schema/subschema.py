@@ -31,7 +31,7 @@ _MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependen
 
 
 def iter_children(schema: Json) -> Iterator[tuple[Path, Json]]:
-    """Give the schemas directly inside one, with their places in it."""
+    """Yield the schemas directly inside one, with their places in it."""
     if not isinstance(schema, Mapping):
         return
     for key in _SINGLE:
@@ -46,14 +46,14 @@ def iter_children(schema: Json) -> Iterator[tuple[Path, Json]]:
 
 
 def iter_in_place(schema: Json) -> Iterator[tuple[Path, Json]]:
-    """Give the schemas inside one that see the same value as it does."""
+    """Yield the schemas inside one that see the same value as it does."""
     for path, child in iter_children(schema):
         if path[0] in (*_ALTERNATIVES, *_IN_PLACE, "dependentSchemas"):
             yield path, child
 
 
 def iter_subschemas(schema: Json) -> Iterator[tuple[Path, Mapping[str, Json]]]:
-    """Give a schema and all schemas inside it that are mappings, outermost first."""
+    """Yield a schema and all schemas inside it that are mappings, outermost first."""
     waiting: list[tuple[Path, Json]] = [((), schema)]
     while waiting:
         path, current = waiting.pop()

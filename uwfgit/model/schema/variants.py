@@ -95,7 +95,7 @@ def merge_forms(schema: Json) -> Form:
 
 
 def is_named(fields: Form | Variant, name: str) -> bool:
-    """Tell whether a property is named there, or any is allowed."""
+    """Whether a property is named there, or any is allowed."""
     return (
         fields.open
         or name in fields.properties
@@ -173,7 +173,7 @@ def _own(schema: Mapping[str, Json], path: Path) -> Form:
 
 
 def _conditional_properties(schema: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Give what ``if``, ``then``, ``else`` and ``dependentSchemas`` name."""
+    """Yield what ``if``, ``then``, ``else`` and ``dependentSchemas`` name."""
     dependent = schema.get("dependentSchemas")
     parts = [schema.get(key) for key in ("if", "then", "else")]
     parts += dependent.values() if isinstance(dependent, Mapping) else ()
@@ -261,7 +261,7 @@ def _either(one: Form, other: Form) -> Form:
 
 
 def narrow_schema(schema: Json, path: Path) -> Json:
-    """Give a schema with each alternative on the way to a place chosen."""
+    """Return a schema with each alternative on the way to a place chosen."""
     if not path:
         return schema
     key, index, *rest = path

@@ -44,7 +44,7 @@ _OPENING: Final = frozenset(("if", "unless", "for", "case", "capture", "raw"))
 
 
 def is_liquid(text: str) -> bool:
-    """Tell whether a template may hold what only Liquid has."""
+    """Whether a template may hold what only Liquid has."""
     return "{%" in text or "{{-" in text or "-}}" in text or "default" in text
 
 
@@ -288,7 +288,7 @@ class _Writer:
         return f"{text}{{{{^{tag}}}}}{missing}{{{{/{tag}}}}}"
 
     def _section(self, name: str, path: str, scopes: Scopes) -> _Section:
-        """Give the section that a value opens at most once."""
+        """Return the section that a value opens at most once."""
         known = self._known(name, scopes)
         is_list = known.kind == "list"
         if is_list and path == ".":
@@ -305,7 +305,7 @@ class _Writer:
         return Known("other") if whole is None else self.describe(whole)
 
     def _whole(self, name: str, scopes: Scopes) -> tuple[str, ...] | None:
-        """Give the path from the output; an item stands for all of its list."""
+        """Return the path from the output; an item stands for all of its list."""
         first, *rest = _path(name)
         for scope in reversed(scopes):
             if scope.variable == first:

@@ -168,7 +168,7 @@ def _name(inner: str, start: int) -> str:
 
 
 def _extent(source: str, tag: _Tag, position: int) -> tuple[int, int]:
-    """Give what the tag takes from the source: itself, or its whole line.
+    """Return what the tag takes from the source: itself, or its whole line.
 
     The line's start is looked for since the tag before only, which keeps many
     tags on one long line linear.

@@ -217,7 +217,7 @@ Sequence.register(_Items)
 
 
 def _is_empty(value: Json) -> bool:
-    """Tell whether a section sees nothing: 0 and an empty mapping are values."""
+    """Whether a section sees nothing: 0 and an empty mapping are values."""
     return (
         value is None
         or value is False

@@ -37,7 +37,7 @@ def list_attempts(record: Record) -> tuple[Attempt, ...]:
 
 
 def find_last_attempt(record: Record) -> Attempt | None:
-    """Give the failed try a thread waits after; ``None`` when it does not."""
+    """Return the failed try a thread waits after; ``None`` when it does not."""
     if record.tip.state.status != "suspended":
         return None
     event = next(iter(iter_events(record.store, record.tip.commit)), None)

@@ -99,5 +99,5 @@ def _sum(steps: Sequence[Step]) -> Sum:
 
 
 def step_duration(step: Step) -> int:
-    """Give how long a step took, in ms."""
+    """Return how long a step took, in ms."""
     return max(0, step.completed_at_ms - step.started_at_ms)

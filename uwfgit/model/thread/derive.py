@@ -67,7 +67,7 @@ def link_field(key: str) -> str | None:
 
 
 def find_hash_strings(value: Json) -> tuple[Hash, ...]:
-    """Give the strings of a value that have the shape of a hash, in order, once."""
+    """Return the strings of a value that have the shape of a hash, in order, once."""
     found: dict[Hash, None] = {}
     stack = [value]
     while stack:
@@ -83,7 +83,7 @@ def find_hash_strings(value: Json) -> tuple[Hash, ...]:
 
 
 def find_hash_words(texts: Iterable[str]) -> tuple[Hash, ...]:
-    """Give the 13-character words of texts that have the shape of a hash, once."""
+    """Return the 13-character words of texts that have the shape of a hash, once."""
     found: dict[Hash, None] = {}
     for text in texts:
         for match in _WORD.finditer(text):

@@ -75,7 +75,7 @@ def _status(value: str | None) -> str | None:
 
 
 def iter_events(store: Store, tip: Oid) -> Iterator[Event]:
-    """Give a thread's events, newest first, along first parents to genesis.
+    """Yield a thread's events, newest first, along first parents to genesis.
 
     Raises:
         CorruptError: A commit is missing or is no event.

@@ -33,7 +33,7 @@ class LinkRule:
     find: FindNode
 
     def allows(self, node: Hash) -> bool:
-        """Tell whether an answer may link a node that the thread lacks."""
+        """Whether an answer may link a node that the thread lacks."""
         return node in self.put or node in self.named
 
 
@@ -79,7 +79,7 @@ def collect_links(
 
 
 def can_link(record: Record, rule: LinkRule, node: Hash) -> bool:
-    """Tell whether an answer may link a node, with all that it brings along.
+    """Whether an answer may link a node, with all that it brings along.
 
     Raises:
         CorruptError: As :func:`collect_links`.
@@ -140,7 +140,7 @@ def _find_allowed(rule: LinkRule, wanted: Hash, *, root: Hash) -> Node | None:
 
 
 def node_refs(record: Record, find: FindNode, node: Node) -> tuple[Hash, ...]:
-    """Give what a node refers to: its type, and the refs its schema declares."""
+    """Return what a node refers to: its type, and the refs its schema declares."""
     return (node.type, *find_refs(_schema(record, find, node.type), node.payload))
 
 

@@ -25,7 +25,7 @@ _UNSAFE = re.compile(
 
 
 def has_unsafe(text: str) -> bool:
-    """Tell whether a text holds control or bidirectional characters."""
+    """Whether a text holds control or bidirectional characters."""
     return _UNSAFE.search(text) is not None
 
 

@@ -227,7 +227,7 @@ class Record:
         return step_from_payload(node.hash, number, node.payload, output)
 
     def iter_steps(self) -> Iterator[Step]:
-        """Give the logical chain, newest first, reading as it goes."""
+        """Yield the logical chain, newest first, reading as it goes."""
         number = self.tip.state.steps
         step: Hash | None = self.tip.state.head if number else None
         while step is not None:
@@ -274,7 +274,7 @@ class Record:
         return found
 
     def roles(self) -> dict[int, str]:
-        """Give the role of each step of the chain, from folder names alone."""
+        """Return the role of each step of the chain, from folder names alone."""
         if self._roles is None:
             self._roles = dict(sorted(_chain_roles(self.store, self.tip).items()))
         return self._roles

@@ -16,7 +16,7 @@ _MOST_ORIGINS: Final = 100
 
 
 def find_task_line(store: Store, tip: Tip) -> str | None:
-    """Give the first line of a thread's task; ``None`` when it cannot be read.
+    """Return the first line of a thread's task; ``None`` when it cannot be read.
 
     A fork's stands in the folder of the thread it was forked from.
     """

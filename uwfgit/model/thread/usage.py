@@ -51,7 +51,7 @@ def is_grown(before: Usage | None, after: Usage | None) -> bool:
 
 
 def usage_since(before: Usage | None, after: Usage | None) -> Usage | None:
-    """Give what one usage is more than another that it grew from."""
+    """Return what one usage is more than another that it grew from."""
     if before is None or after is None or before == after:
         return None if before == after else after
     return Usage(

@@ -63,7 +63,7 @@ def _iter_folders(path: Path) -> Iterator[Path]:
 
 
 def _included_files(file: Path) -> frozenset[Path]:
-    """Give what a file includes as far as it can be read, what is missing too."""
+    """Return what a file includes as far as it can be read, what is missing too."""
     found: set[Path] = set()
     try:
         read_yaml(read_file(file), include=open_includes(file, on_file=found.add))

@@ -23,7 +23,7 @@ _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "str
 
 
 def editor_schema() -> dict[str, Json]:
-    """Give the schema of a workflow file in its current form."""
+    """Return the schema of a workflow file in its current form."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "uwf workflow",
@@ -195,7 +195,7 @@ def _listed_target() -> Json:
 
 
 def _schema() -> Json:
-    """Give what a JSON Schema looks like, as far as a slip of the pen shows."""
+    """Return what a JSON Schema looks like, as far as a slip of the pen shows."""
     inner = {"$ref": "#/definitions/schema"}
     several = {"type": "array", "minItems": 1, "items": inner}
     named = {"type": "object", "additionalProperties": inner}

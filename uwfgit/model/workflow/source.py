@@ -189,14 +189,14 @@ def _check_resolved(
 
 
 def name_of(path: Path) -> str:
-    """Give the name a workflow must have to be in this file."""
+    """Return the name a workflow must have to be in this file."""
     if path.stem == _INDEX:
         return path.absolute().parent.name
     return path.stem.removesuffix(_DROPPED)
 
 
 def is_path(name: str) -> bool:
-    """Tell whether a workflow argument is a path, not a name."""
+    """Whether a workflow argument is a path, not a name."""
     return "/" in name or name.endswith(_SUFFIXES)
 
 
@@ -255,7 +255,7 @@ def _resolve_path(name: str, cwd: Path) -> Path:
 
 
 def _iter_folders(cwd: Path) -> Iterator[Path]:
-    """Give the workflow folders, nearest first, not above the repository's root.
+    """Yield the workflow folders, nearest first, not above the repository's root.
 
     Outside a repository a folder that is another user's is none of ours: any
     directory above might be one that all may write to.

@@ -346,7 +346,7 @@ def _escape(text: str, style: str) -> str | None:
 
 
 def _runs(count: int, kept: set[int]) -> list[tuple[int, int]]:
-    """Give the stretches of numbers that are not kept, as halves-open spans."""
+    """Return the stretches of numbers that are not kept, as halves-open spans."""
     runs: list[tuple[int, int]] = []
     for at in range(count):
         if at in kept:

@@ -203,7 +203,7 @@ class Composer:
             )
 
     def _key_name(self, mark: Mark, event: yaml.Event) -> str | None:
-        """Give a key as text; ``None`` for one that cannot stand as such."""
+        """Return a key as text; ``None`` for one that cannot stand as such."""
         if isinstance(mark.value, str):
             return mark.value
         if isinstance(mark.value, (dict, list)):

@@ -39,17 +39,17 @@ Change: TypeAlias = Callable[[Mark], Mark]
 
 
 def is_map(mark: Mark | None) -> bool:
-    """Tell whether a mark is a mapping's."""
+    """Whether a mark is a mapping's."""
     return mark is not None and isinstance(mark.value, dict)
 
 
 def is_list(mark: Mark | None) -> bool:
-    """Tell whether a mark is a list's."""
+    """Whether a mark is a list's."""
     return mark is not None and isinstance(mark.value, list)
 
 
 def text_of(mark: Mark | None) -> str | None:
-    """Give the text at a mark, if it is one."""
+    """Return the text at a mark, if it is one."""
     return mark.value if mark is not None and isinstance(mark.value, str) else None
 
 
@@ -85,7 +85,7 @@ def with_entries(mark: Mark, changed: Iterable[Entry]) -> Mark:
 
 
 def with_items(mark: Mark, changed: Iterable[Mark]) -> Mark:
-    """Give a list's mark with other items."""
+    """Return a list's mark with other items."""
     kept = list(changed)
     return replace(
         mark, value=[item.value for item in kept], children=dict(enumerate(kept))
@@ -181,7 +181,7 @@ def drop(mark: Mark, *names: str) -> Mark:
 
 
 def rename(mark: Mark, old: str, new: str) -> Mark:
-    """Give a key of a mapping another name, in its place."""
+    """Return a key of a mapping another name, in its place."""
     return with_entries(
         mark,
         (e._replace(name=new) if e.name == old else e for e in entries(mark)),
@@ -189,7 +189,7 @@ def rename(mark: Mark, old: str, new: str) -> Mark:
 
 
 def with_text(mark: Mark, text: str) -> Mark:
-    """Give a text's mark with other text, whose parts keep their places."""
+    """Return a text's mark with other text, whose parts keep their places."""
     old = mark.value
     if text == old:
         return mark

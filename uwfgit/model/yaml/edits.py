@@ -95,7 +95,7 @@ def _node(event: Any, text: str) -> Syntax:  # noqa: ANN401 - its marks are neve
 
 
 def iter_leaves(node: Syntax) -> Iterator[Syntax]:
-    """Give the scalars and aliases of a node, in the order of the text."""
+    """Yield the scalars and aliases of a node, in the order of the text."""
     waiting = [node]
     while waiting:
         each = waiting.pop()
@@ -204,7 +204,7 @@ class Edits:
         self.replace(self.line_end(first - 1), self.line_end(end), text)
 
     def apply(self) -> str:
-        """Give the edited text.
+        """Return the edited text.
 
         Raises:
             EditError: Two edits are of the same part.
@@ -238,12 +238,12 @@ class Edits:
         return index - self.line_start(index)
 
     def indent(self, index: int) -> str:
-        """Give the blanks at the start of the line of a character."""
+        """Return the blanks at the start of the line of a character."""
         line = self.text[self.line_start(index) : self.line_end(index)]
         return line[: len(line) - len(line.lstrip(" "))]
 
     def is_first(self, index: int) -> bool:
-        """Tell whether a character is the first of its line that is not blank."""
+        """Whether a character is the first of its line that is not blank."""
         return not self.text[self.line_start(index) : index].strip()
 
 
@@ -267,7 +267,7 @@ def pair_lines(name: str, value: Json, *, column: int) -> list[str]:
 
 
 def _is_small(value: Json) -> bool:
-    """Tell whether a collection is easier to read on one line."""
+    """Whether a collection is easier to read on one line."""
     if not isinstance(value, (Mapping, list, tuple)) or not value:
         return False
     inner = list(value.values()) if isinstance(value, Mapping) else list(value)
@@ -289,7 +289,7 @@ def flow_text(value: Json) -> str:
 
 
 def literal_indent(text: str, node: Syntax) -> int | None:
-    """Give the indentation of a literal block's lines; ``None`` for no such block."""
+    """Return the indentation of a literal block's lines; ``None`` for no such block."""
     if node.style not in BLOCK_STYLES:
         return None
     lines = text[node.start : node.end].split("\n")[1:]

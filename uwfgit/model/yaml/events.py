@@ -87,7 +87,7 @@ _IN_KEY: Final = "while scanning a simple key"
 
 
 def iter_events(text: str, source: Source) -> Iterator[yaml.Event]:
-    """Give the events of a text, whose characters are the source's or stand-ins.
+    """Yield the events of a text, whose characters are the source's or stand-ins.
 
     Raises:
         InvalidError: The text is not YAML, or another document follows.

@@ -36,7 +36,7 @@ class Source:
     _lines: list[int] = field(default_factory=list, repr=False)
 
     def place_at(self, index: int) -> Place:
-        """Give the line and column of a character."""
+        """Return the line and column of a character."""
         if not self._lines:
             self._lines = [0, *(m.end() for m in _BREAK.finditer(self.text))]
         line = bisect_right(self._lines, index)
@@ -108,7 +108,7 @@ class Mark:
         return self._indices[wanted] if wanted < len(self._indices) else None
 
     def with_text(self, text: str, origin: Callable[[int], int]) -> Mark:
-        """Give the mark of another text that was made of this one.
+        """Return the mark of another text that was made of this one.
 
         Args:
             text: The other text.
@@ -126,7 +126,7 @@ class Mark:
         )
 
     def _written(self) -> Iterator[int]:
-        """Give where each character that is not blank was written, in order."""
+        """Return where each character that is not blank was written, in order."""
         text = self.source.text
         start = self._content_start(text)
         if self.style == '"':
@@ -197,7 +197,7 @@ class Located:
         return self.mark.value
 
     def place(self, path: Path, *, key: bool = False) -> Place:
-        """Give the place of the value at a path, or of its key.
+        """Return the place of the value at a path, or of its key.
 
         A path that leads nowhere gives its nearest known ancestor: the key
         that holds it, where there is one.
@@ -215,7 +215,7 @@ class Located:
         return mark.place
 
     def place_of(self, path: Path, offset: int) -> Place:
-        """Give the place of a character of the text at a path."""
+        """Return the place of a character of the text at a path."""
         mark = self.find(path)
         return self.place(path) if mark is None else mark.place_of(offset)
 

@@ -36,7 +36,7 @@ _TAGGED: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
 
 
 def read_plain(text: str) -> Scalar:
-    """Give the value a plain (unquoted) scalar has.
+    """Return the value a plain (unquoted) scalar has.
 
     Raises:
         ValueError: A number that uwf cannot store: beyond 2^53-1 or not finite.
@@ -55,7 +55,7 @@ def read_plain(text: str) -> Scalar:
 
 
 def read_tagged(text: str, tag: str) -> Scalar:
-    """Give the value of a scalar under one of the core tags.
+    """Return the value of a scalar under one of the core tags.
 
     Raises:
         KeyError: The tag is none of the core's scalars.
