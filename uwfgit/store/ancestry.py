@@ -12,12 +12,12 @@ from uwfgit.store.objects import Commit, read_commit
 
 
 def has_object(store: Store, oid: Oid) -> bool:
-    """Tell whether the store, or what it borrows from, has an object."""
+    """Whether the store, or what it borrows from, has an object."""
     return store.raw.exists(oid)
 
 
 def is_ancestor(store: Store, old: Oid, new: Oid) -> bool:
-    """Tell whether ``new`` is ``old`` or was made on top of it.
+    """Whether ``new`` is ``old`` or was made on top of it.
 
     Commits that are not there are nobody's ancestors.
     """
@@ -25,7 +25,7 @@ def is_ancestor(store: Store, old: Oid, new: Oid) -> bool:
 
 
 def iter_first_parents(store: Store, tip: Oid) -> Iterator[Oid]:
-    """Give a commit and its first parents, newest first.
+    """Yield a commit and its first parents, newest first.
 
     Raises:
         CorruptError: One is missing.
@@ -38,7 +38,7 @@ def iter_first_parents(store: Store, tip: Oid) -> Iterator[Oid]:
 
 
 def iter_commits(store: Store, tip: Oid) -> Iterator[Commit]:
-    """Give a branch's commits, newest first, along first parents to genesis.
+    """Yield a branch's commits, newest first, along first parents to genesis.
 
     Raises:
         CorruptError: One is missing, or the branch starts elsewhere.

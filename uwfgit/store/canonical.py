@@ -29,7 +29,7 @@ TEXT_TYPE: Final = Hash("7VQ43ZSJTEWA7")
 
 
 def normalise(value: Json) -> Json:
-    """Give the one form of a JSON value that is hashed and stored.
+    """Return the one form of a JSON value that is hashed and stored.
 
     Integral floats up to 2^53-1 become integers; maps are ordered by the bytes
     of their encoded keys, as CBOR wants them.

@@ -110,7 +110,7 @@ def write(db: sqlite3.Connection, *, is_synced: bool = False) -> Iterator[None]:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Tell whether a file is locked, read-only or the like, and not damaged."""
+    """Whether a file is locked, read-only or the like, and not damaged."""
     return isinstance(error, OSError) or _code(error) in _REFUSALS
 
 

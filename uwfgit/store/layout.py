@@ -62,7 +62,7 @@ def find_ref_thread(ref: str) -> ThreadId | None:
 
 
 def is_workflow_name(name: str) -> bool:
-    """Tell whether a workflow may have this name."""
+    """Whether a workflow may have this name."""
     return _WORKFLOW_NAME.fullmatch(name) is not None
 
 
@@ -115,7 +115,7 @@ _TASK_CHARS: Final = 120
 
 
 def task_line(data: bytes) -> str | None:
-    """Give the first line of a task that says something, for listings."""
+    """Return the first line of a task that says something, for listings."""
     lines = data[:_TASK_BYTES].decode(errors="replace").splitlines()
     found = next((line.strip() for line in lines if line.strip()), None)
     return None if found is None else found[:_TASK_CHARS]

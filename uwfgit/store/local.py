@@ -107,7 +107,7 @@ class Local:
         return self._write(statement, _raw(commit), is_synced=True)
 
     def is_made_here(self, commit: Oid) -> bool:
-        """Tell whether this machine made a commit."""
+        """Whether this machine made a commit."""
         return bool(self._read("SELECT 1 FROM made WHERE oid = ?", _raw(commit)))
 
     def record_verified(self, commit: Oid) -> bool:
@@ -115,7 +115,7 @@ class Local:
         return self._write("INSERT OR IGNORE INTO verified VALUES (?)", _raw(commit))
 
     def is_verified_here(self, commit: Oid) -> bool:
-        """Tell whether a commit was verified here."""
+        """Whether a commit was verified here."""
         return bool(self._read("SELECT 1 FROM verified WHERE oid = ?", _raw(commit)))
 
     def record_put(self, step: str, nodes: Iterable[Hash]) -> bool:
@@ -124,7 +124,7 @@ class Local:
         return self._write("INSERT OR IGNORE INTO put VALUES (?, ?)", *rows)
 
     def puts_of(self, step: str) -> tuple[Hash, ...]:
-        """Give the nodes that were put during a run, sorted."""
+        """Return the nodes that were put during a run, sorted."""
         rows = self._read("SELECT hash FROM put WHERE step = ? ORDER BY hash", (step,))
         return tuple(Hash(node) for (node,) in rows)
 
@@ -133,7 +133,7 @@ class Local:
         return self._write("INSERT OR REPLACE INTO fact VALUES ('last', ?)", (thread,))
 
     def last(self) -> ThreadId | None:
-        """Give the thread this user worked on last."""
+        """Return the thread this user worked on last."""
         rows = self._read("SELECT value FROM fact WHERE name = 'last'")
         return ThreadId(rows[0][0]) if rows else None
 
@@ -159,7 +159,7 @@ class Local:
     def find_session(
         self, thread: ThreadId, role: str, agent: str
     ) -> AgentSession | None:
-        """Give an agent's own session."""
+        """Return an agent's own session."""
         rows = self._read(
             "SELECT session, told, total, size, digest FROM session"
             " WHERE thread = ? AND role = ? AND agent = ?",
@@ -185,7 +185,7 @@ class Local:
         )
 
     def find_folder(self, thread: ThreadId) -> Path | None:
-        """Give where a thread's agents work on this machine."""
+        """Return where a thread's agents work on this machine."""
         rows = self._read("SELECT folder FROM thread WHERE ulid = ?", (thread,))
         return Path(rows[0][0]) if rows and rows[0][0] is not None else None
 
@@ -204,7 +204,7 @@ class Local:
         return self._set_fact(f"without code {thread}", "yes")
 
     def is_without_code(self, thread: ThreadId) -> bool:
-        """Tell whether no code is to be kept of a thread's steps here."""
+        """Whether no code is to be kept of a thread's steps here."""
         return self._find_fact(f"without code {thread}") is not None
 
     def set_own(self, thread: ThreadId, upto: Oid | None) -> bool:
@@ -218,14 +218,14 @@ class Local:
         return self._set_fact(f"own {thread}", upto or _FOREIGN)
 
     def find_own(self, thread: ThreadId) -> Oid | Literal["foreign"] | None:
-        """Give up to which commit a thread is known to be made here."""
+        """Return up to which commit a thread is known to be made here."""
         value = self._find_fact(f"own {thread}")
         if value == _FOREIGN:
             return "foreign"
         return Oid(value) if value is not None else None
 
     def is_first(self, what: str) -> bool:
-        """Tell whether this is asked of a thing for the first time, and note it."""
+        """Whether this is asked of a thing for the first time, and note it."""
         name = f"first {what}"
         return self._find_fact(name) is None and self._set_fact(name, "seen")
 
@@ -302,7 +302,7 @@ class Local:
 
 
 def open_local(store: Store) -> Local:
-    """Give the local state of a store; costs nothing until it is asked."""
+    """Return the local state of a store; costs nothing until it is asked."""
     return Local(store.state_dir / _FILE, fsync=store.fsync)
 
 

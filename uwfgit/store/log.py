@@ -86,7 +86,7 @@ def list_logs(folder: Path) -> tuple[LogFile, ...]:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Give the events of a day's file; a line that is none is passed over."""
+    """Yield the events of a day's file; a line that is none is passed over."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES)

@@ -32,7 +32,7 @@ Moves: TypeAlias = Mapping[str, tuple[Oid | None, Oid | None]]
 
 
 def find_ref(store: Store, name: str) -> Oid | None:
-    """Give what a ref points at; ``None`` when there is no such ref.
+    """Return what a ref points at; ``None`` when there is no such ref.
 
     What cannot be the name of a ref is none.
 
@@ -61,7 +61,7 @@ def _damaged(name: str) -> CorruptError:
 
 
 def list_refs(store: Store, prefix: str) -> dict[str, Oid]:
-    """Give the refs below a prefix, sorted by name."""
+    """Return the refs below a prefix, sorted by name."""
     with git_errors("list refs"):
         iterator = store.repo.references.iterator()
         found = {

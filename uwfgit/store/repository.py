@@ -177,7 +177,7 @@ def _require_no_links(path: Path) -> None:
 
 
 def resolve_path(path: Path) -> Path:
-    """Give the one spelling of a store's path: absolute, without links."""
+    """Return the one spelling of a store's path: absolute, without links."""
     return Path(os.path.realpath(path))
 
 

@@ -10,7 +10,7 @@ from uwfgit.store.handle import Store
 
 
 def fingerprint(store: Store) -> dict[str, str]:
-    """Give a digest of each file that steers git in this store.
+    """Return a digest of each file that steers git in this store.
 
     A file that cannot be read has an empty digest, so its coming and going
     shows as well.

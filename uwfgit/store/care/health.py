@@ -341,7 +341,7 @@ def _mtime(path: Path) -> float:
 
 
 def find_unshared(store: Store) -> tuple[ThreadId, ...]:
-    """Give the threads that no remote has, as far as this store knows."""
+    """Return the threads that no remote has, as far as this store knows."""
     refs = list_refs(store, THREAD_PREFIX)
     # Nobody has a thread through a bundle that was opened here.
     shared = {

@@ -35,7 +35,7 @@ def find_hooks_path(
     git_dir: Path | None = None,
     cwd: Path | None = None,
 ) -> Path | None:
-    """Give the folder in which git looks for hooks instead of a repository's own.
+    """Return the folder in which git looks for hooks instead of a repository's own.
 
     Args:
         git_dir: The repository; without it the one around ``cwd``.
@@ -57,7 +57,7 @@ def find_hooks_path(
 
 
 def is_run_hook(path: Path, command: str) -> bool:
-    """Tell whether git would run the hook at ``path``, and it names a command."""
+    """Whether git would run the hook at ``path``, and it names a command."""
     try:
         with path.open("rb") as stream:
             is_named = command.encode() in stream.read(_MOST_BYTES)
@@ -67,7 +67,7 @@ def is_run_hook(path: Path, command: str) -> bool:
 
 
 def is_scanning(store: Path) -> bool:
-    """Tell whether a store's own hook would scan what a push sends."""
+    """Whether a store's own hook would scan what a push sends."""
     path = store / "hooks" / _PRE_PUSH
     return is_own_hook(path) and os.access(path, os.X_OK)
 
@@ -191,7 +191,7 @@ def _restore(path: Path, oid: Oid) -> None:
 
 
 def _list_logged(store: Store, prefix: str) -> Iterator[tuple[str, Oid]]:
-    """Give refs below a prefix by their logs, with what they pointed at last."""
+    """Yield refs below a prefix by their logs, with what they pointed at last."""
     folder = store.path / "logs" / prefix
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         oid = _find_logged(store, prefix + path.name)
@@ -200,7 +200,7 @@ def _list_logged(store: Store, prefix: str) -> Iterator[tuple[str, Oid]]:
 
 
 def _find_logged(store: Store, name: str) -> Oid | None:
-    """Give the newest commit in a ref's log, if it is there."""
+    """Return the newest commit in a ref's log, if it is there."""
     oid = next(iter(list_logged(store, name)), _ZERO)
     if oid != _ZERO:
         with suppress(CorruptError):

@@ -199,7 +199,7 @@ def _run_gc(run: _Runner, prune: Prune, version: tuple[int, int]) -> None:
 
 
 def read_git_version(environment: Mapping[str, str]) -> tuple[int, int]:
-    """Give git's version.
+    """Return git's version.
 
     Raises:
         StoreError: There is no git, or it does not say.
@@ -245,7 +245,7 @@ def _require_unlocked(path: Path) -> None:
 
 
 def _first_reason(result: GitResult) -> str:
-    """Give what git names first; advice, of which it has much, comes after it."""
+    """Return what git names first; advice, of which it has much, comes after it."""
     lines = result.stderr.decode("utf-8", "replace").splitlines()
     named = (line for line in lines if line.startswith(("fatal:", "error:")))
     return next(named, result.complaint)

@@ -43,7 +43,7 @@ def read_last_reason(store: Store, name: str) -> str | None:
 
 
 def scan_refs(store: Store, prefix: str) -> dict[str, Oid]:
-    """Give the refs below a prefix that ends with a slash, by name.
+    """Return the refs below a prefix that ends with a slash, by name.
 
     A ref whose file holds no oid is left out.
     """
@@ -99,7 +99,7 @@ def _read_packed(path: Path, prefix: str) -> dict[str, Oid]:
 
 
 def list_tracked(store: Store) -> dict[ThreadId, dict[str, Oid]]:
-    """Give what each remote had of each thread at the last fetch.
+    """Return what each remote had of each thread at the last fetch.
 
     A remote that is gone from the config counts as long as its refs are here.
     """
@@ -112,7 +112,7 @@ def list_tracked(store: Store) -> dict[ThreadId, dict[str, Oid]]:
 
 
 def find_tracked(store: Store, thread: ThreadId) -> dict[str, Oid]:
-    """Give what ``list_tracked`` gives for one thread, at the cost of that one."""
+    """Return what ``list_tracked`` gives for one thread, at the cost of that one."""
     # In this order, as all of them are read.
     loose = dict(_find_loose(store.path / REMOTES_PREFIX, thread))
     packed = dict(_find_packed(store.path / "packed-refs", thread))

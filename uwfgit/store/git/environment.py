@@ -54,7 +54,7 @@ _QUARANTINE: Final = frozenset(
 def clean_environment(
     environment: Mapping[str, str], *, keep_quarantine: bool = False
 ) -> dict[str, str]:
-    """Give the environment git gets: the user's, without any repository's."""
+    """Return the environment git gets: the user's, without any repository's."""
     cleaned = {
         name: value
         for name, value in environment.items()

@@ -415,7 +415,7 @@ def _start(
 
 
 def check_operand(text: str) -> str:
-    """Give back a name or address that git cannot take for more than that.
+    """Return a name or address that git cannot take for more than that.
 
     Raises:
         UsageError: It starts with ``-``, or is an address that runs a command.

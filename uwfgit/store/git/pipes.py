@@ -69,7 +69,7 @@ def _read(pipe: IO[bytes] | None, hear: Hear | None, is_over: threading.Event) -
 
 
 def _iter_lines(pipe: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Give lines, and what ends each: a line feed, a return, or nothing.
+    """Yield lines, and what ends each: a line feed, a return, or nothing.
 
     A line that is too long to be one comes in several, and the end of a piece
     is then nothing.

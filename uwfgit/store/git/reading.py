@@ -30,7 +30,7 @@ _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 
 
 def find_repository(folder: Path) -> Path:
-    """Give the folder that holds a clone's objects and refs, bare or not.
+    """Return the folder that holds a clone's objects and refs, bare or not.
 
     Raises:
         NotFoundError: There is no repository right there.

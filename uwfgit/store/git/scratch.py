@@ -52,7 +52,7 @@ _PARTS: Final = (".pack", ".rev", ".idx")
 
 @contextmanager
 def open_scratch(store: Store) -> Iterator[Store]:
-    """Give an empty repository that borrows the store's objects.
+    """Yield an empty repository that borrows the store's objects.
 
     It is gone after the block; what a killed process left is removed first.
 

@@ -49,11 +49,11 @@ class Signer:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Give what git has to be told to sign as the user does."""
+        """Return what git has to be told to sign as the user does."""
         return self.signing.options
 
     def wants(self, *, is_last: bool = True) -> bool:
-        """Tell whether to sign an event, the last of its command or not."""
+        """Whether to sign an event, the last of its command or not."""
         mode = self.signing.mode
         return mode == "steps" or (mode == "tip" and is_last)
 
@@ -68,7 +68,7 @@ class Signer:
         self._is_proven = True
 
     def sign(self, store: Store, commit: bytes, *, tree: bytes | None = None) -> bytes:
-        """Give a commit's bytes with a signature, which is all that is added.
+        """Return a commit's bytes with a signature, which is all that is added.
 
         Nothing is written to the store. After an interrupt nobody is asked for
         a passphrase again.

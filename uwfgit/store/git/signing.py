@@ -191,7 +191,7 @@ def _has_terminal() -> bool:
 
 
 def complaint(done: GitResult) -> str:
-    """Give in one line why git, or the program it called, could not sign."""
+    """Return in one line why git, or the program it called, could not sign."""
     said = done.stderr.decode("utf-8", "replace").split("\n")
     lines = [_PREFIX.sub("", line).strip() for line in said]
     lines = [

@@ -177,7 +177,7 @@ def _iter_blobs(out: bytes) -> Iterator[tuple[str, bytes]]:
 def _iter_targets(
     files: Sequence[StagedFile], contents: Mapping[str, bytes]
 ) -> Iterator[str]:
-    """Give pathspecs of what symlinks lead to, with a file's neighbours."""
+    """Yield pathspecs of what symlinks lead to, with a file's neighbours."""
     for file in files:
         if file.mode != _LINK or file.oid not in contents:
             continue

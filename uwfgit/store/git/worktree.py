@@ -116,7 +116,7 @@ def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:
 def read_head(
     root: Path, *, environment: Mapping[str, str] = _NO_ENVIRONMENT
 ) -> str | None:
-    """Give the oid HEAD of the work tree at ``root`` stands at.
+    """Return the oid HEAD of the work tree at ``root`` stands at.
 
     ``None`` without a repository or a commit. A repository that libgit2 does
     not open (sha256, reftable, another owner) is asked through git, if
@@ -250,7 +250,7 @@ def find_settings(
     enclosing: Enclosing | None = None,
     home: Path | None = None,
 ) -> dict[str, str]:
-    """Give those settings there are: of the repository's config, else the user's.
+    """Return those settings there are: of the repository's config, else the user's.
 
     Never fails: what does not parse has no effect. A key without a value is
     ``true``, as for git.
@@ -280,7 +280,7 @@ def _device(path: Path) -> int | None:
 
 
 def _find_git_dir(marker: Path) -> Path | None:
-    """Give the repository a ``.git`` is, or points to, if there is one."""
+    """Return the repository a ``.git`` is, or points to, if there is one."""
     git_dir = marker if marker.is_dir() else _read_pointer(marker, prefix="gitdir: ")
     if git_dir is None or not os.path.lexists(git_dir / "HEAD"):
         return None

@@ -22,7 +22,7 @@ _WAIT: Final = 2.0
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file to write; it takes the place of ``path`` when the block ends well.
+    """Yield a file to write; it takes the place of ``path`` when the block ends well.
 
     Until then nobody else can begin to replace it.
 

@@ -37,7 +37,7 @@ def lock_path(store: Store, name: str) -> Path:
 
 
 def list_git_locks(path: Path) -> tuple[Path, ...]:
-    """Give the lock files of git's that stand in a repository, by name."""
+    """Return the lock files of git's that stand in a repository, by name."""
     return (*sorted(path.glob("*.lock")), *sorted((path / "refs").rglob("*.lock")))
 
 
@@ -119,7 +119,7 @@ def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[Lo
 
 
 def has_leftovers(store: Store) -> bool:
-    """Tell whether a process that moved refs is at work, or was killed at it."""
+    """Whether a process that moved refs is at work, or was killed at it."""
     folder = lock_path(store, _MOVES)
     return folder.is_dir() and any(folder.iterdir())
 

@@ -98,7 +98,7 @@ def write_whole(
 
 
 def _is_foreign(error: StoreError | CorruptError) -> bool:
-    """Tell whether git or the system failed, rather than a check of ours."""
+    """Whether git or the system failed, rather than a check of ours."""
     return isinstance(error.__cause__, OSError | KeyError | pygit2.GitError)
 
 

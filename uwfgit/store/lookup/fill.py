@@ -64,7 +64,7 @@ class Reader:
     objects: RawObjects
 
     def read_commit(self, oid: bytes) -> RawCommit:
-        """Give tree and first parent of a commit."""
+        """Return tree and first parent of a commit."""
         name = oid.hex()
         data = self.objects.read(name, COMMIT, limit=MAX_COMMIT_BYTES)
         tree, parents = parse_links(name, data)
@@ -104,7 +104,7 @@ class Found:
 
 
 def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
-    """Give the text of ``thread.json`` at a tip; ``None`` when it cannot be read."""
+    """Return the text of ``thread.json`` at a tip; ``None`` when it cannot be read."""
     try:
         data = _read_file(reader, tip, thread, layout.STATE_FILE, MAX_STATE_BYTES)
         return data.decode()
@@ -113,7 +113,7 @@ def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
 
 
 def read_task(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
-    """Give the first line of a thread's task; ``None`` when it cannot be read.
+    """Return the first line of a thread's task; ``None`` when it cannot be read.
 
     A fork's stands in the folder of the thread it was forked from.
     """
@@ -214,7 +214,7 @@ def _find_tree(reader: Reader, commit: bytes | None) -> bytes | None:
 def find_steps(
     path: tuple[bytes, ...], rows: list[NodeKey], step_type: Hash
 ) -> list[tuple[StepKey, int]]:
-    """Give the steps in one folder of nodes, and their number."""
+    """Return the steps in one folder of nodes, and their number."""
     wanted = step_type.encode()
     steps = [row[0].decode() for row in rows if row[1] == wanted]
     number = _find_number(path) if steps else None
@@ -235,7 +235,7 @@ def _find_number(path: tuple[bytes, ...]) -> int | None:
 def find_added(
     reader: Reader, old: bytes | None, new: bytes, *, seen: set[bytes] | None = None
 ) -> Iterator[tuple[tuple[bytes, ...], list[NodeKey]]]:
-    """Give the nodes a root tree has beyond an older one, folder by folder.
+    """Yield the nodes a root tree has beyond an older one, folder by folder.
 
     Nodes count below a ``nodes`` folder of a thread, of a workflow, or of the
     root (keep), at most three levels deep. A folder that cannot be read is empty.
@@ -269,7 +269,7 @@ def _add_new(seen: set[bytes], path: tuple[bytes, ...], tree: bytes) -> bool:
 
 
 def holds_node(reader: Reader, tip: bytes, wanted: tuple[bytes, bytes]) -> bool:
-    """Tell whether a commit's tree holds a node: its hash, and its blob's oid."""
+    """Whether a commit's tree holds a node: its hash, and its blob's oid."""
     tree = _find_tree(reader, tip)
     return tree is not None and any(
         (node, oid) == wanted
@@ -288,7 +288,7 @@ def _read_or_empty(reader: Reader, tree: bytes | None) -> bytes:
 def _compare(
     before: bytes, after: bytes
 ) -> tuple[list[NodeKey], list[tuple[bytes, bytes | None, bytes]]]:
-    """Give new nodes, and new or changed folders with the oid they had."""
+    """Return new nodes, and new or changed folders with the oid they had."""
     known: dict[bytes, bytes] = {}
     if after.startswith(before):
         # The usual case in the widest trees: a step appended to its bucket.

@@ -100,7 +100,7 @@ def _read_data_version(db: sqlite3.Connection) -> int:
 
 
 def is_synced(db: sqlite3.Connection, source: Source) -> bool:
-    """Tell whether the tables are what the refs say; writes nothing."""
+    """Whether the tables are what the refs say; writes nothing."""
     meta = read_meta(db)
     fingerprint = refscan.read_fingerprint(source.path)
     if meta.get("stale") != "0":
@@ -222,7 +222,7 @@ def _write_threads(db: sqlite3.Connection, source: Source, changes: _Changes) ->
 
 
 def _find_task(db: sqlite3.Connection, thread: ThreadId) -> str | None:
-    """Give a task that is known: no later event changes it."""
+    """Return a task that is known: no later event changes it."""
     rows = db.execute("SELECT task FROM thread WHERE ulid = ?", (thread,)).fetchall()
     return rows[0][0] if rows else None
 

@@ -44,7 +44,7 @@ class Fingerprint:
 
 
 def read_fingerprint(path: Path) -> Fingerprint:
-    """Give the fingerprint of a repository's refs; take it before reading them."""
+    """Return the fingerprint of a repository's refs; take it before reading them."""
     horizon = time.time_ns() - _RACY_NS
     loose = [_stat(path / folder, horizon) for folder in _FOLDERS]
     return Fingerprint(
@@ -65,7 +65,7 @@ def _stat(path: Path, horizon: int) -> str | None:
 
 
 def read_loose(path: Path) -> dict[str, bytes]:
-    """Give the loose refs that hold nodes, with their raw targets.
+    """Return the loose refs that hold nodes, with their raw targets.
 
     Read them before the packed ones: ``git pack-refs`` writes those first.
     """
@@ -131,7 +131,7 @@ def _read_target(path: Path) -> bytes:
 
 
 def read_packed(path: Path) -> dict[str, bytes]:
-    """Give the packed refs that hold nodes, with their raw targets."""
+    """Return the packed refs that hold nodes, with their raw targets."""
     try:
         data = (path / _PACKED).read_bytes()
     except FileNotFoundError:

@@ -73,7 +73,7 @@ def open_existing(path: Path, *, step_type: Hash) -> sqlite3.Connection | None:
 
 
 def open_memory(*, step_type: Hash) -> sqlite3.Connection:
-    """Give an empty lookup that ends with this process."""
+    """Return an empty lookup that ends with this process."""
     db = connect(":memory:")
     _make_tables(db, step_type)
     return db
@@ -100,7 +100,7 @@ def _make_tables(db: sqlite3.Connection, step_type: Hash) -> None:
 
 
 def read_meta(db: sqlite3.Connection) -> dict[str, str]:
-    """Give what the file says of itself: format, fingerprints, ``stale``."""
+    """Return what the file says of itself: format, fingerprints, ``stale``."""
     return dict(db.execute("SELECT key, value FROM meta"))
 
 

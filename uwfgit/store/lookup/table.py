@@ -126,14 +126,14 @@ class Lookup:
         return self._run(self._rebuild, sync=False)
 
     def find_nodes(self, node: Hash) -> tuple[NodeRow, ...]:
-        """Give every content known under a hash whose blob is in the store."""
+        """Return every content known under a hash whose blob is in the store."""
         rows = self._find_live(
             "SELECT hash, oid, type FROM node WHERE hash = ? ORDER BY oid", node
         )
         return tuple(map(_make_node, rows))
 
     def find_many(self, nodes: Sequence[Hash]) -> dict[Hash, tuple[NodeRow, ...]]:
-        """Give the same for many hashes; one without a content is left out."""
+        """Return the same for many hashes; one without a content is left out."""
         found: dict[Hash, tuple[NodeRow, ...]] = {}
         for start in range(0, len(nodes), _MANY):
             names = nodes[start : start + _MANY]
@@ -144,7 +144,7 @@ class Lookup:
         return found
 
     def list_nodes(self, node_type: Hash | None = None) -> tuple[NodeRow, ...]:
-        """Give all nodes, or those of a type, by hash; rows are not checked."""
+        """Return all nodes, or those of a type, by hash; rows are not checked."""
         query = "SELECT hash, oid, type FROM node"
         where = "" if node_type is None else " WHERE type = ?"
         values = () if node_type is None else (node_type,)
@@ -152,7 +152,7 @@ class Lookup:
         return tuple(map(_make_node, rows))
 
     def list_collisions(self) -> tuple[NodeRow, ...]:
-        """Give all contents of each hash that names more than one, by hash."""
+        """Return all contents of each hash that names more than one, by hash."""
         rows = self._ask(
             "SELECT hash, oid, type FROM node WHERE hash IN"
             " (SELECT hash FROM node GROUP BY hash HAVING COUNT(*) > 1)"
@@ -162,7 +162,7 @@ class Lookup:
         return tuple(map(_make_node, rows))
 
     def find_steps(self, step: Hash) -> tuple[StepRow, ...]:
-        """Give where a step was added, by thread; a fork has its origin's row."""
+        """Return where a step was added, by thread; a fork has its origin's row."""
         rows = self._find_live(
             "SELECT hash, commit_oid, thread, number FROM step"
             " WHERE hash = ? ORDER BY thread",
@@ -171,7 +171,7 @@ class Lookup:
         return tuple(map(_make_step, rows))
 
     def list_threads(self) -> tuple[ThreadTipRow, ...]:
-        """Give the tips of all threads, newest id first."""
+        """Return the tips of all threads, newest id first."""
         rows = self._run(_select_threads)
         return tuple(
             ThreadTipRow(
@@ -186,7 +186,7 @@ class Lookup:
     def find_threads(
         self, *, prefix: str = "", suffix: str = ""
     ) -> tuple[ThreadId, ...]:
-        """Give the threads whose id starts and ends so, oldest first."""
+        """Return the threads whose id starts and ends so, oldest first."""
         names = self._run(_select_thread_ids)
         return tuple(
             ThreadId(name)
@@ -195,7 +195,7 @@ class Lookup:
         )
 
     def threads_with_node(self, node: Hash, oid: Oid) -> tuple[ThreadId, ...]:
-        """Give the threads whose newest tree holds a node with this content.
+        """Return the threads whose newest tree holds a node with this content.
 
         Looks into the trees of every thread: for naming the sides of a
         collision, not for finding things.
@@ -209,7 +209,7 @@ class Lookup:
         )
 
     def _find_live(self, query: str, *names: str) -> list[_Row]:
-        """Give the rows whose second column, an oid, is in the store."""
+        """Return the rows whose second column, an oid, is in the store."""
         rows = self._ask(query, names)
         live = list(filter(self._is_there, rows))
         if len(live) == len(rows) or self._looked_again:
@@ -285,7 +285,7 @@ class Lookup:
 
 
 def open_lookup(store: Store, *, step_type: Hash, read_only: bool = False) -> Lookup:
-    """Give the lookup of a store; costs nothing until it is asked.
+    """Return the lookup of a store; costs nothing until it is asked.
 
     Args:
         step_type: The type whose nodes are steps.

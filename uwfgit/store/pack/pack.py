@@ -31,12 +31,12 @@ _STALE_SECONDS: Final = 3600
 
 
 def keep_note() -> bytes:
-    """Give what this process writes into a ``.keep`` of its own."""
+    """Return what this process writes into a ``.keep`` of its own."""
     return f"uwf pid {os.getpid()} on {socket.gethostname()}\n".encode()
 
 
 def is_abandoned(keep: Path) -> bool:
-    """Tell whether the process of this host that wrote a ``.keep`` is dead.
+    """Whether the process of this host that wrote a ``.keep`` is dead.
 
     Raises:
         OSError: The file cannot be read.

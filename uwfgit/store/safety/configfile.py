@@ -51,7 +51,7 @@ class ConfigEntry:
 
 
 def is_true(value: str) -> bool:
-    """Tell whether git would read a value as true."""
+    """Whether git would read a value as true."""
     return value.lower() in _TRUE
 
 
@@ -67,7 +67,7 @@ def read_config(path: Path) -> tuple[ConfigEntry, ...]:
 
 
 def find_value(entries: Sequence[ConfigEntry], key: str) -> str | None:
-    """Give the value that holds for a key (the last one), empty for none given."""
+    """Return the value that holds for a key (the last one), empty for none given."""
     for entry in reversed(entries):
         if entry.key == key:
             return entry.value or ""

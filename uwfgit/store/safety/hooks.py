@@ -44,7 +44,7 @@ HOOKS: Final = {"pre-receive": PRE_RECEIVE, "pre-push": PRE_PUSH}
 
 
 def is_own_hook(path: Path) -> bool:
-    """Tell whether a plain file is a hook that uwf wrote, byte by byte."""
+    """Whether a plain file is a hook that uwf wrote, byte by byte."""
     wanted = HOOKS.get(path.name)
     if wanted is None:
         return False

@@ -250,7 +250,7 @@ class Setting:
 
 
 def check_settings(config: Sequence[ConfigEntry]) -> tuple[Setting, ...]:
-    """Give the settings of a store that are missing, or differ where none may.
+    """Return the settings of a store that are missing, or differ where none may.
 
     How long unreachable objects and reflogs stay is the user's own affair.
     """

@@ -37,7 +37,7 @@ INNER: Final = (
 
 
 def iter_inner(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Give those of a store's inner places that exist, links not followed."""
+    """Yield those of a store's inner places that exist, links not followed."""
     for name in INNER:
         place = path / name
         try:
@@ -163,7 +163,7 @@ def _raise(error: OSError) -> None:
 
 
 def check_history(path: Path) -> tuple[Problem, ...]:
-    """Give every reason why a repository may show another history than it has.
+    """Return every reason why a repository may show another history than it has.
 
     For one that is only read, and never treated as a store.
 
@@ -174,7 +174,7 @@ def check_history(path: Path) -> tuple[Problem, ...]:
 
 
 def inspect_store(path: Path) -> Inspection:
-    """Give every reason not to let git or libgit2 near the store at ``path``.
+    """Return every reason not to let git or libgit2 near the store at ``path``.
 
     A folder that is no repository is that one problem; its files are not read.
 
