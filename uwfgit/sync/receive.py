@@ -255,7 +255,7 @@ def _check_review(store: Store, push: Push, pushed: dict[str, str]) -> str | Non
 
 
 def _mains(store: Store, pushed: dict[str, str]) -> Iterator[Oid]:
-    """Give what whole threads are compared with, there and pushed."""
+    """Yield what whole threads are compared with, there and pushed."""
     for ref in (HEAD_REF, f"{REVIEW_PREFIX}main"):
         new, old = pushed.get(ref, ZERO), find_ref(store, ref)
         if new != ZERO:

@@ -196,7 +196,7 @@ def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) ->
 def set_aside(
     ledger: Ledger, thread: ThreadId, *, base: Oid, command: str
 ) -> Resolved | None:
-    """Give our events after a commit an id of their own; the branch goes back to it.
+    """Return our events after a commit an id of their own; the branch goes back to it.
 
     For what was done under a claim that another took meanwhile. ``None`` when
     there is nothing after it.

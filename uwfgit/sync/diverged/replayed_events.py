@@ -113,7 +113,7 @@ def replay_tail(
 
 
 def _iter_tail(ledger: Ledger, base: Oid, tip: Oid) -> Iterator[Event]:
-    """Give the events to write again, newest first; a resolve changed nothing."""
+    """Yield the events to write again, newest first; a resolve changed nothing."""
     for event in iter_events(ledger.store, tip):
         if event.commit.oid == base:
             return
@@ -178,7 +178,7 @@ def _with_time(state: ThreadState, updated: int) -> ThreadState:
 
 
 def _body(replay: _Replay, event: Event) -> str:
-    """Give the text an event's message quotes."""
+    """Return the text an event's message quotes."""
     if event.node is not None:
         payload = replay.record.node(event.node).payload
         body = payload.get("reason" if event.name == "hold" else "body")
@@ -191,7 +191,7 @@ def _body(replay: _Replay, event: Event) -> str:
 
 
 def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
-    """Give what an event changes in the new thread's folder."""
+    """Return what an event changes in the new thread's folder."""
     store = replay.ledger.store
     base = thread_folder(replay.thread)
     copy = thread_folder(replay.copy.tip.thread)
@@ -236,7 +236,7 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
 
 
 def _number(changed: dict[str, Oid | None], event: Event, after: ThreadState) -> int:
-    """Give the place in the chain that an event is for."""
+    """Return the place in the chain that an event is for."""
     if event.name == "hold":
         return after.steps + 1
     if event.name != "attempt":
@@ -257,7 +257,7 @@ def _attempt_files(changed: dict[str, Oid | None], folder: str, target: str) -> 
 
 
 def _readable_files(replay: _Replay, event: Event, folder: str) -> dict[str, Entry]:
-    """Give the files people read of a step, as they stand after its event."""
+    """Return the files people read of a step, as they stand after its event."""
     objects = Objects(store=replay.ledger.store)
     found = objects.files(event.commit.tree, folder)
     return {

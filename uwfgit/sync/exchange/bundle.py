@@ -103,7 +103,7 @@ def _tip(ledger: Ledger, thread: ThreadId) -> Oid:
 
 
 def _approvals(store: Store, tips: Mapping[ThreadId, Oid]) -> dict[str, Oid]:
-    """Give the approvals of steps that go along.
+    """Return the approvals of steps that go along.
 
     With one of another commit, commits would leave that nobody verified.
     """

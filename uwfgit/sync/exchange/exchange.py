@@ -111,7 +111,7 @@ def back_hint(remote: Remote, ref: str) -> str:
 
 
 def describe_report(report: ThreadReport) -> str:
-    """Give the first problem of a thread that does not verify, and their number."""
+    """Return the first problem of a thread that does not verify, and their number."""
     first, *rest = map(str, report.problems)
     return f"{first} (and {len(rest)} more)" if rest else first
 
@@ -205,7 +205,7 @@ class Source:
 
 
 def is_removed(store: Store, ref: str, oid: Oid, *, where: Store) -> bool:
-    """Tell whether a branch was removed here since others went on with it.
+    """Whether a branch was removed here since others went on with it.
 
     Args:
         store: Ours.

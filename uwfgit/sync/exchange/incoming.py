@@ -155,7 +155,7 @@ def _require_answer(work: _Work) -> None:
 
 
 def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
-    """Give what was fetched and is good; tell of the rest why it is refused."""
+    """Return what was fetched and is good; tell of the rest why it is refused."""
     fetched = {
         ref: oid
         for prefix in ("refs/heads/", "refs/tags/")
@@ -233,7 +233,7 @@ def _adopt(work: _Work, good: Mapping[str, Oid]) -> None:
 
 
 def _is_welcome(work: _Work, ref: str, oid: Oid) -> bool:
-    """Tell whether something good is also to be had; tell why it is not."""
+    """Whether something good is also to be had; tell why it is not."""
     if is_removed(work.store, ref, oid, where=work.scratch):
         work.tell(ref, "removed", removed_message(ref), new=oid)
         return False

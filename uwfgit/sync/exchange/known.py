@@ -13,7 +13,7 @@ from uwfgit.sync.exchange.exchange import Verify, describe_report
 
 
 def is_known(ledger: Ledger, tip: Oid) -> bool:
-    """Tell whether every commit up to a tip was made or verified here.
+    """Whether every commit up to a tip was made or verified here.
 
     Raises:
         CorruptError: One is missing.

@@ -311,7 +311,7 @@ def _check(
 def _find_there(
     store: Store, ref: str, oid: Oid, theirs: Mapping[str, Oid]
 ) -> Oid | None:
-    """Give what the remote has of a branch, or of the one it was forked from."""
+    """Return what the remote has of a branch, or of the one it was forked from."""
     if ref in theirs or not ref.startswith(THREAD_PREFIX):
         return theirs.get(ref)
     folder = find_entry(store, read_commit(store, oid).tree, THREADS)

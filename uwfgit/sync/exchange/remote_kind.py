@@ -51,7 +51,7 @@ def require_kind(store: Store, remote: Remote, *, wire: Wire) -> None:
 def _holds_code(
     store: Store, remote: Remote, there: Mapping[str, Oid], wire: Wire
 ) -> bool:
-    """Tell whether the branches of a remote are of a history that is not ours."""
+    """Whether the branches of a remote are of a history that is not ours."""
     main = there.get(HEAD_REF)
     if main is None:
         heads = [ref for ref in there if ref.startswith(_HEADS)]

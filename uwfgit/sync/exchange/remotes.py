@@ -102,7 +102,7 @@ class Remote:
         return None
 
     def is_misnamed(self, ref: str) -> bool:
-        """Tell whether a ref stands where threads do, but may not be called so."""
+        """Whether a ref stands where threads do, but may not be called so."""
         return self.ours(ref) is None and any(
             f"{ref}/".startswith(theirs) for theirs in _PREFIXES[self.kind].values()
         )
@@ -113,7 +113,7 @@ class Remote:
 
 
 def is_exchanged(ref: str) -> bool:
-    """Tell whether a ref of ours may travel: a thread, a workflow, an approval."""
+    """Whether a ref of ours may travel: a thread, a workflow, an approval."""
     if ref.startswith(THREAD_PREFIX):
         return is_thread_id(ref[len(THREAD_PREFIX) :])
     if ref.startswith(WORKFLOW_PREFIX):
@@ -132,7 +132,7 @@ def find_approved(ref: str) -> ThreadId | None:
 
 
 def _refspecs(kind: Kind, name: str) -> tuple[list[str], list[str]]:
-    """Give the refspecs to fetch and to push; none forces anything."""
+    """Return the refspecs to fetch and to push; none forces anything."""
     prefixes = _PREFIXES[kind]
     fetch = [
         f"{theirs}*:{ours if ours == APPROVED_PREFIX else tracking_ref(name, ours)}*"
@@ -146,7 +146,7 @@ def _refspecs(kind: Kind, name: str) -> tuple[list[str], list[str]]:
 
 
 def list_remotes(store: Store) -> tuple[Remote, ...]:
-    """Give the remotes in the store's config, in its order.
+    """Return the remotes in the store's config, in its order.
 
     Raises:
         InvalidError: The config is not as git writes it.
@@ -183,7 +183,7 @@ def _make_remote(name: str, entries: Iterable[ConfigEntry]) -> Remote:
 
 
 def get_remote(store: Store, name: str) -> Remote:
-    """Give a remote by its name.
+    """Return a remote by its name.
 
     Raises:
         NotFoundError: There is none.
@@ -205,12 +205,12 @@ def get_remote(store: Store, name: str) -> Remote:
 
 
 def find_remote(store: Store, name: str) -> Remote | None:
-    """Give a remote by its name, however it is set up; ``None`` without one."""
+    """Return a remote by its name, however it is set up; ``None`` without one."""
     return next((each for each in list_remotes(store) if each.name == name), None)
 
 
 def choose_remote(store: Store, name: str | None, *, share: str | None) -> Remote:
-    """Give the remote that was named, or else the one to take.
+    """Return the remote that was named, or else the one to take.
 
     That is the repository's own choice (``share``), the only one there is, or
     ``origin``.
@@ -233,7 +233,7 @@ def choose_remote(store: Store, name: str | None, *, share: str | None) -> Remot
 
 
 def check_name(name: str) -> str:
-    """Give back what may be the name of a remote.
+    """Return what may be the name of a remote.
 
     Raises:
         UsageError: It may not.
@@ -261,7 +261,7 @@ def absolute_url(url: str, base: Path) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Tell whether two addresses are written for the same repository."""
+    """Whether two addresses are written for the same repository."""
     return _plain(one) == _plain(other)
 
 
@@ -270,7 +270,7 @@ def _plain(url: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Give an address without the secret in it.
+    """Return an address without the secret in it.
 
     That is a password, and what stands in its place: a user that is no short
     plain login name is a token.

@@ -91,7 +91,7 @@ def check_text(data: bytes) -> str | None:
 
 
 def _names_of(store: Store, commit: Oid) -> tuple[str, ...]:
-    """Give the names of the step that a verified commit leaves its thread at."""
+    """Return the names of the step that a verified commit leaves its thread at."""
     try:
         thread = read_event(read_commit(store, commit)).thread
     except CorruptError:
@@ -193,7 +193,7 @@ def check_signatures(
 
 
 def _is_passed_over(store: Store, signed: Signed) -> bool:
-    """Tell whether git says nothing of a signature that is there."""
+    """Whether git says nothing of a signature that is there."""
     if signed.grade != _NONE:
         return False
     data = Objects(store=store).commit(signed.commit)
@@ -203,7 +203,7 @@ def _is_passed_over(store: Store, signed: Signed) -> bool:
 def read_signature(
     store: Store, commit: Oid, *, environment: Mapping[str, str]
 ) -> Signed | None:
-    """Give what git says of one commit's signature.
+    """Return what git says of one commit's signature.
 
     Raises:
         StoreError: git cannot check it; says why.
@@ -255,7 +255,7 @@ def _judge(signed: Signed) -> VerifyProblem | None:
 
 
 def is_signer(signer: str, email: str) -> bool:
-    """Tell whether a signature's principal is the person with an address."""
+    """Whether a signature's principal is the person with an address."""
     signer, email = signer.casefold(), email.casefold()
     return bool(email) and (signer == email or signer.endswith(f"<{email}>"))
 
@@ -265,7 +265,7 @@ def _problem(commit: Oid, message: str) -> VerifyProblem:
 
 
 def find_approvals(store: Store, thread: ThreadId) -> dict[str, Oid]:
-    """Give the tags that want to be approvals of a thread, by their refs."""
+    """Return the tags that want to be approvals of a thread, by their refs."""
     return dict(sorted(scan_refs(store, f"{APPROVED_PREFIX}{thread}/").items()))
 
 
@@ -277,7 +277,7 @@ def check_approvals(
     place: Store | None = None,
     environment: Mapping[str, str],
 ) -> tuple[Approval, ...]:
-    """Give the approvals of a thread, each with what is wrong with it.
+    """Return the approvals of a thread, each with what is wrong with it.
 
     An approval counts under its own name and for its own commit only; one that
     is not signed has no signer.

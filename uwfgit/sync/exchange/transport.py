@@ -71,7 +71,7 @@ def list_refs_there(
     only_branches: bool = False,
     patterns: Sequence[str] = (),
 ) -> dict[str, Oid]:
-    """Give the refs of a remote, by their names there.
+    """Return the refs of a remote, by their names there.
 
     Args:
         url: Its address.
@@ -103,7 +103,7 @@ def list_refs_there(
 
 
 def list_bundle(wire: Wire, file: Path, *, git_dir: Path) -> dict[str, Oid]:
-    """Give the refs in a bundle.
+    """Return the refs in a bundle.
 
     Raises:
         RemoteError: It is not a bundle, or names more refs than a store could hold.
@@ -335,7 +335,7 @@ def _failure(done: GitResult, name: str) -> RemoteError:
 
 
 def reason_of(done: GitResult) -> str:
-    """Give git's own reason for a failure, in one line."""
+    """Return git's own reason for a failure, in one line."""
     return _reason(list(_lines(done))) or done.complaint
 
 

@@ -148,7 +148,7 @@ class Page:
 
 
 def find_page(url: str) -> Page | None:
-    """Give the web page of a repository by its git address, without secrets."""
+    """Return the web page of a repository by its git address, without secrets."""
     if match := _WEB.fullmatch(url):
         scheme = url.partition(":")[0].lower()
         place = f"{match[1]}{match[2] or ''}"
@@ -174,7 +174,7 @@ def find_forge(host: str) -> Forge | None:
 def compare_link(
     url: str, *, base: str, head: str, forge: Forge | None = None
 ) -> str | None:
-    """Give the page on which a review of a branch is opened.
+    """Return the page on which a review of a branch is opened.
 
     Args:
         url: The remote's address.

@@ -48,7 +48,7 @@ _JOB_BYTES: Final = 64 * 1024
 
 
 def list_branches(wire: Wire, remote: Remote) -> dict[str, Oid]:
-    """Give the branches and tags a remote has, by their names there.
+    """Return the branches and tags a remote has, by their names there.
 
     Raises:
         AuthError, RemoteError: It cannot be asked.
@@ -64,7 +64,7 @@ def base_branch(remote: Remote) -> str:
 
 
 def find_main(ledger: Ledger) -> Oid:
-    """Give the commit that the store's own ``main`` is at."""
+    """Return the commit that the store's own ``main`` is at."""
     return find_ref(ledger.store, HEAD_REF) or GENESIS_OID
 
 
@@ -139,7 +139,7 @@ def _add_job(ledger: Ledger, parent: Oid, job: Job) -> Oid:
 def add_jobs(
     ledger: Ledger, remote: Remote, cut: Oid, main: Oid | None, *, wire: Wire
 ) -> Oid:
-    """Give what a part of a thread is compared with: where it was cut.
+    """Return what a part of a thread is compared with: where it was cut.
 
     With the jobs of the remote's base there is one commit more on top, for CIs
     take their jobs from the base. It is the same whoever makes it.
@@ -192,7 +192,7 @@ def _read_jobs(store: Store, main: Oid) -> dict[str, bytes]:
 
 
 def skip_jobs(store: Store, tip: Oid, mains: Iterable[Oid]) -> Oid:
-    """Give the commit below one that :func:`add_jobs` made; any other as it is.
+    """Return the commit below one that :func:`add_jobs` made; any other as it is.
 
     Args:
         store: Where it is; nothing of it is believed.

@@ -326,7 +326,7 @@ def _wants_signature(ledger: Ledger, environment: Mapping[str, str]) -> bool:
 def _choose_part(
     record: Record, first: int | None, last: int | None
 ) -> tuple[Oid, Oid | None]:
-    """Give the last commit to review, and the one before the first.
+    """Return the last commit to review, and the one before the first.
 
     The other is ``None`` when all of the thread is reviewed.
     """
@@ -358,7 +358,7 @@ def _require_step(tip: Tip, number: int) -> None:
 
 
 def _find_cut(record: Record, first: int | None) -> Oid | None:
-    """Give the commit before what is reviewed; ``None`` when that is all of it."""
+    """Return the commit before what is reviewed; ``None`` when that is all of it."""
     if first is not None:
         _require_step(record.tip, first)
         return _commit_of(record, first - 1)

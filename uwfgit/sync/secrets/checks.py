@@ -186,13 +186,13 @@ _KINDS = (str.islower, str.isupper, str.isdigit)
 
 
 def is_filled(text: str) -> bool:
-    """Tell whether a value is more than a stand-in for one."""
+    """Whether a value is more than a stand-in for one."""
     text = _without_stand_ins(text)
     return _PLACEHOLDER.search(text) is None and len(set(text)) > 3  # noqa: PLR2004 - ****, 1111
 
 
 def _without_stand_ins(text: str) -> str:
-    """Give what a value has besides what is filled in later."""
+    """Return what a value has besides what is filled in later."""
     # ``password=$PASSWORD&user=…``
     first = text.partition("&")[0]
     if first and _ALL_STAND_IN.fullmatch(_strip(first)):
@@ -207,7 +207,7 @@ def _strip(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a value names a thing of git's, uwf's or the world's."""
+    """Whether a value names a thing of git's, uwf's or the world's."""
     shapes = (_ULID, _HASH, _UUID, _STEP, _DIGEST)
     if any(shape.fullmatch(text) for shape in shapes):
         return True
@@ -219,7 +219,7 @@ def is_name(text: str) -> bool:
 
 
 def _is_of_names(text: str) -> bool:
-    """Tell whether hashes, ULIDs or oids are joined by signs, with words or alone."""
+    """Whether hashes, ULIDs or oids are joined by signs, with words or alone."""
     parts = [part for part in _BETWEEN.split(text) if part]
     is_named = [bool(_PART.fullmatch(part) or _OID.fullmatch(part)) for part in parts]
     return any(is_named) and all(
@@ -229,7 +229,7 @@ def _is_of_names(text: str) -> bool:
 
 
 def is_random(text: str) -> bool:
-    """Tell whether a value is made of random characters rather than of words."""
+    """Whether a value is made of random characters rather than of words."""
     return (
         is_filled(text)
         and not is_name(text)
@@ -239,13 +239,13 @@ def is_random(text: str) -> bool:
 
 
 def _mixes_case(text: str) -> bool:
-    """Tell whether cases change within it more often than in joined words."""
+    """Whether cases change within it more often than in joined words."""
     turns = sum(a.islower() and b.isupper() for a, b in pairwise(text))
     return turns * 5 >= len(text)
 
 
 def is_likely_secret(text: str) -> bool:
-    """Tell whether a value that was called a secret is one."""
+    """Whether a value that was called a secret is one."""
     text = _without_stand_ins(text).rstrip(".,;:!?)")
     return (
         len(text) >= _LEAST_CHARS
@@ -256,7 +256,7 @@ def is_likely_secret(text: str) -> bool:
 
 
 def is_password(text: str) -> bool:
-    """Tell whether a value that was called a password is one; it may be short."""
+    """Whether a value that was called a password is one; it may be short."""
     text = _without_stand_ins(text).rstrip(".,;")
     if not is_filled(text) or is_name(text) or _PLAIN_PASSWORD.fullmatch(text):
         return False
@@ -268,7 +268,7 @@ def is_password(text: str) -> bool:
 
 
 def is_url_password(text: str) -> bool:
-    """Tell whether what stands in an address as a password is one."""
+    """Whether what stands in an address as a password is one."""
     if not is_filled(text):
         return False
     text = unquote(text)
@@ -279,12 +279,12 @@ def is_url_password(text: str) -> bool:
 
 
 def is_argument(text: str) -> bool:
-    """Tell whether what follows an option for a password is one, and no prose."""
+    """Whether what follows an option for a password is one, and no prose."""
     return is_password(text) and not _is_of_words(text.rstrip(".,;:!?"))
 
 
 def _is_of_words(text: str) -> bool:
-    """Tell whether a value is code, or words and numbers joined by signs."""
+    """Whether a value is code, or words and numbers joined by signs."""
     parts = [part for part in re.split(r"[-_.:/@+=|~,]+", text) if part]
     return all(_WORDS.fullmatch(part) for part in parts)
 
@@ -295,13 +295,13 @@ def _entropy(text: str) -> float:
 
 
 def is_key_block(text: str) -> bool:
-    """Tell whether a private key follows the line that announces one."""
+    """Whether a private key follows the line that announces one."""
     lines = re.split(r"[\s>#|*]+|\\+[nrt]", text)
     return any(len(line) >= _KEY_CHARS and is_random(line) for line in lines)
 
 
 def is_jwt(text: str) -> bool:
-    """Tell whether a token's head is that of a JSON Web Token."""
+    """Whether a token's head is that of a JSON Web Token."""
     head = text.partition(".")[0]
     try:
         fields = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -311,7 +311,7 @@ def is_jwt(text: str) -> bool:
 
 
 def is_basic_auth(text: str) -> bool:
-    """Tell whether a value is an encoded ``user:password``."""
+    """Whether a value is an encoded ``user:password``."""
     try:
         user, colon, password = b64decode(text, validate=True).decode().partition(":")
     except (ValueError, binascii.Error):

@@ -88,12 +88,12 @@ class _Redo:
     """What was taken out in the event at hand."""
 
     def text(self, text: str) -> str:
-        """Give a text without what must go, and with the nodes' new names."""
+        """Return a text without what must go, and with the nodes' new names."""
         masked = self.masker.mask(text, self.found)
         return _WORD.sub(lambda m: self.hashes.get(Hash(m[0]), Hash(m[0])), masked)
 
     def value(self, value: Json) -> Json:
-        """Give a JSON value with its strings changed; keys and statuses stay."""
+        """Return a JSON value with its strings changed; keys and statuses stay."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -237,7 +237,7 @@ def _redo_workflow(redo: _Redo, old: Hash) -> Workflow:
 
 
 def _redo_file(redo: _Redo, event: Event, workflow: Workflow) -> bytes:
-    """Give the bytes of the workflow file; they must give the new workflow."""
+    """Return the bytes of the workflow file; they must give the new workflow."""
     store = redo.ledger.store
     path = f"{thread_folder(event.thread)}/{WORKFLOW_FILE}"
     entry = find_entry(store, event.commit.tree, path)
@@ -311,7 +311,7 @@ def _redo_summary(redo: _Redo, event: Event, record: Record, ledger: Ledger) -> 
 
 
 def _usages(redo: _Redo, event: Event) -> tuple[Usage | None, Usage | None]:
-    """Give what a thread had cost before an event, and after it."""
+    """Return what a thread had cost before an event, and after it."""
     store, (parent, *_) = redo.ledger.store, event.commit.parents
     before = read_tip(store, read_event(read_commit(store, parent)).thread, parent)
     after = read_tip(store, event.thread, event.commit.oid)
@@ -339,7 +339,7 @@ def _reason(redo: _Redo, event: Event) -> str:
 
 
 def _replaces(redo: _Redo, event: Event, old: Node, record: Record) -> bool:
-    """Tell whether an event took, or tried to take, the newest step's place."""
+    """Whether an event took, or tried to take, the newest step's place."""
     if event.name != "attempt":
         return event.name == "poke"
     state = record.tip.state

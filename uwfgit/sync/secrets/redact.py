@@ -141,7 +141,7 @@ def _find_same(
     found: Sequence[Finding],
     environment: Mapping[str, str],
 ) -> list[Finding]:
-    """Give the places where one of some secrets stands at these tips."""
+    """Return the places where one of some secrets stands at these tips."""
     ids = {each.id for each in found}
     there = _find_all(store, tips, environment)
     return [each for each in there if each.id in ids]
@@ -150,14 +150,14 @@ def _find_same(
 def _find_all(
     store: Store, tips: Sequence[Oid], environment: Mapping[str, str]
 ) -> tuple[Finding, ...]:
-    """Give all findings at these tips: one let through may be taken out as well."""
+    """Return all findings at these tips: one let through may be taken out as well."""
     return find_secrets(store, tips, [GENESIS_OID], environment=environment, allowed=())
 
 
 def _find_left(
     store: Store, found: Sequence[Finding], environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Give the branches of registered workflows whose files have the secret too."""
+    """Return the branches of registered workflows whose files have the secret too."""
     tips = scan_refs(store, WORKFLOW_PREFIX)
     if not _find_same(store, [*tips.values()], found, environment):
         return ()

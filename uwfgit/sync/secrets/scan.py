@@ -112,7 +112,7 @@ def find_secrets(
 
 
 def _join(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Give the part of a secret that a message quotes the id of the whole."""
+    """Yield the part of a secret that a message quotes the id of the whole."""
     wholes = [f for f in findings if not f.path.startswith(_COMMIT)]
     ids = {f.id for f in wholes}
     parts = {
@@ -130,7 +130,7 @@ def _join(findings: Sequence[Finding]) -> Iterator[Finding]:
 def _find_wholes(
     wholes: Sequence[Finding], parts: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], str]]:
-    """Give of parts of secrets, each with its rule, the ids of the wholes."""
+    """Yield of parts of secrets, each with its rule, the ids of the wholes."""
     if not parts:
         return
     plain: dict[str, dict[str, str]] = {}
@@ -144,7 +144,7 @@ def _find_wholes(
 
 
 def _cut(path: str, shown: Mapping[str, str], sizes: Sequence[int]) -> str:
-    """Give a path that shows no secret which is a name in it.
+    """Return a path that shows no secret which is a name in it.
 
     Args:
         path: Which.
@@ -222,7 +222,7 @@ def _scan_file(path: str, text: str) -> tuple[Match, ...]:
 
 
 def _odd_names(tree: bytes, seen: set[bytes]) -> Iterator[str]:
-    """Give the names in a tree that were not seen and that no rule of uwf's gives."""
+    """Yield the names in a tree that were not seen and that no rule of uwf's gives."""
     names = {name for _, name, _ in TREE_ENTRY.findall(tree)} - seen
     seen |= names
     for name in sorted(names):
@@ -326,7 +326,7 @@ def describe_findings(
 
 
 def _one_each(findings: Sequence[Finding]) -> list[Finding]:
-    """Give each secret where it stands best to be read: in a file, if in one."""
+    """Return each secret where it stands best to be read: in a file, if in one."""
     ordered = sorted(findings, key=lambda each: each.path.startswith(_COMMIT))
     return list({each.id: each for each in reversed(ordered)}.values())[::-1]
 
@@ -363,7 +363,7 @@ def _allowed_path(store: Store) -> Path:
 
 
 def read_allowed(store: Store) -> frozenset[str]:
-    """Give the ids of the findings that the user has let through."""
+    """Return the ids of the findings that the user has let through."""
     try:
         lines = _allowed_path(store).read_text("utf-8", "replace").splitlines()
     except OSError:

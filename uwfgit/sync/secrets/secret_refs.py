@@ -124,7 +124,7 @@ def _first_with(
     oids: AbstractSet[Oid | None],
     environment: Mapping[str, str],
 ) -> tuple[Oid, int]:
-    """Give the first commit with one of some objects, and how many events are before.
+    """Return the first commit with one of some objects, and how many events are before.
 
     Of what came with the other side of a resolve nobody knows who holds it besides:
     then the first is the thread's own.
@@ -141,7 +141,7 @@ def _first_with(
 def _last_clean(
     store: Store, tip: Tip, events: Sequence[Event], count: int
 ) -> int | None:
-    """Give the last step of a thread's chain that one of the first events made.
+    """Return the last step of a thread's chain that one of the first events made.
 
     A fork takes along all that was before: replaced steps, notes and attempts.
     """
@@ -168,7 +168,7 @@ def _brought(store: Store, event: Event) -> Iterator[Oid]:
 def _brought_aside(
     store: Store, event: Event, environment: Mapping[str, str]
 ) -> Iterator[Oid]:
-    """Give all that came with a side that is no event's first parent."""
+    """Yield all that came with a side that is no event's first parent."""
     first, *others = event.commit.parents
     if not others:
         return

@@ -35,7 +35,7 @@ _ENDS = re.compile(
 
 
 def ends_in_escape(text: str, end: int) -> bool:
-    r"""Tell whether an escape or a colour ends there, so that a word begins.
+    r"""Whether an escape or a colour ends there, so that a word begins.
 
     ``\n``, ``\u000a``, ``%0A`` and ``\x1b[31m`` end in a letter or a digit.
     """
@@ -58,7 +58,7 @@ class Plain:
         self._wide.append(is_letter)
 
     def find_raw(self, start: int, end: int) -> tuple[int, int]:
-        """Give where in the text with escapes a part of it begins and ends."""
+        """Return where in the text with escapes a part of it begins and ends."""
         last = end - 1
         after = bisect_right(self._ends, last)
         is_escaped = (
@@ -75,7 +75,7 @@ class Plain:
 
 
 def unescape(text: str) -> Plain | None:
-    """Give a text without one layer of escapes; ``None`` if it has none."""
+    """Return a text without one layer of escapes; ``None`` if it has none."""
     if _ESCAPED.search(text) is None:
         return None
     plain, pieces, done, size = Plain(), [], 0, 0
@@ -135,7 +135,7 @@ class Match:
 
 
 def without_gaps(secret: str) -> str:
-    """Give a secret without what line breaks, quotes and comments put into it."""
+    """Return a secret without what line breaks, quotes and comments put into it."""
     return _GAPS.sub("", secret)
 
 
@@ -149,7 +149,7 @@ class _Hit:
 
 
 def scan_text(text: str) -> tuple[Match, ...]:
-    """Give the secrets of a text, each once a line."""
+    """Return the secrets of a text, each once a line."""
     hits = list(_scan(text, encoded=True))
     if not hits:
         return ()
@@ -162,7 +162,7 @@ def scan_text(text: str) -> tuple[Match, ...]:
 
 
 def scan_json(text: str, value: Json) -> tuple[Match, ...]:
-    """Give the secrets of a JSON document's strings, each once.
+    """Return the secrets of a JSON document's strings, each once.
 
     Args:
         text: The document, in which lines are counted.
@@ -179,7 +179,7 @@ def scan_json(text: str, value: Json) -> tuple[Match, ...]:
 
 
 def _flatten(value: Json) -> Iterator[str]:
-    """Give each string on lines of its own, behind the key it is the value of.
+    """Yield each string on lines of its own, behind the key it is the value of.
 
     Of a key that stands before many only the end is said again, and before none
     that is too short for a secret: else the text would grow out of all measure.
@@ -200,7 +200,7 @@ def _flatten(value: Json) -> Iterator[str]:
 
 
 def _lines_of(text: str, anchors: Sequence[str]) -> Iterator[int]:
-    """Give the lines on which some strings begin, which stand in this order."""
+    """Yield the lines on which some strings begin, which stand in this order."""
     ends = _ends_of(text) if anchors else []
     place, misses = 0, 0
     for anchor in anchors:
@@ -270,7 +270,7 @@ def _scan_escaped(text: str, taken: _Taken) -> Iterator[_Hit]:
 
 
 def _fold(text: str) -> str:
-    """Give a text in lower case, of the same length."""
+    """Return a text in lower case, of the same length."""
     folded = text.lower()
     return folded if len(folded) == len(text) else text.translate(_LOWER)
 
@@ -299,7 +299,7 @@ def _find(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
 
 
 def _is_start(text: str, place: int) -> bool:
-    """Tell whether a word may begin there."""
+    """Whether a word may begin there."""
     if place == 0 or text[place - 1] not in _WORD_CHARS:
         return True
     return ends_in_escape(text, place)
@@ -339,7 +339,7 @@ def _place_of(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _iter_codes(text: str) -> Iterator[tuple[str, int]]:
-    """Give what may be base64, with where it begins."""
+    """Yield what may be base64, with where it begins."""
     end = 0
     for match in _WRAPPED.finditer(text):
         yield from _iter_runs(text, end, match.start())
@@ -354,7 +354,7 @@ def _iter_runs(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
 
 
 def _decode(code: str) -> Iterator[str]:
-    """Give the texts that a run of letters encodes, wherever in it they begin."""
+    """Yield the texts that a run of letters encodes, wherever in it they begin."""
     for offset in range(4):
         bare = code[offset:].rstrip("=").translate(_URL_SAFE)
         whole = bare[: len(bare) - (len(bare) % 4 == 1)]

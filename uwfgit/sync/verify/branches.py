@@ -13,7 +13,7 @@ from uwfgit.store.refs import find_ref, list_refs
 
 
 def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
-    """Give the branches of threads; a broken one points at nothing."""
+    """Return the branches of threads; a broken one points at nothing."""
     whole, below = THREAD_PREFIX.rstrip("/"), THREAD_PREFIX
     found: dict[str, str] = {
         ref: oid
@@ -29,7 +29,7 @@ def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
 def find_thread_refs(
     store: Store, threads: Iterable[ThreadId]
 ) -> tuple[tuple[str, str], ...]:
-    """Give the branches of some threads; a broken one points at nothing.
+    """Return the branches of some threads; a broken one points at nothing.
 
     Raises:
         NotFoundError: One has no branch.

@@ -97,7 +97,7 @@ def _refuse_earlier(added: NodePlaces) -> None:
 
 
 def thread_of(message: Message) -> ThreadId:
-    """Give the thread an event names.
+    """Return the thread an event names.
 
     Raises:
         CorruptError: It names none.

@@ -143,5 +143,5 @@ def _following(view: View, commit: RawCommit, *, state: ThreadState) -> View:
 
 
 def _judge(commit: RawCommit) -> tuple[str, int]:
-    """Give the author such an event must have: some model or agent, by its label."""
+    """Return the author such an event must have: some model or agent, by its label."""
     return agent_label(commit.author.name), commit.committer.time

@@ -167,7 +167,7 @@ def take_added(
 
 
 def without(known: NodePlaces, own: Hash) -> NodePlaces:
-    """Give the nodes known before an event, but for the one that is its own."""
+    """Return the nodes known before an event, but for the one that is its own."""
     if own not in known:
         return known
     return {node: place for node, place in known.items() if node != own}

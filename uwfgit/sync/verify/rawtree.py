@@ -147,7 +147,7 @@ class Objects:
         return _folder(self, self.find(root, path)).count
 
     def files(self, root: Oid, path: str) -> dict[str, Oid]:
-        """Give the files at or below a path, by their paths from ``root``."""
+        """Return the files at or below a path, by their paths from ``root``."""
         found: Changes = {}
         _compare(self, None, self.find(root, path), path, found)
         return {name: new for name, (_, new) in found.items() if new is not None}

@@ -67,7 +67,7 @@ def _check_chain(objects: Objects, tip: Oid, name: str) -> str | None:
 def _check_version(
     objects: Objects, commit: RawCommit, base: Oid, name: str, *, is_newest: bool
 ) -> Node | str:
-    """Give the workflow node that a commit registers, or what is wrong with it."""
+    """Return the workflow node that a commit registers, or what is wrong with it."""
     folder = workflow_folder(name)
     changes = diff_trees(objects, base, commit.tree)
     file = changes.get(f"{folder}/{WORKFLOW_FILE}", (None, None))[1]

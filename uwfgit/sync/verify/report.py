@@ -176,6 +176,6 @@ def plain_problem(commit: Oid | None, code: str, message: str) -> VerifyProblem:
 def refused_report(
     name: str, message: str, tip: Oid | None = None, *, code: str = "ref"
 ) -> ThreadReport:
-    """Give the report of a thread of which nothing could be checked."""
+    """Return the report of a thread of which nothing could be checked."""
     problems = (plain_problem(tip, code, message),)
     return ThreadReport(thread=plain(name), tip=tip, problems=problems)

@@ -51,7 +51,7 @@ class Expected:
 
 
 def may_give_reason(subject: str, quote: str) -> bool:
-    """Tell whether some reason gives a cancel this subject and this quote.
+    """Whether some reason gives a cancel this subject and this quote.
 
     Either may hold less than the other of a long one, and a blank or a control
     character comes out differently in each, so they are compared without.
@@ -70,7 +70,7 @@ def may_give_reason(subject: str, quote: str) -> bool:
 def find_differences(
     data: bytes, wanted: ThreadState
 ) -> Iterator[tuple[str, object, object]]:
-    """Give the fields of a ``thread.json`` that are not what they must be.
+    """Yield the fields of a ``thread.json`` that are not what they must be.
 
     Raises:
         CorruptError: The bytes are those of no state.

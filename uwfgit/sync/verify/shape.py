@@ -166,7 +166,7 @@ def parse_person(line: bytes, header: bytes) -> Stamp:
 
 
 def is_signature(data: bytes) -> bool:
-    """Tell whether bytes are one whole signature as git's programs write them.
+    """Whether bytes are one whole signature as git's programs write them.
 
     Whether it is good, and whose, is for git to say.
     """

@@ -60,7 +60,7 @@ _OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
 
 
 def attempt_files(objects: Objects, view: View, step: Step) -> Files:
-    """Give the files of a failed try, which is the next one in its step's folder."""
+    """Return the files of a failed try, which is the next one in its step's folder."""
     folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
     number = objects.count(view.root, f"{folder}/{ATTEMPTS}") + 1
     return _read_files(f"{folder}/{ATTEMPTS}/{number}", step)
@@ -91,7 +91,7 @@ def next_run_folder(objects: Objects, view: View, number: int) -> str:
 def step_files(
     objects: Objects, view: View, nodes: Places, step: Step, *, is_poke: bool
 ) -> Files:
-    """Give the files of a step; a poke moves those of the step it replaces."""
+    """Return the files of a step; a poke moves those of the step it replaces."""
     folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
     files: Files = {}
     if is_poke:
@@ -108,7 +108,7 @@ def step_files(
 
 
 def _moved_files(objects: Objects, root: Oid, folder: str) -> Files:
-    """Give what a poke moves; of an inherited step nothing stands here."""
+    """Return what a poke moves; of an inherited step nothing stands here."""
     if objects.find(root, f"{folder}/{OUTPUT_FILE}") is None:
         return {}
     number = objects.count(root, f"{folder}/{REPLACED}") + 1
@@ -222,7 +222,7 @@ def _roots(
     nodes: Places,
     node: Hash,
 ) -> Iterator[Hash]:
-    """Give the StepNode and what its output and body name of the thread's nodes."""
+    """Yield the StepNode and what its output and body name of the thread's nodes."""
     yield node
     if not isinstance(payload, dict):
         return

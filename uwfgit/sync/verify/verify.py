@@ -389,7 +389,7 @@ def _expect_resolve(
 
 
 def _ancestors(run: Run, oid: Oid) -> set[Oid]:
-    """Give a commit and all that it holds, of the commits that were read."""
+    """Return a commit and all that it holds, of the commits that were read."""
     found: set[Oid] = set()
     waiting = [oid]
     while waiting:

@@ -137,7 +137,7 @@ class Run:
     def route(
         self, places: Places, view: View, chain: Link | None, thread: ThreadId
     ) -> Routed | RoutingError:
-        """Give the base prompt of the step that follows a chain.
+        """Return the base prompt of the step that follows a chain.
 
         Raises:
             CorruptError: The graph has conditions that cannot be evaluated here.
@@ -163,7 +163,7 @@ class Run:
             raise refusal("routing", str(exc)) from exc
 
     def iter_steps(self, places: Places, chain: Link | None) -> Iterator[Step]:
-        """Give the steps of a chain, newest first, reading as it goes."""
+        """Yield the steps of a chain, newest first, reading as it goes."""
         while chain is not None:
             yield self.load_step(places, chain)
             chain = chain.before
@@ -172,7 +172,7 @@ class Run:
 def pending_after(
     before: Mapping[str, tuple[Hash, ...]], step: Step, *, is_attempt: bool
 ) -> dict[str, tuple[Hash, ...]]:
-    """Give the attempts that the next good step of each role must list."""
+    """Return the attempts that the next good step of each role must list."""
     if is_attempt:
         return {**before, step.role: (*before.get(step.role, ()), step.hash)}
     return {role: tries for role, tries in before.items() if role != step.role}
