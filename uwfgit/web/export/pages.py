@@ -62,7 +62,7 @@ class Export:
     nodes: int = 0
 
     def iter_folder(self) -> Iterator[tuple[str, str]]:
-        """Give the files of a folder: the path in it, and the text."""
+        """Yield the files of a folder: the path in it, and the text."""
         titles = self._titles()
         tips = self._tips()
         pinned = self._pinned(tips)
@@ -88,7 +88,7 @@ class Export:
             yield diff_file(a, b), self._diff(links, titles, tips[a], tips[b])
 
     def single(self) -> str:
-        """Give the threads as one page that asks for nothing else."""
+        """Return the threads as one page that asks for nothing else."""
         site = self._site(
             SingleLinks(inside=frozenset(each.thread for each in self.lines))
         )

@@ -223,5 +223,5 @@ def files_list(names: Sequence[str], base: str) -> Html | None:
 
 
 def all_of(draft: Draft) -> dict[str, str]:
-    """Give what a script replaces on the page."""
+    """Return what a script replaces on the page."""
     return {"text": draft.text, "was": draft.was, "side": editor_side(draft)}

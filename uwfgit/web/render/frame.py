@@ -225,7 +225,7 @@ def short(number: int) -> str:
 
 
 def tail(thread: str) -> str:
-    """Give the end of a thread's id, by which the CLI knows it too."""
+    """Return the end of a thread's id, by which the CLI knows it too."""
     return thread[-_TAIL:]
 
 

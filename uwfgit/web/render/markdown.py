@@ -83,5 +83,5 @@ class _Renderer(RendererHTML):
 
 
 def plain_fields(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Give the fields of an output, the status apart."""
+    """Return the fields of an output, the status apart."""
     return [(name, each) for name, each in value.items() if name != "$status"]

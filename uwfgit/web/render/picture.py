@@ -168,7 +168,7 @@ class _Drawing:
         return lanes
 
     def _room(self, side: Side) -> float:
-        """Give the width beside the boxes that labels and lanes take."""
+        """Return the width beside the boxes that labels and lanes take."""
         labels = [
             _label_width(wire.labels) for wire in self.aside if self._side(wire) == side
         ]

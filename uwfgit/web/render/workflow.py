@@ -86,7 +86,7 @@ def workflow_body(
 
 
 def _in_order(workflow: Workflow) -> list[tuple[str, Role]]:
-    """Give the roles as a run meets them, not as they happen to be stored."""
+    """Return the roles as a run meets them, not as they happen to be stored."""
     names = [box.name for box in chart_of(workflow).boxes]
     return sorted(workflow.roles.items(), key=lambda each: names.index(each[0]))
 

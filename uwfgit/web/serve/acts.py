@@ -79,7 +79,7 @@ class Request:
     agents: Sequence[str]
 
     def text(self, name: str) -> str:
-        """Give a text; "" when there is none.
+        """Return a text; "" when there is none.
 
         Raises:
             InvalidError: It is none, or too long.
@@ -92,7 +92,7 @@ class Request:
         return value.replace("\r\n", "\n")
 
     def number(self, name: str) -> int | None:
-        """Give a number of a step; ``None`` when there is none.
+        """Return a number of a step; ``None`` when there is none.
 
         Raises:
             InvalidError: It is none.
@@ -110,7 +110,7 @@ class Request:
         return self.fields.get(name) in {True, "1", "on", "true"}
 
     def agent(self) -> tuple[str, ...]:
-        """Give the words that choose an agent: one of the user's own aliases.
+        """Return the words that choose an agent: one of the user's own aliases.
 
         Raises:
             InvalidError: It is none; a page must not name a command to run.
@@ -127,7 +127,7 @@ class Request:
 
 
 def thread_command(thread: ThreadId, act: str, request: Request) -> Command:
-    """Give the command for an act on a thread.
+    """Return the command for an act on a thread.
 
     Raises:
         InvalidError: The form does not fit.
@@ -252,7 +252,7 @@ def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
 def start_command(
     workflow: str, request: Request, inputs: Mapping[str, Any]
 ) -> Command:
-    """Give the command that starts a thread of a workflow whose name is known.
+    """Return the command that starts a thread of a workflow whose name is known.
 
     Raises:
         InvalidError: There is no task.

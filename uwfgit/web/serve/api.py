@@ -44,7 +44,7 @@ class Api:
         self.shelf = served.shelf
 
     def routes(self) -> list[Route]:
-        """Give the routes below ``/api``."""
+        """Return the routes below ``/api``."""
         return [
             Route("/workflows", self.workflows, methods=["GET"]),
             Route("/workflows/{name}", self.workflow, methods=["GET"]),

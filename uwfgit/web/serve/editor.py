@@ -38,7 +38,7 @@ class Editor:
     desk: Desk
 
     def routes(self) -> list[Route]:
-        """Give the routes below :data:`BASE`."""
+        """Return the routes below :data:`BASE`."""
         return [
             Route("/{name}", self.show, methods=["GET"]),
             Route("/{name}", self.act, methods=["POST"]),

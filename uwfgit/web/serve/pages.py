@@ -94,7 +94,7 @@ def thread_id(request: Request, name: str = "thread") -> ThreadId:
 
 
 def standing(ledger: Ledger, thread: ThreadId) -> str:
-    """Give a thread's status as people see it.
+    """Return a thread's status as people see it.
 
     Raises:
         NotFoundError, CorruptError: It cannot be read.
@@ -116,7 +116,7 @@ class Pages:
         self.shelf = served.shelf
 
     def routes(self) -> list[Route]:
-        """Give the routes below the store's root."""
+        """Return the routes below the store's root."""
         get = {
             "/threads": self.threads,
             "/threads/live": self.threads_live,

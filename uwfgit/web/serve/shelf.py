@@ -65,7 +65,7 @@ class Shelf:
         return self._ledger
 
     async def lines(self) -> tuple[Line, ...]:
-        """Give all threads as they stand now."""
+        """Return all threads as they stand now."""
         return await self.ask(self._read_lines)
 
     def _read_lines(self, ledger: Ledger) -> tuple[Line, ...]:
@@ -75,7 +75,7 @@ class Shelf:
         return self._known.lines
 
     async def mark(self) -> Mark:
-        """Give what changes whenever a thread does; costs next to nothing."""
+        """Return what changes whenever a thread does; costs next to nothing."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._worker, self._mark)
 

@@ -58,7 +58,7 @@ class Serving:
     """Keeps what is known of a bug, and says where."""
 
     def site(self, served: Served, *, first: int | None = None) -> Site:
-        """Give what a page of a store is part of."""
+        """Return what a page of a store is part of."""
         shelf = served.shelf
         return Site(
             links=ServedLinks(root=shelf.root, first=first),

@@ -147,12 +147,12 @@ _KEYS: Final = {
 
 
 def titles_of(lines: Iterable[Line]) -> dict[ThreadId, str]:
-    """Give the tasks' first lines, by thread."""
+    """Return the tasks' first lines, by thread."""
     return {line.thread: line.title for line in lines}
 
 
 def rows_of(lines: Iterable[Line]) -> list[ThreadRow]:
-    """Give the rows that lines were made of."""
+    """Return the rows that lines were made of."""
     return [
         ThreadRow(
             thread=line.thread,

@@ -90,13 +90,13 @@ class ThreadView:
 
 
 def first_line(text: str) -> str:
-    """Give the first line of a text that says something."""
+    """Return the first line of a text that says something."""
     lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
     return next((line for line in lines if line), "(no task)")
 
 
 def block_start(number: int) -> int:
-    """Give the number of the first step of the block a step stands in."""
+    """Return the number of the first step of the block a step stands in."""
     return (max(1, number) - 1) // BLOCK * BLOCK + 1
 
 
