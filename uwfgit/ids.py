@@ -29,7 +29,7 @@ def find_hash(text: str) -> Hash | None:
 
 
 def is_hash(text: str) -> bool:
-    """Tell whether the text is a hash as uwf prints it (upper case)."""
+    """Whether the text is a hash as uwf prints it (upper case)."""
     return _HASH.fullmatch(text) is not None
 
 
@@ -40,12 +40,12 @@ def find_thread_id(text: str) -> ThreadId | None:
 
 
 def is_thread_id(text: str) -> bool:
-    """Tell whether the text is a canonical upper-case ULID."""
+    """Whether the text is a canonical upper-case ULID."""
     return _THREAD.fullmatch(text) is not None
 
 
 def is_oid(text: str) -> bool:
-    """Tell whether the text is a full lower-case sha1 oid."""
+    """Whether the text is a full lower-case sha1 oid."""
     return _OID.fullmatch(text) is not None
 
 
@@ -63,7 +63,7 @@ def mint_thread_id(now_ms: int, randomness: bytes) -> ThreadId:
 
 
 def thread_time_ms(thread: ThreadId) -> int:
-    """Give the time a thread id carries, in ms since 1970."""
+    """Return the time a thread id carries, in ms since 1970."""
     value = 0
     for character in thread[:_TIME_CHARS]:
         value = value << 5 | ALPHABET.index(character)

@@ -182,7 +182,7 @@ class Store:
         return load_named_node(self._ledger, name, thread=thread)
 
     def walk(self, name: str, *, thread: str | None = None) -> Iterator[Node]:
-        """Give a node and all it links to, each once, the nearest first.
+        """Return a node and all it links to, each once, the nearest first.
 
         Raises:
             NotFoundError, AmbiguousError, CorruptError: As :meth:`get`.
