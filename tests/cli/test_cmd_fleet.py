@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.builders import git
 from tests.cli.calls import Uwf
+from tests.code.repo import Repo
 from tests.fleet.seats import Seat
 from tests.program import PATIENCE, wait_until
 
@@ -100,3 +102,54 @@ def test_a_name_a_lease_and_a_count_have_bounds(
     uwf: Uwf, words: tuple[str, ...]
 ) -> None:
     assert uwf("worker", *words).code == 2
+
+
+_CODING = """\
+#!/bin/sh
+cat > /dev/null
+case "$UWF_ROLE" in
+writer) echo made > made
+  printf -- '---\\n$status: done\\ntext: one\\n---\\nWritten.\\n' ;;
+*) if [ -e "$UWF_HOME/slow" ]; then sleep 600; fi
+  if [ -e made ]; then printf -- '---\\n$status: good\\n---\\nFine.\\n'
+  else printf -- '---\\n$status: bad\\nwhy: no file\\n---\\n'; fi ;;
+esac
+"""
+
+
+def _clone(seat: Seat, code: Path) -> Path:
+    """Give a worker a clone of the code, and an agent that works in it."""
+    (seat.folder / "agent").write_text(_CODING)
+    place = seat.folder / "code"
+    git(code, "clone", "--quiet", str(code), str(place))
+    return place
+
+
+@pytest.mark.slow
+def test_with_work_trees_the_code_goes_on_at_the_next_worker(
+    tmp_path: Path, remote: Path
+) -> None:
+    code = tmp_path / "code.git"
+    git(code, "init", "--quiet", "--bare", "--initial-branch=main", str(code))
+    git(code, "fetch", "--quiet", str(Repo.make(tmp_path / "first").root), "main:main")
+    ada, bob, cleo = (Seat(tmp_path, name, remote) for name in ("ada", "bob", "cleo"))
+    places = {seat.name: _clone(seat, code) for seat in (bob, cleo)}
+    (thread,) = ada.queue(1)
+    (bob.home / "slow").touch()
+    words = ("--worktrees", "--repo", str(places["bob"]), "--grace", "0.2")
+    worker = bob.work(*words)
+    wait_until(lambda: thread in git(code, "ls-remote", str(code)))
+    time.sleep(0.5)
+
+    worker.send_signal(signal.SIGTERM)
+    _, err = worker.communicate(timeout=PATIENCE)
+    assert worker.returncode == 0, err
+    with cleo.work("--once", "--worktrees", "--repo", str(places["cleo"])) as again:
+        out, err = again.communicate(timeout=PATIENCE)
+
+    assert f'"ran": "{thread}"' in out, err
+    ada.uwf("pull")
+    steps = json.loads(ada.uwf("step", "list", thread, "--json"))["items"]
+    assert [step["status"] for step in steps] == ["done", "good"]
+    assert not (places["cleo"] / "made").exists()
+    ada.uwf("verify")

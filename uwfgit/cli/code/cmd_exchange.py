@@ -29,6 +29,7 @@ def push_code(
     ledger: Ledger,
     names: Sequence[str],
     *,
+    tree: WorkTree | None = None,
     remote: str | None,
     send_all: bool,
     with_commits: bool,
@@ -36,6 +37,9 @@ def push_code(
     allow: Sequence[str],
 ) -> dict[str, Any]:
     """Send the chains of threads to the code's remote; return what was done.
+
+    Args:
+        tree: A work tree of the code; else that around the working directory.
 
     Raises:
         StateError: This is no work tree.
@@ -45,7 +49,7 @@ def push_code(
     from uwfgit.code.exchange import choose_remote, list_remote, pack_chain, push_chains
     from uwfgit.code.exchange import list_commits as list_travelling
 
-    tree = _require_tree(context)
+    tree = tree or _require_tree(context)
     there_name = choose_remote(tree, remote)
     threads = _choose(ledger, tree, names, send_all=send_all)
     there = list_remote(tree, there_name)
@@ -215,6 +219,7 @@ def pull_code(
     ledger: Ledger,
     threads: Sequence[ThreadId],
     *,
+    tree: WorkTree | None = None,
     remote: str | None = None,
 ) -> tuple[ThreadId, ...]:
     """Bring the code of threads whose newest step's is not here, if there is some.
@@ -224,9 +229,8 @@ def pull_code(
     from uwfgit.code.exchange import choose_remote, fetch_chains
     from uwfgit.code.worktree import WorkTree
 
-    if context.search_folder is None:
-        return ()
-    tree = WorkTree.find(context.search_folder, context.environment)
+    if tree is None and context.search_folder is not None:
+        tree = WorkTree.find(context.search_folder, context.environment)
     wanted = [] if tree is None else [t for t in threads if _lacks(ledger, tree, t)]
     if tree is None or not wanted:
         return ()

@@ -17,9 +17,10 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import talk, write
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.remote_session import open_wire, take_remote
-from uwfgit.errors import InvalidError, NotFoundError, UsageError
+from uwfgit.errors import InvalidError, NotFoundError, StateError, UsageError
 
 if TYPE_CHECKING:
+    from uwfgit.cli.fleet.own_trees import OwnTrees
     from uwfgit.fleet.hands import Terms
     from uwfgit.fleet.worker import Worker
     from uwfgit.ids import Oid
@@ -41,6 +42,8 @@ _LINES: Final = {
     "lost": "lost the claim on {thread}: another worker has it",
     "set-aside": "what was done of {thread} is kept here as thread {copy}",
     "not-set-aside": "cannot set aside what was done of {thread}: {why}",
+    "no-worktree": "cannot make a work tree for {thread}: {why}",
+    "without-code": "the code of {thread} was not sent: {why}",
     "unreachable": "the remote does not answer: {why}",
     "stopping": "stopping; steps at work: {jobs}",
 }
@@ -72,6 +75,14 @@ def worker(  # noqa: PLR0917 - one parameter an option
         str | None,
         typer.Option("--repo", metavar="DIR", help="Where threads work; else here."),
     ] = None,
+    worktrees: Annotated[
+        bool,
+        typer.Option(
+            "--worktrees",
+            help="Give each thread a work tree of its own, with the code of its "
+            "newest step, and send that code after every step.",
+        ),
+    ] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Take one thread, or none, and end.")
     ] = False,
@@ -160,6 +171,7 @@ def worker(  # noqa: PLR0917 - one parameter an option
             wire,
             terms=terms,
             folder=folder,
+            worktrees=worktrees,
             workflows=_find_workflows(ledger, workflow),
             agent=agent,
             trust_pushers=trust_pushers,
@@ -193,6 +205,7 @@ def _make_worker(
     *,
     terms: Terms,
     folder: Path,
+    worktrees: bool,
     workflows: frozenset[Oid] | None,
     agent: str | None,
     trust_pushers: bool,
@@ -217,6 +230,7 @@ def _make_worker(
         agent=agent,
         trust_pushers=trust_pushers,
         say=say,
+        trees=_make_trees(context, ledger, folder) if worktrees else None,
     )
     chance = random.SystemRandom()
     return Worker(
@@ -228,6 +242,24 @@ def _make_worker(
         sleep=time.sleep,
         jitter=chance.random,
     )
+
+
+def _make_trees(context: CommandContext, ledger: Ledger, folder: Path) -> OwnTrees:
+    """Return what gives threads work trees of the code around a folder.
+
+    Raises:
+        StateError: There is none.
+    """
+    from uwfgit.cli.fleet.own_trees import OwnTrees
+    from uwfgit.code.worktree import WorkTree
+
+    repo = WorkTree.find(folder, context.environment)
+    if repo is None:
+        raise StateError(
+            f"--worktrees: '{folder}' is not a git work tree",
+            hint="name a clone of the code with --repo DIR",
+        )
+    return OwnTrees(context=context, ledger=ledger, repo=repo)
 
 
 def _run(context: CommandContext, worker: Worker) -> None:

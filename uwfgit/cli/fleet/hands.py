@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uwfgit.cli.check.checks import make_scan, make_verify
+from uwfgit.cli.fleet.own_trees import OwnTrees
 from uwfgit.cli.fleet.running import ChildRun, clean_environment, start_run
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import StateError, UwfError
@@ -39,6 +40,7 @@ class WorkerHands:
         agent: The ``--agent`` of each step.
         trust_pushers: Run whatever stands in the queue.
         say: Tells an event.
+        trees: Gives each thread a work tree of its own.
     """
 
     context: CommandContext
@@ -50,6 +52,7 @@ class WorkerHands:
     agent: str | None
     trust_pushers: bool
     say: Callable[[str, dict[str, str | float | None]], None]
+    trees: OwnTrees | None = None
     _judged: dict[Oid, str | None] = field(default_factory=dict)
 
     def pull(self, thread: ThreadId) -> str | None:
@@ -111,14 +114,27 @@ class WorkerHands:
         if self.workflows is not None and tip.state.workflow_oid not in self.workflows:
             return "its workflow is not one of --workflow"
         if self.trust_pushers or not is_foreign(self.ledger, tip):
-            return None
+            return self._lacks_code(tip)
         signer = find_voucher(
             self.ledger,
             list_newest(self.ledger, tip),
             self.context.settings.trust,
             environment=self.context.environment,
         )
-        return None if signer else "its newest event is not signed by anyone in trust"
+        if not signer:
+            return "its newest event is not signed by anyone in trust"
+        return self._lacks_code(tip)
+
+    def _lacks_code(self, tip: Tip) -> str | None:
+        return None if self.trees is None else self.trees.lacks(tip)
+
+    def _place(self, trees: OwnTrees, tip: Tip) -> Path:
+        """Give a thread's work tree; one that cannot be made fails the step."""
+        try:
+            return trees.prepare(tip)
+        except UwfError as exc:
+            self.tell("no-worktree", thread=tip.thread, why=exc.message)
+            return trees.folder_of(tip.thread)
 
     def start(self, tip: Tip) -> ChildRun:
         """Start one step of a thread, or the retry of one that was interrupted."""
@@ -126,7 +142,9 @@ class WorkerHands:
         words = ["--store", str(self.ledger.store.path), "thread", verb, tip.thread]
         words += ["--trust", "--json", "--quiet"]
         words += ["--agent", self.agent] if self.agent is not None else []
-        if is_foreign(self.ledger, tip) and not self._is_its_repository(tip):
+        if self.trees is not None:
+            words += ["--cwd", str(self._place(self.trees, tip))]
+        elif is_foreign(self.ledger, tip) and not self._is_its_repository(tip):
             words += ["--cwd", str(self.repo)]
         return start_run(
             words,
@@ -149,6 +167,8 @@ class WorkerHands:
 
     def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
         """Return what the scan for secrets says against a push."""
+        if self.trees is not None and (why := self.trees.send(thread)):
+            self.tell("without-code", thread=thread, why=why)
         ref = thread_ref(thread)
         problems = make_scan(self.context, self.ledger.store)([(ref, new, old)])
         return problems.get(ref)
@@ -183,4 +203,6 @@ class WorkerHands:
 
     def tell(self, event: str, **facts: str | float | None) -> None:
         """Say what happens."""
+        if event == "done" and self.trees is not None:
+            self.trees.drop(ThreadId(str(facts["thread"])))
         self.say(event, facts)
