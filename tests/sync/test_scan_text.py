@@ -147,7 +147,7 @@ def test_ten_thousand_names_and_images_raise_no_alarm(make: Callable[[], str]) -
         'oid "{}"',
         "token: {}",
         "secret={}",
-        'api_key = "{}"',
+        'api_id = "{}"',
         "password: {}",
         "Bearer {}",
         "https://example.org/{}?token={}",

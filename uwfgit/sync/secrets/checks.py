@@ -30,6 +30,7 @@ class Rule:
         fold: The words are lower case and stand in the lower-case text.
         bounded: The secret may not begin in the middle of a word.
         back: So far before one of the words a match may begin; 0: anywhere.
+        probe: One of them stands in a text with a match; looked for at first.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Rule:
     fold: bool = False
     bounded: bool = False
     back: int = 0
+    probe: tuple[str, ...] = ()
 
 
 # No letter or digit may stand before or behind a token, or it is a piece of
@@ -61,10 +63,18 @@ def make_token(
         name=name,
         words=words,
         pattern=re.compile(pattern + after),
-        check=check,
+        check=is_token
+        if check is None
+        else lambda text: is_token(text) and check(text),
         starts=starts,
         bounded=True,
     )
+
+
+def _both(check: Check | None) -> Check:
+    if check is None:
+        return is_token
+    return lambda text: is_token(text) and check(text)
 
 
 def make_open(
@@ -72,6 +82,8 @@ def make_open(
     pattern: str,
     *words: str,
     check: Check | None = None,
+    starts: bool = True,
+    probe: tuple[str, ...] = (),
 ) -> Rule:
     """Make a rule for what stands behind a word, in whatever case."""
     return Rule(
@@ -79,7 +91,9 @@ def make_open(
         words=tuple(word.lower() for word in words),
         pattern=re.compile(pattern, re.IGNORECASE),
         check=check,
+        starts=starts,
         fold=True,
+        probe=probe,
     )
 
 
@@ -122,6 +136,14 @@ SECRET_WORDS: Final = (
     "token",
     "credential",
 )
+HEX_WORDS: Final = (
+    *(word for word in SECRET_WORDS if word not in ("token", "credential")),
+    *(
+        f"{kind}{sign}token"
+        for kind in ("access", "auth", "api", "bearer", "refresh", "session")
+        for sign in ("_", "-", "")
+    ),
+)
 VALUE: Final = r"""[^\s"'`,;<>{}()\[\]\\]"""
 ASSIGNED: Final = (
     rf"(?:_?(?:value|id))?{QUOTE}\]?[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}"
@@ -129,6 +151,22 @@ ASSIGNED: Final = (
     rf"|(?P<secret>{VALUE}{{8,200}}+)(?!{VALUE}))"
 )
 
+_BODY_CHARS: Final = 16
+_FEW_CHARS: Final = 4
+"""A token that ends in so few different characters was typed, not made."""
+_DOCUMENTED: Final = frozenset(
+    {
+        # In pieces, or other programs that look for tokens would find them here.
+        "sk_" + "test_4eC39HqLyjWDarjtT1zdp7dc",
+        "sk_" + "test_BQokikJOvBiI2HlWgH4olfQ2",
+        (
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
+            "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ."
+            "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
+        ),
+    }
+)
+_COUNTED: Final = frozenset({"0123456789abcdef", "0123456789abcdef" * 2})
 _LEAST_ENTROPY: Final = 3.0
 """Bits a character; English words have less in so few characters."""
 _LEAST_CHARS: Final = 12
@@ -165,7 +203,7 @@ _ALL_STAND_IN = re.compile(
 )
 """A value that is nothing but names of others, a call, or code between strings."""
 _PLACEHOLDER = re.compile(
-    r"\*\*\*|\.\.\.|…|x{4,}|0{6,}|redacted|example\.|your[-_ ]|changeme"
+    r"\*\*\*|\.\.\.|…|x{4,}|0{6,}|redacted|example(?:\.|key)|your[-_ ]|changeme"
     r"|placeholder|process\.env|os\.environ|getenv|secrets\.|vault:|\bnull\b|undefined"
     # An expression that describes values is none.
     r"|\(\?|\[\^|\[a-z|\[0-9|\]\{\d|\][+*]",
@@ -183,6 +221,22 @@ _WORDS = re.compile(
     r"|[A-Z]{1,20}\d{0,2}|\d{1,8}|v?\d+[a-z]?"
 )
 _KINDS = (str.islower, str.isupper, str.isdigit)
+
+
+def is_token(text: str) -> bool:
+    """Whether a token is one that was given out, and none that manuals show."""
+    body = text[-_BODY_CHARS:]
+    return (
+        len(set(body)) > _FEW_CHARS
+        and "example" not in text.lower()
+        and text not in _DOCUMENTED
+    )
+
+
+def is_hex_secret(text: str) -> bool:
+    """Whether hex digits, or a UUID, that were called a secret are one."""
+    bare = text.replace("-", "")
+    return len(set(bare)) > _FEW_CHARS and bare not in _COUNTED
 
 
 def is_filled(text: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 
 from uwfgit.sync.secrets.checks import (
     ASSIGNED,
+    HEX_WORDS,
     PEM,
     PEM_END,
     PEM_GAP,
@@ -23,6 +24,7 @@ from uwfgit.sync.secrets.checks import (
     is_argument,
     is_basic_auth,
     is_filled,
+    is_hex_secret,
     is_jwt,
     is_key_block,
     is_likely_secret,
@@ -131,6 +133,57 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?P<secret>[^\s$\"']{8,400})",
         ":_auth",
         ":_password",
+        check=is_filled,
+    ),
+    make_open(
+        "npm-auth",
+        rf"_auth(?:token)?{QUOTE}[ \t]{{0,4}}=[ \t]{{0,4}}{QUOTE}"
+        r"(?P<secret>[A-Za-z0-9+/]{12,400}={0,2})",
+        "_auth",
+        check=is_basic_auth,
+    ),
+    make_open(
+        "docker-auth",
+        rf"auth{QUOTE}[ \t]{{0,4}}[:=][ \t]{{0,4}}{QUOTE}"
+        r"(?P<secret>[A-Za-z0-9+/]{12,400}={0,2})(?![A-Za-z0-9+/=])",
+        'auth"',
+        "auth:",
+        "auth :",
+        check=is_basic_auth,
+    ),
+    make_open(
+        "netrc",
+        r"machine\s{1,4}\S{1,200}\s{1,8}login\s{1,4}\S{1,200}\s{1,8}"
+        r"password\s{1,4}(?P<secret>\S{6,200})",
+        "machine ",
+        check=is_filled,
+    ),
+    make_open(
+        "pgpass",
+        r":(?:5432|5433|6432):[\w*-]{1,64}:[\w*-]{1,64}:(?P<secret>[^\s:]{6,200})",
+        ":5432:",
+        ":5433:",
+        ":6432:",
+        check=is_filled,
+    ),
+    make_open(
+        "url-credentials",
+        r":(?P<secret>[^\s@/:\"'`]{6,200})@(?:tcp|unix)\(",
+        ":",
+        check=is_filled,
+        starts=False,
+        probe=("@tcp(", "@unix("),
+    ),
+    make_open(
+        "webhook",
+        r"(?:webhook\.office\.com/webhookb2/|hooks\.zapier\.com/hooks/catch/\d{1,12}/"
+        r"|maker\.ifttt\.com/trigger/[\w-]{1,64}/(?:json/)?with/key/"
+        r"|chat\.googleapis\.com/v1/spaces/[\w-]{1,64}/messages\?key=)"
+        r"(?P<secret>[\w@./=&%-]{6,400})",
+        "webhook.office",
+        "hooks.zapier",
+        "maker.ifttt",
+        "chat.googleapis",
         check=is_filled,
     ),
     make_token("pypi-token", r"pypi-AgE[A-Za-z0-9_-]{50,}", "pypi-AgE"),
@@ -282,6 +335,34 @@ RULES: Final[tuple[Rule, ...]] = (
         check=is_likely_secret,
     ),
     make_open(
+        "authorization",
+        rf"authorization{QUOTE}[ \t]{{0,8}}[:=][ \t]{{0,8}}{QUOTE}"
+        r"(?:token|apikey|api-key|key|bot)[ \t=]{1,4}"
+        r"(?P<secret>[A-Za-z0-9._~+/-]{16,400}=*)",
+        "authorization",
+        check=is_filled,
+    ),
+    make_open(
+        "xml-secret",
+        r"<(?:[a-z]{1,20}:)?[\w.-]{0,40}"
+        r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)[\w.-]{0,20}"
+        r"(?:\s[^<>]{0,200})?>(?P<secret>[^<>\s]{8,200})</",
+        "<",
+        check=is_password,
+        probe=("password", "passwd", "pwd", "secret", "token", "key"),
+    ),
+    make_open(
+        "named-secret",
+        r"(?:name|key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?[\w.:-]{0,60}"
+        r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)[\w.:-]{0,20}[\"']?"
+        r"[\s,]{1,40}[\"']?value[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+        r"(?P<secret>[^\s\"'`,;<>{}()\[\]\\]{8,200})",
+        "name",
+        "key",
+        check=is_password,
+        probe=("value",),
+    ),
+    make_open(
         "basic-auth",
         rf"{WORD_START}basic[ \t]{{1,4}}(?P<secret>[A-Za-z0-9+/]{{12,400}}={{0,2}})",
         "basic",
@@ -307,14 +388,28 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     make_open(
         "password",
-        rf"(?:password|passwd|passphrase){ASSIGNED}",
+        rf"(?:password|passwd|passphrase|pwd){ASSIGNED}",
         "passw",
         "passphrase",
+        "pwd",
         check=is_password,
     ),
     make_open(
+        "hex-secret",
+        # Bare, as ``secret: 3f25…``, it may be the id of one.
+        r"(?:secret[_-]?(?:access[_-]?)?key(?:[_-]?base)?"
+        r"|(?:(?<=[a-z0-9])|(?<=[a-z0-9][_-]))secret"
+        r"|(?:api|access|auth|private|signing|encryption|master)[_-]?key"
+        rf"|(?:access|auth|api|bearer|refresh|session)[_-]?token){QUOTE}\]?"
+        rf"[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}{QUOTE}"
+        r"(?P<secret>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24,128})"
+        r"(?![\w-])",
+        *HEX_WORDS,
+        check=is_hex_secret,
+    ),
+    make_open(
         "generic-secret",
-        r"(?:secret|credentials?|(?:api|access|auth|private|secret|account|signing"
+        r"(?:secret[_-]?key[_-]?base|secret|credentials?|(?:api|access|auth|private|secret|account|signing"
         # No call of something: ``credentials = encode_all(...)``.
         rf"|encryption|master)[_-]?key|token){ASSIGNED}(?!\()",
         *SECRET_WORDS,

@@ -21,12 +21,14 @@ _COLOUR = r"\[[0-9;:?]{0,40}[A-Za-z]"
 # The first letter as a class: searched for many times faster than alternatives. Of
 # a run of backslashes only the first begins one, or a long run would take for ever.
 _ESCAPED = re.compile(
-    r"[%\\\x1b](?:(?<=%)(?P<percent>[2-7][0-9A-Fa-f])"
+    r"(?P<gap>[\u00ad\u200b-\u200d\u2060\ufeff]"
+    r"|(?<=[A-Za-z0-9_/-])[\"'][ \t\r\n]{0,40}\+[ \t\r\n]{0,40}[\"'](?=[A-Za-z0-9_/-]))"
+    r"|[%\\\x1b](?:(?<=%)(?P<percent>[2-7][0-9A-Fa-f])"
     rf"|(?<=\x1b){_COLOUR}"
     r"|(?<=\\)(?<!\\\\)\\{0,7}+(?:(?:u00|x)(?P<hex>[2-7][0-9A-Fa-f])"
     rf"|(?:u001[bB]|x1[bB]|033|e){_COLOUR}))"
 )
-"""What may stand for a letter of a token, or for a colour within a line."""
+"""What may stand for a letter of a token, or within one that is one all the same."""
 _BEFORE_CHARS: Final = 48
 _ENDS = re.compile(
     r"(?:\\(?:[A-Za-z]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[0-7]{1,3})"
@@ -90,6 +92,7 @@ def unescape(text: str) -> Plain | None:
     return plain
 
 
+_LAYERS: Final = 2
 _ID_CHARS: Final = 12
 _SHOWN_CHARS: Final = 4
 _WORD_CHARS: Final = frozenset(
@@ -101,6 +104,11 @@ _WRAPPED = re.compile(
     r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{40,}+(?:\r?\n|(?:\\r)?\\n)[ \t]*)++"
     r"(?:[A-Za-z0-9+/]++={0,2})?"
 )
+_WRAP = re.compile(
+    r"(?<=[A-Za-z0-9_/+=.-]{12})[ \t]{0,8}\r?\n[ \t]{0,40}(?:[+>|#*][ \t]{0,4})?"
+    r"(?=[A-Za-z0-9_/+=.-]{4})"
+)
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){20,}(?![A-Za-z0-9])", re.IGNORECASE)
 _BREAKS = re.compile(r"\s+|\\r|\\n")
 _URL_SAFE = str.maketrans("-_", "+/")
 _PRINTABLE = re.compile(rb"[\x20-\x7e\t\r\n]{16,}")
@@ -150,7 +158,7 @@ class _Hit:
 
 def scan_text(text: str) -> tuple[Match, ...]:
     """Return the secrets of a text, each once a line."""
-    hits = list(_scan(text, encoded=True))
+    hits = list(_scan(text, layers=_LAYERS))
     if not hits:
         return ()
     ends = _ends_of(text)
@@ -169,7 +177,7 @@ def scan_json(text: str, value: Json) -> tuple[Match, ...]:
         value: What it says.
     """
     flat = "\n".join(_flatten(value))
-    hits = sorted(_scan(flat, encoded=True), key=lambda hit: hit.start)
+    hits = sorted(_scan(flat, layers=_LAYERS), key=lambda hit: hit.start)
     lines = _lines_of(text, [hit.anchor for hit in hits])
     matches = [
         Match(rule=hit.rule, secret=hit.secret, line=line)
@@ -237,15 +245,24 @@ class _Taken:
         self._ends.insert(place, end)
 
 
-def _scan(text: str, *, encoded: bool) -> Iterator[_Hit]:
+def _scan(text: str, *, layers: int) -> Iterator[_Hit]:
+    """Find secrets, in as many layers of encoding as are asked for."""
     taken = _Taken()
     yield from _scan_as_is(text, taken)
-    if encoded:
-        yield from _scan_escaped(text, taken)
-        for code, start in _iter_codes(text):
-            for piece in _decode(code):
-                for hit in _scan(piece, encoded=False):
-                    yield _Hit(hit.rule, hit.secret, start, code[:_ANCHOR_CHARS])
+    if layers == 0:
+        return
+    yield from _scan_escaped(text, taken)
+    yield from _scan_wrapped(text, taken)
+    for code, start in _iter_codes(text):
+        for piece in _decode(code):
+            for hit in _scan(piece, layers=layers - 1):
+                yield _Hit(hit.rule, hit.secret, start, code[:_ANCHOR_CHARS])
+    for match in _HEX.finditer(text):
+        for found in _PRINTABLE.finditer(bytes.fromhex(match[0])):
+            for hit in _scan(found[0].decode("ascii"), layers=0):
+                yield _Hit(
+                    hit.rule, hit.secret, match.start(), match[0][:_ANCHOR_CHARS]
+                )
 
 
 def _scan_as_is(text: str, taken: _Taken) -> Iterator[_Hit]:
@@ -269,6 +286,38 @@ def _scan_escaped(text: str, taken: _Taken) -> Iterator[_Hit]:
             yield _Hit(hit.rule, secret, start, secret)
 
 
+def _scan_wrapped(text: str, taken: _Taken) -> Iterator[_Hit]:
+    """Find tokens that a terminal, a mail or a diff broke into lines."""
+    plain = _unwrap(text)
+    if plain is None:
+        return
+    folded = _fold(plain.text)
+    for rule in RULES:
+        if not rule.bounded:
+            continue
+        for match in _find(rule, plain.text, folded if rule.fold else plain.text):
+            for hit in _check(rule, plain.text, match, _Taken()):
+                start, end = plain.find_raw(hit.start, hit.start + len(hit.secret))
+                if not taken.has(start, end):
+                    taken.add(start, end)
+                    secret = text[start:end]
+                    yield _Hit(hit.rule, secret, start, secret)
+
+
+def _unwrap(text: str) -> Plain | None:
+    """Return a text whose long words go on over line ends; ``None`` without any."""
+    if _WRAP.search(text) is None:
+        return None
+    plain, pieces, done, size = Plain(), [], 0, 0
+    for match in _WRAP.finditer(text):
+        size += match.start() - done
+        pieces.append(text[done : match.start()])
+        done = match.end()
+        plain.add(size, done, is_letter=False)
+    plain.text = "".join([*pieces, text[done:]])
+    return plain
+
+
 def _fold(text: str) -> str:
     """Return a text in lower case, of the same length."""
     folded = text.lower()
@@ -278,6 +327,8 @@ def _fold(text: str) -> str:
 def _find(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
     # To look for words and match there is many times faster than a pattern
     # that is tried everywhere.
+    if rule.probe and not any(word in folded for word in rule.probe):
+        return
     if rule.back:
         yield from _find_before(rule, text, folded)
         return
@@ -351,6 +402,11 @@ def _iter_codes(text: str) -> Iterator[tuple[str, int]]:
 def _iter_runs(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
     for match in _CODE.finditer(text, start, end):
         yield match[0], match.start()
+
+
+def _iter_hex(text: str) -> Iterator[tuple[str, int]]:
+    """Give what may be hex digits of a text, with where it begins."""
+    return ((match[0], match.start()) for match in _HEX.finditer(text))
 
 
 def _decode(code: str) -> Iterator[str]:
