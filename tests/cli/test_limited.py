@@ -199,7 +199,7 @@ def test_a_missing_repository_is_a_problem(tmp_path: Path) -> None:
 def test_what_checks_brings_no_rules_and_no_lookup() -> None:
     script = (
         "import sys, uwfgit.cli.check.limited_child\n"
-        "unneeded = 'model.rules', 'model.legacy', 'model.ledger', 'store.lookup.fill'\n"
+        "unneeded = 'model.rules model.legacy model.ledger store.lookup.fill'.split()\n"
         "print([m for m in unneeded if f'uwfgit.{m}' in sys.modules])"
     )
     done = subprocess.run(
