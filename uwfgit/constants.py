@@ -56,3 +56,5 @@ WORK_SECONDS: Final = 5.0
 """Processor time for checking an answer or a condition; an honest one takes one."""
 WORK_BYTES: Final = 512 * 1024 * 1024
 """Memory for the same, beyond what the process has."""
+READ_CHARS: Final = 4_000
+"""How much ``thread read`` and ``step read`` show unless they are told."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
@@ -151,6 +152,14 @@ class Passthrough(TyperCommand):
         return params
 
 
+class _Later(CommandInfo):
+    """A command whose module is imported when it is asked for."""
+
+    def __init__(self, name: str, load: Callable[[], CommandInfo]) -> None:
+        super().__init__(name)
+        self.load = load
+
+
 class Group(TyperGroup):
     """A group of commands; an unknown one is one line with a suggestion.
 
@@ -168,8 +177,9 @@ class Group(TyperGroup):
     def get_command(self, ctx: Click, cmd_name: str) -> Click:
         """Make a command, once."""
         if cmd_name in self.waiting and cmd_name not in self.commands:
+            info = self.waiting[cmd_name]
             self.commands[cmd_name] = typer.main.get_command_from_info(
-                self.waiting[cmd_name],
+                info.load() if isinstance(info, _Later) else info,
                 pretty_exceptions_short=True,
                 rich_markup_mode=None,
             )
@@ -315,6 +325,39 @@ def add_command(
         return function
 
     return add
+
+
+def add_later(
+    app: typer.Typer,
+    name: str,
+    *aliases: str,
+    where: str,
+    cls: str | None = None,
+    hidden: bool = False,
+    settings: str | None = None,
+) -> None:
+    """Add a command of another module, which is imported when it is asked for.
+
+    Args:
+        where: ``module:function``, below ``uwfgit.cli``.
+        cls, settings: Names in that module of what :func:`add_command` takes.
+    """
+    path, _, function = where.partition(":")
+
+    def load(spelling: str) -> CommandInfo:
+        module = import_module(f"uwfgit.cli.{path}")
+        alone = make_single()
+        add_command(
+            alone,
+            spelling,
+            cls=getattr(module, cls) if cls else Command,
+            hidden=hidden or spelling != name,
+            settings=getattr(module, settings) if settings else None,
+        )(getattr(module, function))
+        return alone.registered_commands[0]
+
+    for spelling in (name, *aliases):
+        app.registered_commands.append(_Later(spelling, partial(load, spelling)))
 
 
 def _help_text(function: Callable[..., None]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,7 @@ from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.cmd_open import ask_command
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.cli.thread.runs import ThreadArgument
+from uwfgit.constants import READ_CHARS
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 app = make_group("Look at single steps of a thread.")
 
-DEFAULT_QUOTA: Final = 4_000
 """Characters of a text for people, unless they ask for another number."""
 
 StepArgument = Annotated[
@@ -168,7 +168,7 @@ def read_step(
     step: StepArgument,
     quota: Annotated[
         int, typer.Option("--quota", metavar="N", help="Characters for the turns.")
-    ] = DEFAULT_QUOTA,
+    ] = READ_CHARS,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="The whole prompt the agent got instead.")
     ] = False,

@@ -6,26 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uwfgit.cli.code.cmd_changes import DIFF_SETTINGS, code_command
-from uwfgit.cli.code.cmd_rewind import rewind_command, undo_command
 from uwfgit.cli.code.own_worktree import BranchOption
-from uwfgit.cli.frame.commands import add_command, make_group
+from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_duration, format_fields, format_time
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.thread import cmd_step
-from uwfgit.cli.thread.cmd_compare import LOG_SETTINGS, diff_command, log_command
-from uwfgit.cli.thread.cmd_open import open_command
-from uwfgit.cli.thread.cmd_redact import forget_command, redact_command
-from uwfgit.cli.thread.cmd_resolve import resolve_command
-from uwfgit.cli.thread.cmd_start import (
-    StartCommand,
-    join_command,
-    pause_command,
-    run_command,
-    start_command,
-    stop_command,
-)
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.cli.thread.runs import (
     ThreadArgument,
@@ -33,6 +18,7 @@ from uwfgit.cli.thread.runs import (
     poke_command,
     resume_command,
 )
+from uwfgit.constants import READ_CHARS
 from uwfgit.errors import CorruptError, UsageError
 from uwfgit.ids import find_hash
 
@@ -53,19 +39,19 @@ RemovedArgument = Annotated[
     ),
 ]
 
-add_command(app, "start", cls=StartCommand)(start_command)
-add_command(app, "run")(run_command)
+add_later(app, "start", cls="StartCommand", where="thread.cmd_start:start_command")
+add_later(app, "run", where="thread.cmd_start:run_command")
 add_command(app, "exec", "step")(exec_command)
 add_command(app, "resume")(resume_command)
 add_command(app, "poke")(poke_command)
-add_command(app, "join")(join_command)
-add_command(app, "stop")(stop_command)
-add_command(app, "pause")(pause_command)
-add_command(app, "log", settings=LOG_SETTINGS)(log_command)
-add_command(app, "diff")(diff_command)
-add_command(app, "code", settings=DIFF_SETTINGS)(code_command)
-add_command(app, "rewind")(rewind_command)
-add_command(app, "undo")(undo_command)
+add_later(app, "join", where="thread.cmd_start:join_command")
+add_later(app, "stop", where="thread.cmd_start:stop_command")
+add_later(app, "pause", where="thread.cmd_start:pause_command")
+add_later(app, "log", settings="LOG_SETTINGS", where="thread.cmd_compare:log_command")
+add_later(app, "diff", where="thread.cmd_compare:diff_command")
+add_later(app, "code", settings="DIFF_SETTINGS", where="code.cmd_changes:code_command")
+add_later(app, "rewind", where="code.cmd_rewind:rewind_command")
+add_later(app, "undo", where="code.cmd_rewind:undo_command")
 
 
 @add_command(app, "show")
@@ -237,7 +223,7 @@ def read(
     thread: ThreadArgument,
     quota: Annotated[
         int, typer.Option("--quota", metavar="N", help="Characters for the steps.")
-    ] = cmd_step.DEFAULT_QUOTA,
+    ] = READ_CHARS,
     before: Annotated[
         str | None,
         typer.Option("--before", metavar="STEP", help="Only steps older than this."),
@@ -247,6 +233,7 @@ def read(
     ] = False,
 ) -> None:
     """Read a thread as markdown, its newest steps first to be kept."""
+    from uwfgit.cli.thread import cmd_step
     from uwfgit.cli.thread.reading import check_quota, thread_markdown
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running, status_of
@@ -302,6 +289,7 @@ def fork(
     ] = False,
 ) -> None:
     """Branch a new thread off one; nothing is copied, the old one stays."""
+    from uwfgit.cli.thread import cmd_step
     from uwfgit.engine.run.thread import fork_thread
     from uwfgit.model.ledger.ledger import resolve_thread
 
@@ -432,9 +420,9 @@ def restore(ctx: typer.Context, thread: RemovedArgument) -> None:
     )
 
 
-add_command(app, "resolve")(resolve_command)
-add_command(app, "redact")(redact_command)
-add_command(app, "forget")(forget_command)
-add_command(app, "open")(open_command)
-add_command(app, "steps", hidden=True)(cmd_step.list_steps)
-add_command(app, "step-details", hidden=True)(cmd_step.show_step)
+add_later(app, "resolve", where="thread.cmd_resolve:resolve_command")
+add_later(app, "redact", where="thread.cmd_redact:redact_command")
+add_later(app, "forget", where="thread.cmd_redact:forget_command")
+add_later(app, "open", where="thread.cmd_open:open_command")
+add_later(app, "steps", hidden=True, where="thread.cmd_step:list_steps")
+add_later(app, "step-details", hidden=True, where="thread.cmd_step:show_step")
