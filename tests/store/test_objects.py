@@ -9,6 +9,8 @@ from typing import Final
 
 import pygit2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import git
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
@@ -24,6 +26,7 @@ from uwfgit.store.objects import (
     edit_tree,
     encode_tree,
     find_entry,
+    format_commit,
     list_tree,
     read_blob,
     read_commit,
@@ -32,6 +35,7 @@ from uwfgit.store.objects import (
     write_commit,
     write_object,
 )
+from uwfgit.store.pack.pack import name_object
 
 ABSENT: Final = Oid("12" * 20)
 ADA: Final = Person(name="Ada", email="ada@example.com", time=1_800_000_000, offset=60)
@@ -338,3 +342,63 @@ def _commit(store: Store, message: str) -> Oid:
         committer=ADA,
         message=message,
     )
+
+
+@given(
+    name=st.text(st.characters(codec="utf-8", exclude_characters="<>\n\0"), min_size=1),
+    seconds=st.integers(0, 4_000_000_000),
+    offset=st.integers(-14 * 60, 14 * 60),
+    message=st.text(st.characters(codec="utf-8", exclude_characters="\0")),
+    count=st.integers(0, 2),
+)
+def test_a_commit_has_the_bytes_that_libgit2_gives_it(
+    name: str, seconds: int, offset: int, message: str, count: int
+) -> None:
+    person = Person(name=name, email="a@b", time=seconds, offset=offset)
+    facts = (Oid("1" * 40), tuple(Oid(str(n + 2) * 40) for n in range(count)))
+
+    def ours() -> bytes:
+        return format_commit(
+            tree=facts[0],
+            parents=facts[1],
+            author=person,
+            committer=person,
+            message=message,
+        )
+
+    try:
+        signature = pygit2.Signature(name, "a@b", seconds, offset, "utf-8")
+    except (ValueError, pygit2.GitError):
+        with pytest.raises(StoreError):
+            ours()
+        return
+    who = f"{signature.raw_name.decode()} <a@b> {seconds} "
+    zone = f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02}{abs(offset) % 60:02}"
+    head, _, body = ours().partition(b"\n\n")
+    lines = [f"tree {facts[0]}", *(f"parent {each}" for each in facts[1])]
+    lines += [f"author {who}{zone}", f"committer {who}{zone}"]
+    assert head.decode().split("\n") == lines
+    assert body.decode() == message
+
+
+def test_git_reads_such_a_commit_as_it_was_meant(store: Store) -> None:
+    person = Person(name="Ä da", email="a@b", time=1_700_000_000, offset=-90)
+    tree = read_commit(store, GENESIS_OID).tree
+
+    made = write_commit(
+        store,
+        tree=tree,
+        parents=(GENESIS_OID,),
+        author=person,
+        committer=person,
+        message="one\n\ntwo\n",
+    )
+
+    twin = store.repo.create_commit_string(
+        pygit2.Signature("Ä da", "a@b", 1_700_000_000, -90, "utf-8"),
+        pygit2.Signature("Ä da", "a@b", 1_700_000_000, -90, "utf-8"),
+        "one\n\ntwo\n",
+        tree,
+        [GENESIS_OID],
+    )
+    assert made == name_object("commit", str(twin).encode()).hex()
