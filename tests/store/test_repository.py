@@ -26,6 +26,7 @@ from uwfgit.errors import (
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import git_errors
 from uwfgit.store.locks import git_lock
+from uwfgit.store.refs import move_ref
 from uwfgit.store.repository import init_store, open_store, trust_store
 from uwfgit.store.safety import init
 from uwfgit.store.safety.stores import (
@@ -669,3 +670,17 @@ def test_uwfs_own_errors_pass_the_seam_unchanged() -> None:
 def test_a_programming_error_is_not_hidden() -> None:
     with pytest.raises(TypeError), git_errors("read x"):
         raise TypeError
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 41, b"9a4de2aff"])
+def test_a_main_without_an_oid_is_written_again(
+    path: Path, home: Path, left: bytes
+) -> None:
+    make(path, home)
+    file = path / "refs/heads/main"
+    file.write_bytes(left)
+
+    store = open_store(path, home=home, write=True, fsync=False)
+    move_ref(store, "refs/heads/thread/x", old=None, new=GENESIS_OID, reason="test")
+
+    assert file.read_text() == f"{GENESIS_OID}\n"

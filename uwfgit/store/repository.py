@@ -79,6 +79,7 @@ def open_store(
             register_store(path, home=home)
         with git_errors(f"mending the settings of store '{path}'"):
             init.mend_settings(path, config)
+            init.mend_main(path)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
     return Store(path=path, repo=_open_repository(path), fsync=fsync)

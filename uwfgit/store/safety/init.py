@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,7 +21,7 @@ from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import StoreError
 from uwfgit.store import genesis
 from uwfgit.store.locks.flock import pause
-from uwfgit.store.locks.git_lock import append
+from uwfgit.store.locks.git_lock import append, replacing
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.hooks import install_hook
@@ -55,6 +56,8 @@ _SETTINGS: Final = (
     ("transfer", "fsckObjects", "true"),
     ("uwf", "format", str(FORMAT_VERSION)),
 )
+_TARGET: Final = re.compile(rb"[0-9a-f]{40}\s*")
+_LOGGED: Final = re.compile(rb"^[0-9a-f]{40} ([0-9a-f]{40}) ", re.MULTILINE)
 _FREE: Final = frozenset(
     {("gc", "pruneExpire"), ("gc", "reflogExpire"), ("gc", "reflogExpireUnreachable")}
 )
@@ -217,6 +220,41 @@ def _add_attributes(path: Path) -> None:
     if text and not text.endswith(b"\n"):
         text += b"\n"
     path.write_bytes(text + b"".join(line + b"\n" for line in lines))
+
+
+def mend_main(path: Path) -> bool:
+    """Write a store's ``main`` again when a loss of power left its file without oid.
+
+    libgit2 moves no ref at all beside such a file. What it pointed at stands last in
+    its log; without one it is where every store begins.
+
+    Returns:
+        Whether it had to be.
+
+    Raises:
+        LockedError: Someone holds git's lock of it.
+        OSError: It cannot be written.
+    """
+    try:
+        data = (path / _MAIN).read_bytes()
+    except FileNotFoundError:
+        return False
+    if _TARGET.fullmatch(data):
+        return False
+    objects = RawObjects(path / "objects")
+    known = (oid for oid in _list_logged(path) if objects.exists(oid))
+    oid = next(known, str(genesis.GENESIS_OID))
+    with replacing(path / _MAIN) as file:
+        file.write(f"{oid}\n".encode())
+    return True
+
+
+def _list_logged(path: Path) -> list[str]:
+    try:
+        log = (path / "logs" / _MAIN).read_bytes()
+    except OSError:
+        return []
+    return [oid.decode() for oid in reversed(_LOGGED.findall(log))]
 
 
 def _add_main(path: Path) -> None:
