@@ -229,6 +229,15 @@ class Local:
         name = f"first {what}"
         return self._find_fact(name) is None and self._set_fact(name, "seen")
 
+    def set_seen(self, thread: ThreadId, upto: Oid) -> bool:
+        """Keep how far the user has looked at a thread."""
+        return self._set_fact(f"looked {thread}", upto)
+
+    def find_seen(self, thread: ThreadId) -> Oid | None:
+        """Give how far the user has looked at a thread."""
+        value = self._find_fact(f"looked {thread}")
+        return Oid(value) if value is not None else None
+
     def _set_fact(self, name: str, value: str | None) -> bool:
         if value is None:
             return self._write("DELETE FROM fact WHERE name = ?", (name,))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uwfgit.cli.code.own_worktree import BranchOption
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.output import format_duration, format_fields, format_time
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.cli.thread.runs import (
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.attempts import Attempt
     from uwfgit.model.thread.record import Tip
+
+NewOption = Annotated[
+    bool, typer.Option("--new", help="What is new since you last asked this.")
+]
 
 app = make_group("Start, run, read and fork threads.")
 
@@ -55,9 +58,11 @@ add_later(app, "undo", where="code.cmd_rewind:undo_command")
 
 
 @add_command(app, "show")
-def show(ctx: typer.Context, thread: ThreadArgument) -> None:
-    """Show the state of a thread."""
+def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> None:
+    """Show the state of a thread; with --new also what happened since you looked."""
+    from uwfgit.cli.live.news import list_news, mark_seen, news_line, news_payload
     from uwfgit.cli.thread.payloads import thread_payload
+    from uwfgit.cli.thread.reading import thread_text
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.sharing import find_sharing
@@ -75,7 +80,14 @@ def show(ctx: typer.Context, thread: ThreadArgument) -> None:
         task=find_task_line(ledger.store, tip),
         failed=_find_failed(ledger, tip),
     )
-    context.output.emit(payload, lambda: _thread_text(context, payload))
+    news = list_news(ledger, tip) if new else []
+    if new:
+        payload["new"] = [news_payload(event) for event in news]
+        mark_seen(context, ledger, tip)
+    context.output.emit(
+        payload,
+        lambda: "\n".join([thread_text(context, payload), *map(news_line, news)]),
+    )
     if context.output.is_text:
         dead = read_dead_holder(lock_path(ledger.store, tip.thread))
         if dead is not None:
@@ -94,49 +106,6 @@ def _find_failed(ledger: Ledger, tip: Tip) -> Attempt | None:
     except CorruptError:
         # What is damaged in it is for others to tell.
         return None
-
-
-def _thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
-    origin = thread["forkedFrom"]
-    fields = [
-        ("thread", thread["threadId"]),
-        ("task", thread["task"]),
-        ("workflow", f"{thread['workflowName']} ({thread['workflowHash']})"),
-        ("status", thread["status"]),
-        ("role", thread["suspendedRole"] or thread["currentRole"]),
-        ("steps", str(thread["steps"])),
-        ("head", thread["head"]),
-        ("commit", thread["oid"]),
-        ("started", f"{format_time(thread['startedAtMs'])} by {thread['by']}"),
-        ("updated", format_time(thread["updatedAtMs"])),
-        ("usage", _usage_text(thread["usage"])),
-        ("shared", thread["shared"]),
-    ]
-    if origin is not None:
-        fields.append(
-            ("fork of", f"{origin['thread']}:{origin['number']} ({origin['step']})")
-        )
-    if thread["suspendMessage"]:
-        fields.append(("waiting", thread["suspendMessage"]))
-    if thread["retryAtMs"] is not None:
-        fields.append(("until", format_time(thread["retryAtMs"])))
-    if thread["attempt"] and thread["attempt"]["saidLast"]:
-        fields.append(("said last", thread["attempt"]["saidLast"]))
-    return format_fields(context.output, fields)
-
-
-def _usage_text(usage: dict[str, Any] | None) -> str | None:
-    if usage is None:
-        return None
-    parts = [
-        f"{usage['turns']} turns",
-        f"{usage['inputTokens']} tokens in",
-        f"{usage['outputTokens']} out",
-        format_duration(usage["durationMs"]) or "-",
-    ]
-    if usage["costUsd"] is not None:
-        parts.append(f"${usage['costUsd']:.4f}")
-    return ", ".join(parts)
 
 
 @add_command(app, "list")
@@ -231,8 +200,10 @@ def read(
     with_start: Annotated[
         bool, typer.Option("--start", help="The task too, in spite of --before.")
     ] = False,
+    new: NewOption = False,
 ) -> None:
     """Read a thread as markdown, its newest steps first to be kept."""
+    from uwfgit.cli.live.news import list_news, mark_seen
     from uwfgit.cli.thread import cmd_step
     from uwfgit.cli.thread.reading import check_quota, thread_markdown
     from uwfgit.model.ledger.ledger import find_tip
@@ -255,8 +226,11 @@ def read(
         quota=quota,
         before=before,
         with_start=with_start,
+        only={event.node for event in list_news(ledger, tip)} if new else None,
     )
     cmd_step.emit_markdown(context, {"threadId": tip.thread}, text)
+    if new:
+        mark_seen(context, ledger, tip)
 
 
 @add_command(app, "fork")

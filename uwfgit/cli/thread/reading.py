@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from uwfgit.cli.frame.output import count_of, format_duration, format_time
+from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.output import (
+    count_of,
+    format_duration,
+    format_fields,
+    format_time,
+)
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
@@ -28,6 +34,7 @@ def thread_markdown(
     quota: int,
     before: str | None,
     with_start: bool,
+    only: Collection[str | None] | None = None,
 ) -> str:
     """Write a thread as markdown, the newest steps within the quota.
 
@@ -40,6 +47,7 @@ def thread_markdown(
         quota: Characters that the steps may take.
         before: Show only steps older than this one (hash or number).
         with_start: Show the task in spite of ``before``.
+        only: Show no other steps than those of these hashes.
 
     Raises:
         NotFoundError: There is no step ``before``.
@@ -47,10 +55,12 @@ def thread_markdown(
     steps = record.steps()
     if before is not None:
         steps = steps[: _find_index(steps, before, record.tip.thread)]
+    if only is not None:
+        steps = tuple(step for step in steps if step.hash in only)
     blocks = _step_blocks(record, steps)
     first = _first_within(blocks, quota)
     parts = [_thread_head(record, status)]
-    if before is None or with_start:
+    if (before is None and only is None) or with_start:
         parts.append(f"## Task\n\n{fence(shown_lines(record.start.prompt).strip())}")
     if first:
         oldest = steps[first].hash
@@ -58,6 +68,8 @@ def thread_markdown(
             f"*{count_of(first, 'earlier step')} left out; read on with* "
             f"`uwf thread read {record.tip.thread} --before {oldest}`"
         )
+    if only is not None and not steps:
+        parts.append("*No step is new.*")
     head = "\n\n".join(parts)
     failed = None if before is not None else find_last_attempt(record)
     tail = [] if failed is None else [_attempt_block(failed)]
@@ -213,3 +225,47 @@ def check_quota(quota: int) -> int:
     if quota < 1:
         raise UsageError(f"--quota: {quota} is not 1 or more")
     return quota
+
+
+def thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
+    """Write a thread's state for people, from its payload."""
+    origin = thread["forkedFrom"]
+    fields = [
+        ("thread", thread["threadId"]),
+        ("task", thread["task"]),
+        ("workflow", f"{thread['workflowName']} ({thread['workflowHash']})"),
+        ("status", thread["status"]),
+        ("role", thread["suspendedRole"] or thread["currentRole"]),
+        ("steps", str(thread["steps"])),
+        ("head", thread["head"]),
+        ("commit", thread["oid"]),
+        ("started", f"{format_time(thread['startedAtMs'])} by {thread['by']}"),
+        ("updated", format_time(thread["updatedAtMs"])),
+        ("usage", _usage_text(thread["usage"])),
+        ("shared", thread["shared"]),
+    ]
+    if origin is not None:
+        fields.append(
+            ("fork of", f"{origin['thread']}:{origin['number']} ({origin['step']})")
+        )
+    if thread["suspendMessage"]:
+        fields.append(("waiting", thread["suspendMessage"]))
+    if thread["retryAtMs"] is not None:
+        fields.append(("until", format_time(thread["retryAtMs"])))
+    if thread["attempt"] and thread["attempt"]["saidLast"]:
+        fields.append(("said last", thread["attempt"]["saidLast"]))
+    return format_fields(context.output, fields)
+
+
+def _usage_text(usage: dict[str, Any] | None) -> str | None:
+    if usage is None:
+        return None
+    parts = [
+        f"{usage['turns']} turns",
+        f"{usage['inputTokens']} tokens in",
+        f"{usage['outputTokens']} out",
+        format_duration(usage["durationMs"]) or "-",
+    ]
+    if usage["costUsd"] is not None:
+        parts.append(f"${usage['costUsd']:.4f}")
+    return ", ".join(parts)
