@@ -89,6 +89,7 @@ def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> Non
         page.wait_for_url(f"**/threads/{thread}")
         path = Path(uwf("store", "path", "--json").json["store"])
         assert f"approved/{thread}/" in git(path, "tag", "--list")
+        expect(page.get_by_text("approved: step 4")).to_be_visible()
 
         page.locator("#acts summary", has_text="Fork").click()
         page.get_by_label("Step", exact=True).fill("1")

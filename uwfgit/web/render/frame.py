@@ -80,6 +80,8 @@ class Site:
     script: str | None = None
     token: str | None = None
     year: int = 0
+    stores: tuple[tuple[str, str], ...] = ()
+    """All stores that are served: what each is called, and where it begins."""
 
 
 def page(
@@ -153,7 +155,7 @@ def _top(site: Site, kind: str) -> Html:
     return tag(
         "header",
         link(site.links.threads(), "uwf", class_="mark"),
-        span("where", site.name),
+        _stores(site),
         tag(
             "nav",
             [
@@ -164,6 +166,29 @@ def _top(site: Site, kind: str) -> Html:
             aria_label="Pages",
         ),
         class_="top",
+    )
+
+
+def _stores(site: Site) -> Html:
+    """Name the store; with several, lead to each of them."""
+    if len(site.stores) <= 1:
+        return span("where", site.name)
+    return tag(
+        "details",
+        tag("summary", site.name),
+        tag(
+            "ul",
+            [
+                tag(
+                    "li",
+                    link(
+                        href, name, aria_current="true" if name == site.name else None
+                    ),
+                )
+                for name, href in site.stores
+            ],
+        ),
+        class_="stores",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uwfgit.ids import ThreadId
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.event import EventName
 from uwfgit.model.thread.events import Event
 from uwfgit.web.render.frame import (
@@ -250,6 +250,8 @@ def _compare(site: Site, one: ThreadId, other: ThreadId) -> Html | None:
 def _in_git(site: Site, view: ThreadView) -> Html:
     thread = view.tip.thread
     events = [event for event in view.events if event.name in _OTHER_EVENTS]
+    numbers = {step.hash: step.number for step in view.steps}
+    approved = [str(numbers.get(Hash(each), each)) for each in view.approvals]
     return section(
         "In git",
         tag("p", command(f"uwf git log -p thread/{thread}")),
@@ -257,6 +259,7 @@ def _in_git(site: Site, view: ThreadView) -> Html:
         if events
         else None,
         fold("Raw", tag("dl", list(_raw(site, view)), class_="record")),
+        tag("p", f"approved: step {', '.join(approved)}") if approved else None,
         _proof(site, thread),
         class_="git",
     )

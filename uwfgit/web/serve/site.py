@@ -67,4 +67,7 @@ class Serving:
             script=SCRIPT,
             token=self.rules.keys.page_token if served.acts else None,
             year=time.localtime().tm_year,
+            stores=tuple(
+                (each.shelf.name, f"{each.shelf.root}/threads") for each in self.stores
+            ),
         )

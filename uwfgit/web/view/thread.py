@@ -19,6 +19,8 @@ from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.layout import SUMMARY_FILE, thread_folder
 from uwfgit.store.objects import find_entry, read_blob
+from uwfgit.store.refs import list_refs
+from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
 
 _MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
 BLOCK: Final = 50
@@ -82,6 +84,8 @@ class ThreadView:
     summary: str = ""
     parent: ThreadId | None = None
     """The thread whose step this one does."""
+    approvals: tuple[str, ...] = ()
+    """The steps that someone approved, by number or hash, as the tags say."""
 
     @property
     def title(self) -> str:
@@ -143,6 +147,7 @@ def view_thread(
         inputs=_inputs(record),
         summary=_summary(record),
         parent=ThreadId(record.start.parent[0]) if record.start.parent else None,
+        approvals=_approvals(record),
     )
 
 
@@ -150,6 +155,11 @@ def _inputs(record: Record) -> Mapping[str, Any]:
     node = record.start.inputs
     payload = record.node(node).payload if node is not None else None
     return payload if isinstance(payload, dict) else {}
+
+
+def _approvals(record: Record) -> tuple[str, ...]:
+    prefix = f"{APPROVED_PREFIX}{record.tip.thread}/"
+    return tuple(ref.removeprefix(prefix) for ref in list_refs(record.store, prefix))
 
 
 def _summary(record: Record) -> str:
