@@ -322,6 +322,7 @@ def test_a_session_of_another_kind_is_never_given_to_a_program(
 def test_hermes_answers_in_plain_text_and_names_its_session(tmp_path: Path) -> None:
     after = (
         "assert sys.argv[-2:] == ['--query', 'Do it.'], sys.argv\n"
+        "print('  ⚠ a scanner is missing')\n"
         "print('The answer.'); sys.stderr.write('session_id: 20261128_abc\\n')"
     )
 
@@ -329,6 +330,16 @@ def test_hermes_answers_in_plain_text_and_names_its_session(tmp_path: Path) -> N
 
     assert (reply.failure, reply.text) == (None, "The answer.\n")
     assert reply.session_id == "20261128_abc"
+
+
+def test_hermes_that_lost_its_session_did_nothing(tmp_path: Path) -> None:
+    after = "print('  ⚠ a scanner is missing'); sys.exit('Session not found: x')"
+
+    reply = run(tmp_path, kind="hermes", after=after, session="20200101_000000_abc")
+
+    assert reply.is_session_refused
+    assert "Session not found: x" in complaint(reply)
+    assert (reply.text, reply.turns) == ("", ())
 
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(

@@ -177,5 +177,5 @@ def test_an_option_it_does_not_know_names_the_way_on(machine: Machine) -> None:
     reply = machine.ask(args=("--nonsense",))
 
     assert reply.failure is not None
-    assert "--nonsense" in reply.failure.message
+    assert "nonsense" in reply.failure.message
     assert f"agents.{machine.kind}.args" in reply.failure.message

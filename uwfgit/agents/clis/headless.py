@@ -21,7 +21,7 @@ from uwfgit.agents.base import (
     SessionFiles,
     SessionFilesError,
 )
-from uwfgit.agents.children.complaints import one_line
+from uwfgit.agents.children.complaints import explain_end, one_line
 from uwfgit.agents.children.lines import MAX_LINE_BYTES
 from uwfgit.agents.children.process import (
     STDERR_SHOWN_CHARS,
@@ -44,6 +44,8 @@ _UNKNOWN_OPTION: Final = re.compile(
     re.IGNORECASE,
 )
 _VERSION: Final = re.compile(r"\d+(?:\.\d+)+\S*")
+_NOTICES: Final = re.compile(r"\A(?:\s*⚠[^\n]*\n)+")
+"""What a program says of itself before its answer."""
 _UNAUTHORIZED: Final = (401, 403)
 _LIMITED: Final = 429
 _HOPELESS: Final = (*_UNAUTHORIZED, _LIMITED)
@@ -275,11 +277,16 @@ class HeadlessAgent:
     ) -> Failure:
         """Put into words how the program ended, with the way on where it is known."""
         told = result.stderr_tail or reader.noise
-        if _UNKNOWN_OPTION.search(told) and not reader.run.has_spoken:
+        lines = (line for line in told.splitlines() if _UNKNOWN_OPTION.search(line))
+        refused = next(lines, None)
+        if refused is not None and not reader.run.has_spoken:
+            # Some print all their options below it.
+            ending = explain_end(Path(self.command).name, result.exit_code or 1)
             return replace(
                 stopped,
-                message=f"{stopped.message}; fix agents.{self.label}.args, or bring "
-                f"it up to date with `{self.cli.update}`",
+                message=f"{ending}: {one_line(refused, STDERR_SHOWN_CHARS)}; fix "
+                f"agents.{self.label}.args, or bring it up to date with "
+                f"`{self.cli.update}`",
             )
         known = self.cli.explain_exit.get(result.exit_code or 0)
         if known is not None:
@@ -354,13 +361,15 @@ class _Reader:
 
     def hear_all(self, result: ProcessResult) -> None:
         """Take what a program without events printed for its answer."""
-        if result.stdout.strip():
-            self.run.say(clean_text(result.stdout))
         pattern = self.cli.session_on_stderr
         found = pattern.search(result.stderr_tail) if pattern else None
         self.run.session_id = found[1] if found else self.run.session_id
+        answer = _NOTICES.sub("", clean_text(result.stdout), count=1)
         if result.failure is None:
-            self.run.finish(clean_text(result.stdout))
+            self.run.say(answer)
+            self.run.finish(answer)
+        else:
+            self.noise = answer[-_NOISE_CHARS:]
 
     def _note_noise(self, line: str) -> None:
         if len(line.encode(errors="replace")) >= MAX_LINE_BYTES:

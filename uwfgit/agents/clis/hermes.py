@@ -17,7 +17,7 @@ _SESSION: Final = re.compile(r"^session_id: *(\S+)", re.MULTILINE)
 def _arguments(call: Invocation) -> list[str]:
     return [
         *("chat", "--quiet", "--source", "tool"),
-        *(["--resume", call.session] if call.session else []),
+        *(["--resume", call.session, "--no-restore-cwd"] if call.session else []),
         *(["--model", call.model] if call.model else []),
         *(["--max-turns", str(call.max_turns)] if call.max_turns else []),
         *([] if call.tools is None else ["--toolsets", ",".join(call.tools)]),
