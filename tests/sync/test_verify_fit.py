@@ -13,6 +13,7 @@ from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     FORMAT_TYPES,
+    HOLD_TYPE,
     META_TYPE,
     START_TYPE,
     STEP_TYPE,
@@ -103,6 +104,7 @@ PAYLOADS: dict[Hash, Any] = {
     WORKFLOW_TYPE: WORKFLOW,
     ERROR_TYPE: {"$status": "error", "error": "e", "phase": "agent"},
     SUSPEND_TYPE: {"$status": "$SUSPEND", "reason": "r"},
+    HOLD_TYPE: {"reason": "r", "detail": A, "usage": None},
     TEXT_TYPE: "text",
 }
 VALUES = st.recursive(

@@ -121,13 +121,16 @@ def _const(wanted: Json, _depth: int) -> Test:
 
 
 def _enum(values: Json, _depth: int) -> Test:
-    # 1, 1.0 and true are told apart by rules that are jsonschema's to know.
-    if not isinstance(values, list) or not all(
-        value is None or isinstance(value, str) for value in values
-    ):
+    # 1 and 1.0 are told apart by rules that are jsonschema's to know.
+    if not isinstance(values, list) or not all(map(_is_plain, values)):
         raise _UnknownError
     wanted = frozenset(values)
-    return lambda value: (value is None or isinstance(value, str)) and value in wanted
+    # To Python, 1 and true are equal; a plain value is no number.
+    return lambda value: _is_plain(value) and value in wanted
+
+
+def _is_plain(value: Json) -> bool:
+    return value is None or isinstance(value, (str, bool))
 
 
 def _format(name: Json, _depth: int) -> Test:
@@ -158,6 +161,12 @@ def _min_items(bound: Json, _depth: int) -> Test:
     if not _is_integer(bound):
         raise _UnknownError
     return lambda value: not isinstance(value, list) or len(value) >= bound
+
+
+def _min_properties(bound: Json, _depth: int) -> Test:
+    if not _is_integer(bound):
+        raise _UnknownError
+    return lambda value: not isinstance(value, dict) or len(value) >= bound
 
 
 def _items(schema: Json, depth: int) -> Test:
@@ -196,6 +205,7 @@ _MAKERS: Final[dict[str, Callable[[Json, int], Test]]] = {
     "pattern": _pattern,
     "minimum": _minimum,
     "minItems": _min_items,
+    "minProperties": _min_properties,
     "items": _items,
     "oneOf": _one_of,
     "anyOf": _any_of,
