@@ -8,14 +8,17 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.base import Agent, AgentReply, Failure
 from uwfgit.agents.installed import find_installed
-from uwfgit.config import AgentChoice, AgentSettings, Settings
+from uwfgit.config import AgentChoice, AgentSettings, JudgeSettings, Settings
 from uwfgit.errors import ConfigError
 from uwfgit.spelling import suggest
 from uwfgit.store.canonical import Json
+
+if TYPE_CHECKING:
+    from uwfgit.agents.builtin.judge import AgentJudge, ModelJudge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +261,38 @@ def make_reader(
         return ModelReader(model=chat_model(place), now_ms=now_ms).read(text, schema)
 
     return read
+
+
+def make_judge(
+    settings: Settings,
+    who: JudgeSettings,
+    *,
+    section: str,
+    choose: Callable[[str], Agent],
+    environment: Mapping[str, str],
+    variables: Mapping[str, str],
+    now_ms: Callable[[], int],
+) -> ModelJudge | AgentJudge:
+    """Make who supervises runs or summarises threads.
+
+    Raises:
+        ConfigError: It is not configured rightly.
+    """
+    from uwfgit.agents.builtin.judge import AgentJudge, ModelJudge  # noqa: PLC0415 - only when used
+
+    if who.agent is not None:
+        return AgentJudge(
+            agent=choose(who.agent),
+            environment=environment,
+            now_ms=now_ms,
+            idle_seconds=settings.limits.idle_seconds,
+        )
+    from uwfgit.agents.builtin.make import chat_model  # noqa: PLC0415 - only when used
+    from uwfgit.config.providers import find_model  # noqa: PLC0415 - only when used
+
+    word = who.model or ""
+    place = find_model(settings, word, variables=variables, key=f"{section}.model")
+    return ModelJudge(model=chat_model(place), label=word, now_ms=now_ms)
 
 
 def _guess_kind(agent: AgentSettings) -> str:

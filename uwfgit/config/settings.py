@@ -87,6 +87,15 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Who judges from outside the workflow, and after how many steps."""
+
+    model: str | None = None
+    agent: str | None = None
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds of a run; a repository can lower them only."""
 
@@ -132,6 +141,8 @@ class Settings:
     providers: Mapping[str, Provider] = field(default_factory=dict)
     models: Mapping[str, Model] = field(default_factory=dict)
     default_model: str | None = None
+    supervise: JudgeSettings | None = None
+    summarize: JudgeSettings | None = None
     model_overrides: Mapping[str, str] = field(default_factory=dict)
     max_running: int = 4
     limits: Limits = field(default_factory=Limits)
@@ -230,6 +241,14 @@ def _remarks(
     return remarks
 
 
+def _judge(get: Callable[[str], Any], section: str) -> JudgeSettings | None:
+    model, agent = get(f"{section}.model"), get(f"{section}.agent")
+    if model is None and agent is None:
+        return None
+    every = get(f"{section}.every") or 1
+    return JudgeSettings(model=model, agent=agent, every=every)
+
+
 def _build(
     entries: Mapping[KeyPath, Entry],
     *,
@@ -256,6 +275,8 @@ def _build(
             entries, "models", lambda name, of: _model(name, of, source=own.source)
         ),
         default_model=get("defaultModel"),
+        supervise=_judge(get, "supervise"),
+        summarize=_judge(get, "summarize"),
         model_overrides=_group(entries, "modelOverrides", lambda _, of: of[()]),
         max_running=get("concurrency.maxRunning"),
         limits=Limits(

@@ -123,6 +123,16 @@ KEYS: Final = (
     _key("defaultModel", about="The model of whatever names none."),
     _key("modelOverrides.*", about="The model of one use, such as `extract`."),
     _key(
+        "supervise.every",
+        "integer",
+        minimum=1,
+        about="After how many steps of a run its supervisor looks at it.",
+    ),
+    _key("supervise.model", about="The model that supervises runs."),
+    _key("supervise.agent", about="The agent that supervises runs, for a model."),
+    _key("summarize.model", about="The model that summarises threads at their end."),
+    _key("summarize.agent", about="The agent that summarises them, for a model."),
+    _key(
         "concurrency.maxRunning",
         "integer",
         minimum=1,

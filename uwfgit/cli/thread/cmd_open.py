@@ -12,6 +12,7 @@ import typer
 from uwfgit.cli.frame.arguments import read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.live.judges import write_summary
 from uwfgit.cli.thread.runs import (
     AgentOption,
     CwdOption,
@@ -23,7 +24,7 @@ from uwfgit.cli.thread.runs import (
     recall_of,
 )
 from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
-from uwfgit.errors import InvalidError, StateError
+from uwfgit.errors import InvalidError, StateError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.engine.beside.opening import Opened
@@ -179,3 +180,34 @@ def _tell(context: CommandContext, asked: Asked) -> None:
         "error": reply.failure.message if reply.failure else None,
     }
     context.output.emit(payload, lambda: shown_lines(reply.text).rstrip())
+
+
+def summarize_command(
+    ctx: typer.Context,
+    thread: ThreadArgument,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="Ask this model; else as set."),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="AGENT", help="Ask this agent instead."),
+    ] = None,
+) -> None:
+    """Summarise a thread that has ended, waits or was cancelled.
+
+    The summary is kept with the thread, beside those before it, and names who wrote
+    it; no agent is ever given it. Set summarize.model to have one at each end.
+    """
+    from uwfgit.model.ledger.ledger import resolve_thread
+
+    context = get_context(ctx)
+    if model is not None and agent is not None:
+        raise UsageError("--model and --agent exclude each other")
+    ledger = context.open_ledger(write=True, create=False)
+    found = resolve_thread(ledger, thread)
+    text, by = write_summary(context, ledger, found, model=model, agent=agent)
+    context.output.emit(
+        {"threadId": found, "summary": {"text": text, "by": by}},
+        lambda: shown_lines(text),
+    )

@@ -52,6 +52,7 @@ add_later(app, "stop", where="thread.cmd_start:stop_command")
 add_later(app, "pause", where="thread.cmd_start:pause_command")
 add_later(app, "log", settings="LOG_SETTINGS", where="thread.cmd_compare:log_command")
 add_later(app, "diff", where="thread.cmd_compare:diff_command")
+add_later(app, "summarize", "summarise", where="thread.cmd_open:summarize_command")
 add_later(app, "code", settings="DIFF_SETTINGS", where="code.cmd_changes:code_command")
 add_later(app, "rewind", where="code.cmd_rewind:rewind_command")
 add_later(app, "undo", where="code.cmd_rewind:undo_command")
@@ -61,7 +62,7 @@ add_later(app, "undo", where="code.cmd_rewind:undo_command")
 def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> None:
     """Show the state of a thread; with --new also what happened since you looked."""
     from uwfgit.cli.live.news import list_news, mark_seen, news_line, news_payload
-    from uwfgit.cli.thread.payloads import thread_payload
+    from uwfgit.cli.thread.payloads import outcome_payload, thread_payload
     from uwfgit.cli.thread.reading import thread_text
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running
@@ -80,6 +81,7 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
         task=find_task_line(ledger.store, tip),
         failed=_find_failed(ledger, tip),
     )
+    payload |= outcome_payload(ledger.store, tip)
     news = list_news(ledger, tip) if new else []
     if new:
         payload["new"] = [news_payload(event) for event in news]

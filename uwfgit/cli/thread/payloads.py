@@ -14,6 +14,7 @@ from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step, write_fields
 from uwfgit.model.thread.usage import usage_payload
+from uwfgit.store.handle import Store
 
 if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport, StepReport
@@ -228,4 +229,27 @@ def _cycle_payload(step: StepReport) -> dict[str, Any]:
         "suspendedRole": step.suspended_role,
         "suspendMessage": step.suspend_message,
         "error": step.error,
+    }
+
+
+def outcome_payload(store: Store, tip: Tip) -> dict[str, Any]:
+    """Return what a thread came to, and the threads above and below it."""
+    from uwfgit.model.thread.family import named_children
+    from uwfgit.model.thread.record import open_record
+    from uwfgit.model.thread.summary import find_summary, return_code
+
+    record = open_record(store, tip, checked=False)
+    found = find_summary(store, tip)
+    summary = None if found is None else {"text": found.text, "by": found.by}
+    parent = record.start.parent
+    state = tip.state
+    code = return_code(state.status)
+    return {
+        "parent": parent and {"thread": parent[0], "step": parent[1]},
+        "children": list(named_children(record)),
+        "inputs": None if record.start.values is None else dict(record.start.values),
+        "summary": summary,
+        "result": None
+        if code is None
+        else {"status": state.status, "returnCode": code, "summary": summary},
     }

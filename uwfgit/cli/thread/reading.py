@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -248,13 +249,24 @@ def thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
         fields.append(
             ("fork of", f"{origin['thread']}:{origin['number']} ({origin['step']})")
         )
+    if thread["parent"] is not None:
+        fields.append(("a step of", thread["parent"]["thread"]))
+    fields += [("child", child) for child in thread["children"]]
+    fields += [
+        (f"input {name}", json.dumps(value, ensure_ascii=False))
+        for name, value in (thread["inputs"] or {}).items()
+    ]
     if thread["suspendMessage"]:
         fields.append(("waiting", thread["suspendMessage"]))
     if thread["retryAtMs"] is not None:
         fields.append(("until", format_time(thread["retryAtMs"])))
     if thread["attempt"] and thread["attempt"]["saidLast"]:
         fields.append(("said last", thread["attempt"]["saidLast"]))
-    return format_fields(context.output, fields)
+    text = format_fields(context.output, fields)
+    if thread["summary"] is None:
+        return text
+    told = shown_lines(thread["summary"]["text"]).strip()
+    return f"{text}\n\nsummary by {shown(thread['summary']['by'])}:\n{told}"
 
 
 def _usage_text(usage: dict[str, Any] | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from uwfgit.cli.frame.app import RUN_EXITS
-from uwfgit.cli.frame.arguments import read_budget, read_text
+from uwfgit.cli.frame.arguments import read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.screen import shown
@@ -288,6 +288,7 @@ def _run(
     context: CommandContext, thread: str, call: _Call, run: Callable[..., RunReport]
 ) -> None:
     """Run a thread here, or see it run by a worker; print what came of it."""
+    from uwfgit.cli.live.judges import with_judges
     from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
@@ -301,9 +302,7 @@ def _run(
     with refusal_told(context, ledger, found):
         ledger.local.set_last(found)
         folder = find_folder(context, call.cwd)
-        engine = context.make_engine(ledger)
-        limits = read_budget(engine.settings.limits, call.budget)
-        engine = replace(engine, settings=replace(engine.settings, limits=limits))
+        engine = with_judges(context, context.make_engine(ledger), call.budget)
         admit = make_admit(context, ledger, engine.choose, trust=call.trust)
         engine = replace(
             engine,
@@ -429,6 +428,10 @@ def finish_run(
     report = with_detour(ledger, report)
     if notifier is not None:
         notifier.tell(report)
+    if report.status == "end" and report.steps and context.settings.summarize:
+        from uwfgit.cli.live.judges import summarize_at_end
+
+        summarize_at_end(context, ledger, report.thread)
     if context.output.is_text:
         _tell_way_on(context, report)
     else:

@@ -12,6 +12,7 @@ from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.config import Settings
 from uwfgit.engine.ask.live import Watcher
 from uwfgit.engine.decide.moderator import Routed
+from uwfgit.engine.judge.judging import Supervisor
 from uwfgit.engine.run.report import RunReport
 from uwfgit.errors import StateError
 from uwfgit.ids import Oid, ThreadId
@@ -53,6 +54,7 @@ class Engine:
         on_wait: Told why a cycle has to wait.
         read_reply: Asks a model for the block of a reply that has none.
         watcher: Looks on while a step runs.
+        supervisor: Looks at a run after every so many steps, and may stop it.
         find_workflow: Finds a workflow that an agent's alias names.
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
@@ -77,6 +79,7 @@ class Engine:
     on_wait: Callable[[str], None] = lambda _: None
     read_reply: Callable[[str, Json], AgentReply] | None = None
     watcher: Watcher | None = None
+    supervisor: Supervisor | None = None
     find_workflow: Callable[[str], Workflow] | None = None
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None

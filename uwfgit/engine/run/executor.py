@@ -10,6 +10,7 @@ from typing import Literal
 from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
+from uwfgit.engine.judge.supervise import supervise
 from uwfgit.engine.run.cycle import (
     run_cycle,
 )
@@ -110,10 +111,20 @@ def exec_thread(
                 is_paused = take_pause(engine.ledger, thread, held)
                 if ends[-1].end is not RunEnd.DONE or is_paused:
                     break
+                if _is_held(engine, record, len(ends)):
+                    return _waiting(record, _report(record, ends, reports))
         except KeyboardInterrupt:
             return _interrupted(engine, thread, began)
         is_limited = count is None and not is_paused
         return _exec_report(record, ends, reports, limited=is_limited)
+
+
+def _is_held(engine: Engine, record: Record, steps: int) -> bool:
+    """Let the supervisor look at the run when its turn has come; whether it stops."""
+    who = engine.supervisor
+    if who is None or steps % who.every or record.tip.state.status != "idle":
+        return False
+    return supervise(engine.ledger, record, who, masker=engine.masker, warn=engine.tell)
 
 
 def _took(ends: list[CycleEnd], count: int | None = None) -> int:

@@ -1,0 +1,1 @@
+"""A model's or an agent's judgement beside the workflow: supervisor and summary."""
