@@ -36,6 +36,8 @@ def test_it_reads_what_the_command_line_prints(
         found = server.get(f"/api/threads/{ended}/nodes/{steps[0]['hash']}")
         assert found.json == node
         assert server.get("/api/workflows").json["items"][0]["name"] == "ping"
+        changes = server.get(f"/workflows/ping/{workflow['hash']}/changes")
+        assert "+name: ping" in changes.text
         served = server.get("/api/workflows/ping").json
         assert {key: served[key] for key in ("roles", "graph", "hash")} == {
             key: workflow[key] for key in ("roles", "graph", "hash")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.registry import Version
 from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
@@ -195,12 +196,41 @@ def _versions(site: Site, view: WorkflowView) -> Html | None:
                     " ",
                     moment(each.timestamp_ms, site.year),
                     span("note", "current") if each.current else None,
+                    _what_changed(site, each),
                 )
                 for each in view.versions
             ],
             class_="family",
         ),
     )
+
+
+def _what_changed(site: Site, version: Version) -> Html | None:
+    """Lead to the difference, where there is a server to make it."""
+    href = site.links.workflow(version.name, version.hash)
+    if site.script is None or href is None:
+        return None
+    return link(f"{href}/changes", "what changed", class_="quiet")
+
+
+def changes_page(site: Site, name: str, version: str, text: str) -> Html:
+    """Lay out what a version changed."""
+    body = join(
+        tag(
+            "header",
+            tag(
+                "p",
+                link(site.links.workflows(), "Workflows"),
+                span("slash", "/"),
+                name,
+                class_="crumb",
+            ),
+            tag("h1", "What version ", tag("code", version), " changed"),
+            class_="head",
+        ),
+        code_block(text, "diff") if text else tag("p", "Nothing.", class_="none"),
+    )
+    return page(site, f"{name} {version}", body, kind="report")
 
 
 def _threads(

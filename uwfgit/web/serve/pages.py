@@ -32,7 +32,11 @@ from uwfgit.web.render.report import report_page
 from uwfgit.web.render.steps import turns_list
 from uwfgit.web.render.thread import thread_page
 from uwfgit.web.render.threads import threads_page
-from uwfgit.web.render.workflow import workflow_page, workflows_page
+from uwfgit.web.render.workflow import (
+    changes_page,
+    workflow_page,
+    workflows_page,
+)
 from uwfgit.web.serve.acts import (
     Command,
     Outcome,
@@ -58,6 +62,7 @@ from uwfgit.web.view.workflow import (
     WorkflowView,
     list_registered,
     pinned_by,
+    version_diff,
     view_registered,
 )
 
@@ -128,6 +133,7 @@ class Pages:
             "/compare/{a}/{b}": self.compare,
             "/workflows": self.workflows,
             "/workflows/{name}/{hash}": self.workflow,
+            "/workflows/{name}/{hash}/changes": self.changes,
         }
         post = {
             "/threads/{thread}/{act}": self.act,
@@ -277,6 +283,15 @@ class Pages:
         site = self._site()
         acts = start_form(site, name, view.workflow.inputs) if view.versions else None
         return HTMLResponse(workflow_page(site, view, titles_of(lines), acts=acts))
+
+    async def changes(self, request: Request) -> Response:
+        """What a version of a workflow changed in the file before it."""
+        name = request.path_params["name"]
+        version = find_hash(request.path_params["hash"])
+        text = await self.shelf.ask(lambda ledger: version_diff(ledger, name, version))
+        site = self._site()
+        page = changes_page(site, name, str(version), text)
+        return HTMLResponse(page)
 
     async def act(self, request: Request) -> Response:
         """Do something with a thread, and show it."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 
-from uwfgit.errors import UwfError
+from uwfgit.errors import NotFoundError, UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registry import (
@@ -59,6 +60,27 @@ def view_registered(
         versions=workflow_history(ledger, name),
         threads=pinned_by(lines, found.version.hash),
     )
+
+
+def version_diff(ledger: Ledger, name: str, version: Hash | None) -> str:
+    """Compare a registered version's file with the one before it.
+
+    Raises:
+        NotFoundError: There is no such version.
+    """
+    history = workflow_history(ledger, name)
+    at = next((i for i, each in enumerate(history) if each.hash == version), None)
+    if at is None:
+        raise NotFoundError("workflow", f"{name}@{version}")
+    texts = [
+        load_registered(ledger, name, each.hash).data.decode("utf-8", "replace")
+        for each in history[at : at + 2]
+    ]
+    after, before = texts[0], texts[1] if len(texts) > 1 else ""
+    lines = unified_diff(
+        before.splitlines(), after.splitlines(), "before", "after", lineterm=""
+    )
+    return "\n".join(lines)
 
 
 def pinned_by(lines: Sequence[Line], workflow: Hash) -> tuple[ThreadId, ...]:
