@@ -35,6 +35,8 @@ if sys.platform != "win32":
 
 _POINTER_BYTES: Final = 64 * 1024
 _GIT_SECONDS: Final = 30.0
+_WALK_SECONDS: Final = 120.0
+"""For a whole history, which is walked once."""
 _NEAR: Final = 1000
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = {}
@@ -173,7 +175,14 @@ def root_commit(
 
 def _ask_root(root: Path, environment: Mapping[str, str]) -> str | None:
     options = ("--first-parent", "--max-parents=0")
-    return _ask_git(root, "rev-list", *options, "HEAD", environment=environment)
+    return _ask_git(
+        root,
+        "rev-list",
+        *options,
+        "HEAD",
+        environment=environment,
+        timeout=_WALK_SECONDS,
+    )
 
 
 def _memory_of(memory: Path, common_dir: Path) -> Path:
@@ -333,12 +342,17 @@ def _open_once(git_dir: Path) -> pygit2.Repository:
     return _open(git_dir)
 
 
-def _ask_git(root: Path, *args: str, environment: Mapping[str, str]) -> str | None:
+def _ask_git(
+    root: Path,
+    *args: str,
+    environment: Mapping[str, str],
+    timeout: float = _GIT_SECONDS,
+) -> str | None:
     if find_git(environment) is None:
         return None
     try:
         result = run_git(
-            args, git_dir=None, cwd=root, environment=environment, timeout=_GIT_SECONDS
+            args, git_dir=None, cwd=root, environment=environment, timeout=timeout
         )
     except StoreError:
         return None
