@@ -9,7 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.config import Limits
@@ -21,6 +23,68 @@ from uwfgit.store.safety.plainfile import read_plain
 _SPAN: Final = re.compile(r"([0-9]{1,6})([dhm])", re.ASCII)
 _UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+ThreadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="THREAD",
+        help="An id, a unique start of one, a unique end of at least 4 "
+        "characters, or @last.",
+    ),
+]
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        metavar="AGENT",
+        help="Who does the work: an alias, or KIND:ARG such as scripted:FILE.",
+    ),
+]
+CwdOption = Annotated[
+    str | None,
+    typer.Option("--cwd", metavar="DIR", help="Let the agent work in this folder."),
+]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust", help="Run it although others made it; asked for once."),
+]
+CountOption = Annotated[
+    int | None,
+    typer.Option("--count", "-c", metavar="N", help="Run up to N steps instead of 1."),
+]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Run until the thread stops (limits.maxSteps).")
+]
+FreshOption = Annotated[
+    bool,
+    typer.Option("--fresh", help="Begin a new session: the agent remembers nothing."),
+]
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="NAME=N",
+        help="Raise a budget for this run: cost=5, tokens, turns or minutes.",
+    ),
+]
+MemoryOption = Annotated[
+    bool,
+    typer.Option("--memory", help="Take what others' agents remembered, unproven."),
+]
+WaitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="Wait for a vendor's limit that ends within 30m, 6h, 2d …",
+    ),
+]
+BackgroundOption = Annotated[
+    bool,
+    typer.Option(
+        "--background", help="Return once it runs; it goes on without the terminal."
+    ),
+]
+
 _MOST_BYTES: Final = 4 * MAX_BLOB_BYTES
 """Of an argument: no node can hold as much, however widely its JSON is written."""
 

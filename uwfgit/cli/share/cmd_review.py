@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwfgit.cli.check.checks import make_scan, make_verify
+from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import ask, can_ask, format_fields
@@ -18,7 +19,6 @@ from uwfgit.cli.share.remote_session import (
     require_same_address,
     take_remote,
 )
-from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Output, count_of, format_duration
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.errors import UsageError
 from uwfgit.model.picture.columns import cut, fill
 

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.frame.arguments import read_text
-from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.screen import shown, shown_lines
-from uwfgit.cli.live.judges import write_summary
-from uwfgit.cli.thread.runs import (
+from uwfgit.cli.frame.arguments import (
     AgentOption,
     CwdOption,
     FreshOption,
     MemoryOption,
     ThreadArgument,
     TrustOption,
-    find_folder,
-    recall_of,
+    read_text,
 )
+from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.live.judges import write_summary
+from uwfgit.cli.thread.runs import find_folder, recall_of
 from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
 from uwfgit.errors import InvalidError, StateError, UsageError
 

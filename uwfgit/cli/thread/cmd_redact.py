@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.errors import UsageError
 from uwfgit.model.wording import count_of
 

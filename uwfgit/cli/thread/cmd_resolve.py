@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwfgit.cli.check.checks import make_verify
+from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_fields, format_table, format_time
-from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:

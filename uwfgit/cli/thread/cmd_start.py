@@ -11,19 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwfgit.cli.code.own_worktree import BranchOption
-from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.arguments import AgentOption, ThreadArgument, read_text
 from uwfgit.cli.frame.commands import Click, Command
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields, write
 from uwfgit.cli.thread.next_command import usual_way, way_on
-from uwfgit.cli.thread.runs import (
-    AgentOption,
-    ThreadArgument,
-    find_folder,
-    finish_run,
-    run_started,
-    step_line,
-)
+from uwfgit.cli.thread.runs import find_folder, finish_run, run_started, step_line
 from uwfgit.errors import UsageError
 from uwfgit.ids import find_thread_id
 

@@ -13,6 +13,7 @@ from uwfgit.cli.code.cmd_changes import (
     list_step_files,
 )
 from uwfgit.cli.code.place import file_line
+from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
@@ -27,7 +28,6 @@ from uwfgit.cli.frame.output import (
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.cmd_open import ask_command
 from uwfgit.cli.thread.next_command import way_on
-from uwfgit.cli.thread.runs import ThreadArgument
 from uwfgit.constants import READ_CHARS
 from uwfgit.errors import UsageError
 

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwfgit.cli.code.own_worktree import BranchOption
+from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import way_on
-from uwfgit.cli.thread.runs import (
-    ThreadArgument,
-    exec_command,
-    poke_command,
-    resume_command,
-)
+from uwfgit.cli.thread.runs import exec_command, poke_command, resume_command
 from uwfgit.constants import READ_CHARS
 from uwfgit.errors import CorruptError, UsageError
 from uwfgit.ids import find_hash

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from uwfgit.cli.frame.app import RUN_EXITS
-from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.arguments import (
+    AgentOption,
+    AllOption,
+    BackgroundOption,
+    BudgetOption,
+    CountOption,
+    CwdOption,
+    FreshOption,
+    MemoryOption,
+    ThreadArgument,
+    TrustOption,
+    WaitOption,
+    read_text,
+)
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.screen import shown
@@ -29,67 +42,6 @@ if TYPE_CHECKING:
     from uwfgit.store.handle import Store
 
 _UNDER: Final = " " * 10
-ThreadArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="THREAD",
-        help="An id, a unique start of one, a unique end of at least 4 "
-        "characters, or @last.",
-    ),
-]
-AgentOption = Annotated[
-    str | None,
-    typer.Option(
-        "--agent",
-        metavar="AGENT",
-        help="Who does the work: an alias, or KIND:ARG such as scripted:FILE.",
-    ),
-]
-CwdOption = Annotated[
-    str | None,
-    typer.Option("--cwd", metavar="DIR", help="Let the agent work in this folder."),
-]
-TrustOption = Annotated[
-    bool,
-    typer.Option("--trust", help="Run it although others made it; asked for once."),
-]
-CountOption = Annotated[
-    int | None,
-    typer.Option("--count", "-c", metavar="N", help="Run up to N steps instead of 1."),
-]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="Run until the thread stops (limits.maxSteps).")
-]
-FreshOption = Annotated[
-    bool,
-    typer.Option("--fresh", help="Begin a new session: the agent remembers nothing."),
-]
-BudgetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--budget",
-        metavar="NAME=N",
-        help="Raise a budget for this run: cost=5, tokens, turns or minutes.",
-    ),
-]
-MemoryOption = Annotated[
-    bool,
-    typer.Option("--memory", help="Take what others' agents remembered, unproven."),
-]
-WaitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--wait",
-        metavar="TIME",
-        help="Wait for a vendor's limit that ends within 30m, 6h, 2d …",
-    ),
-]
-BackgroundOption = Annotated[
-    bool,
-    typer.Option(
-        "--background", help="Return once it runs; it goes on without the terminal."
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
