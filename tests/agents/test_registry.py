@@ -192,6 +192,7 @@ def test_every_kind_of_the_product_is_known() -> None:
         "cursor",
         "acp",
         "gateway",
+        "workflow",
     }
 
 

@@ -280,6 +280,30 @@ def test_what_a_child_cost_is_its_parents(ledger: Ledger, play: Play) -> None:
     check_thread(ledger.store, play.thread)
 
 
+def test_a_workflow_can_play_any_role_as_an_agent(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    workflow = line("deliver", ("builder", make_role(BUILT), "built"))
+    thread = start(ledger, tmp_path, workflow)
+    plain = Play(ledger, tmp_path, thread, GOOD).engine
+
+    def choose(flag: str | None, name: str, role: str) -> Any:  # noqa: ANN401 - an agent
+        if role == "builder":
+            return make_engine(ledger).choose(flag, name, role)
+        return plain.choose(flag, name, role)
+
+    engine = make_engine(ledger, choose=choose, find_workflow=lambda _: child())
+    report = exec_thread(engine, thread, count=None, agent="workflow:develop")
+
+    (made,) = children_of(ledger, thread)
+    (step,) = record_of(ledger, thread).steps()
+    assert report.status == "end"
+    assert (step.agent, step.body) == ("develop", "All green.")
+    assert record_of(ledger, thread).start.children == {}
+    assert record_of(ledger, made).workflow == child()
+    check_thread(ledger.store, thread)
+
+
 def test_a_thread_without_children_is_as_before(ledger: Ledger, tmp_path: Path) -> None:
     record = record_of(ledger, begin(ledger, tmp_path).thread)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from uwfgit.agents.base import Agent, AgentReply, Failure
+from uwfgit.agents.base import Agent, AgentReply, Failure, WorkflowAgent
 from uwfgit.agents.installed import find_installed
 from uwfgit.config import AgentChoice, AgentSettings, JudgeSettings, Settings
 from uwfgit.errors import ConfigError
@@ -106,6 +106,13 @@ def _make_gateway(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa:
     )
 
 
+def _make_workflow(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
+    if agent.workflow is None:
+        raise _lacks(agent, "a workflow", "workflow:NAME")
+    label = agent.workflow if agent.name == "workflow" else agent.name
+    return WorkflowAgent(label=label, workflow=agent.workflow)
+
+
 def _make_acp(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
     from uwfgit.agents.acp.agent import AcpAgent  # noqa: PLC0415 - only when used
 
@@ -137,6 +144,7 @@ KINDS: Final[Mapping[str, Factory]] = {
     "cursor": _make_headless,
     "acp": _make_acp,
     "gateway": _make_gateway,
+    "workflow": _make_workflow,
 }
 
 
@@ -328,6 +336,8 @@ def _read_kind(kind: str, argument: str, around: Surroundings) -> AgentSettings:
     if kind == "scripted":
         script = around.base_dir / argument
         return AgentSettings(name=kind, kind=kind, script=script)
+    if kind == "workflow":
+        return AgentSettings(name=kind, kind=kind, workflow=argument)
     if kind in ("stdio", "adapter", "acp"):
         return _read_command(kind, _split_words(argument), around)
     return AgentSettings(name=kind, kind=kind, model=argument)

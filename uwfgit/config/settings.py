@@ -56,6 +56,7 @@ class AgentSettings:
     script: Path | None = None
     url: str | None = None
     gateway: str | None = None
+    workflow: str | None = None
     folders: tuple[Path, ...] = ()
 
 
@@ -345,6 +346,7 @@ def _agent(
         script=None if script is None else _absolute(script, folder, home),
         url=get("url") or get("host"),
         gateway=get("gateway"),
+        workflow=get("workflow"),
         folders=tuple(_absolute(p, home, home) for p in get("folders") or ()),
     )
 

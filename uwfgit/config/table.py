@@ -96,6 +96,7 @@ KEYS: Final = (
     ),
     _key("agents.*.host", about="The same as `url`, as older files say it."),
     _key("agents.*.gateway", about="The agent that a gateway is asked for."),
+    _key("agents.*.workflow", about="The workflow that plays, of kind `workflow`."),
     _key(
         "agents.*.folders",
         "words",
