@@ -260,3 +260,18 @@ def test_another_host_needs_a_token_file(uwf: Uwf) -> None:
     refused = uwf("web", "--host", "0.0.0.0", "--json")  # noqa: S104 - it is refused
 
     assert (refused.code, refused.error["code"]) == (2, "usage")
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999999"])
+def test_a_number_that_is_no_port_is_a_line(uwf: Uwf, port: str) -> None:
+    refused = uwf("web", "--port", port, "--json")
+
+    assert (refused.code, refused.error["code"]) == (2, "usage")
+
+
+def test_a_port_in_use_is_a_line_that_names_it(uwf: Uwf, server: Server) -> None:
+    uwf("init")
+    refused = uwf("web", "--port", str(server.port), "--json")
+
+    assert refused.code == 1
+    assert str(server.port) in refused.error["message"]

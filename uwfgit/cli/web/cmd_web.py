@@ -14,13 +14,14 @@ import typer
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import NotFoundError, StoreError, UsageError
+from uwfgit.errors import StateError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.web.serve.server import Listening
 
 app = make_group("Look at threads in a browser, and act on them.")
 
+_PORTS = 2**16
 _PARTS = ("starlette", "uvicorn")
 
 
@@ -67,7 +68,7 @@ def web(
 
     wishes = Wishes(
         host=host,
-        port=port,
+        port=None if port is None else _check_port(port),
         all_stores=all_stores,
         read_only=read_only,
         allow_acts=allow_acts,
@@ -78,15 +79,24 @@ def web(
     )
 
 
+def _check_port(port: int) -> int:
+    if not 0 < port < _PORTS:
+        raise UsageError(f"--port: {port} is not a port")
+    return port
+
+
 def require_web() -> None:
     """Refuse to serve without the parts that serving needs.
 
     Raises:
-        NotFoundError: They are not installed; says how, as this uwf was installed.
+        StateError: They are not installed; says how, as this uwf was installed.
     """
     missing = [name for name in _PARTS if find_spec(name) is None]
     if missing:
-        raise NotFoundError("extra", "uwfgit[web]", hint=f"run: {_how_to_install()}")
+        raise StateError(
+            "the web view needs uwfgit[web], which is not installed",
+            hint=f"run: {_how_to_install()}",
+        )
 
 
 def _how_to_install() -> str:
@@ -143,9 +153,7 @@ def link(
     require_web()
     from uwfgit.web.serve.server import PORT
 
-    number = PORT if port is None else port
-    if not 0 < number < 2**16:
-        raise UsageError(f"--port: {number} is not a port")
+    number = PORT if port is None else _check_port(port)
     code = make_code(load_key(context.home, str(number)), time.time())
     address = f"http://127.0.0.1:{number}/enter?code={code}"
     context.output.emit({"url": address}, lambda: address)
