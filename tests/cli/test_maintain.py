@@ -26,6 +26,7 @@ GC_KEYS = {
     "objectsAfter",
     "bytesBefore",
     "bytesAfter",
+    "codeChainsRemoved",
 }
 
 

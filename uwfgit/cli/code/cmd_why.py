@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from uwfgit.cli.code.place import path_inside
+from uwfgit.cli.code.why_text import blame_text, why_text
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_json
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.snapshots import has_secret, make_camera, now
 from uwfgit.errors import InvalidError, NotFoundError, StateError, UsageError, UwfError
-from uwfgit.model.wording import format_time
 
 if TYPE_CHECKING:
     from uwfgit.code.blame.porcelain import Commit
@@ -37,9 +37,6 @@ why_app = make_single()
 blame_app = make_single()
 
 _PLACE: Final = re.compile(r"(.+?):([0-9]{1,9})(?:,([0-9]{1,9}))?")
-_SHORT: Final = 5
-_OID: Final = 8
-_LABEL: Final = 30
 _MS: Final = 1000
 
 
@@ -99,7 +96,7 @@ def why(
         _export(context, tree, found)
         return
     payload = {"files": [_file_payload(path, origins) for path, origins in found]}
-    context.output.emit(payload, lambda: _why_text(found))
+    context.output.emit(payload, lambda: why_text(found))
 
 
 @add_command(blame_app, "blame")
@@ -113,7 +110,7 @@ def blame(
     path = path_inside(tree, context.cwd, file)
     origins = _origins(context, tree, path, None, staged=False)
     if context.output.is_text:
-        context.output.emit_document(_blame_text(origins))
+        context.output.emit_document(blame_text(origins))
     else:
         context.output.emit(_file_payload(path, origins), str)
 
@@ -313,96 +310,6 @@ def _commit_payload(commit: Commit) -> dict[str, Any] | None:
         "authoredAtMs": commit.authored_at * _MS,
         "subject": commit.summary,
     }
-
-
-def _why_text(found: _Found) -> str:
-    parts = []
-    for path, origins in found:
-        lines = [shown(path)] if len(found) > 1 else []
-        for group in _groups(origins):
-            first, last = group[0].number, group[-1].number
-            place = str(first) if first == last else f"{first}-{last}"
-            lines += [
-                f"{place:<9} {line}" if number == 0 else f"{'':<9} {line}"
-                for number, line in enumerate(_tell(group[0]))
-            ]
-        parts.append("\n".join(lines) if lines else "no lines")
-    return "\n\n".join(parts)
-
-
-def _groups(origins: tuple[Origin, ...]) -> Iterator[list[Origin]]:
-    group: list[Origin] = []
-    for each in origins:
-        is_next = group and each.number == group[-1].number + 1
-        if group and not (is_next and _same(each, group[-1])):
-            yield group
-            group = []
-        group.append(each)
-    if group:
-        yield group
-
-
-def _same(a: Origin, b: Origin) -> bool:
-    return (a.steps, a.commit, a.shared) == (b.steps, b.commit, b.shared)
-
-
-def _tell(origin: Origin) -> Iterator[str]:
-    answers = [_name_step(step) for step in origin.steps]
-    answers += [
-        f"thread {thread}, at work in the same folder" for thread in origin.shared
-    ]
-    if origin.commit is not None:
-        answers.append(_name_commit(origin.commit, alone=not answers))
-    yield shown(" or ".join(answers))
-    for step in origin.steps:
-        yield shown(f"asked: {_first_line(step.prompt)}")
-        if step.note:
-            yield shown(f"note:  {_first_line(step.note)}")
-        yield f"more:  uwf step show {step.thread}:{step.number}"
-
-
-def _name_step(step: KnownStep) -> str:
-    status = step.status or "-"
-    return (
-        f"step {step.number} of {step.thread}: {step.role} by {step.agent}, {status}, "
-        f"{format_time(step.completed_at * _MS)}"
-    )
-
-
-def _name_commit(commit: Commit, *, alone: bool) -> str:
-    if commit.is_uncommitted:
-        return "not committed, and of no known step" if alone else "a person since"
-    when = format_time(commit.authored_at * _MS)
-    who = f"{commit.author} <{commit.mail}>"
-    return f"commit {commit.oid[:_OID]} {who} {when}: {commit.summary}"
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
-
-
-def _blame_text(origins: tuple[Origin, ...]) -> str:
-    digits = len(str(len(origins)))
-    lines = []
-    for each in origins:
-        label = shown(_label(each))[:_LABEL]
-        text = shown(each.text.decode("utf-8", "replace"))
-        lines.append(f"{label:<{_LABEL}} {each.number:>{digits}}) {text}")
-    return "\n".join(lines) + "\n"
-
-
-def _label(origin: Origin) -> str:
-    names = [
-        f"{step.thread[-_SHORT:]}:{step.number} {step.role}" for step in origin.steps
-    ]
-    names += [f"thread {thread[-_SHORT:]}" for thread in origin.shared]
-    commit = origin.commit
-    if commit is not None:
-        is_open = commit.is_uncommitted
-        names.append(
-            "not committed" if is_open else f"{commit.oid[:_OID]} {commit.author}"
-        )
-    return " or ".join(names)
 
 
 def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
