@@ -218,6 +218,7 @@ def _closing_words(root: Path, page: Path, thread: str, *, program: str) -> str:
             f"  cd {shlex.quote(str(root / 'blog'))}",
             f"  {program} thread read {thread}",
             f"  {program} git log -p thread/{thread}",
+            f"  {program} web --open",
             f"Remove it with: rm -r {shlex.quote(str(root))}",
             f"The thread as a page, to open in a browser: {page.as_uri()}",
         ]
