@@ -310,6 +310,19 @@ def test_one_that_is_too_old_for_an_option_is_told_how_to_update(
     )
 
 
+def test_one_that_only_prints_how_it_is_called_refused_its_arguments(
+    tmp_path: Path,
+) -> None:
+    after = "sys.stderr.write('opencode run\\n\\nOptions:\\n  --x'); sys.exit(1)"
+
+    reply = run(tmp_path, kind="opencode", after=after)
+
+    assert complaint(reply) == (
+        "'program' exited with code 1: it printed how it is called; fix agents.a.args, "
+        "or bring it up to date with `opencode upgrade`"
+    )
+
+
 @pytest.mark.parametrize("kind", sorted(CLIS))
 def test_a_session_of_another_kind_is_never_given_to_a_program(
     kind: str, tmp_path: Path

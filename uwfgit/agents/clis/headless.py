@@ -43,6 +43,7 @@ _UNKNOWN_OPTION: Final = re.compile(
     r"(unknown|unexpected|unrecognized) (option|argument)s?|Unknown arguments?",
     re.IGNORECASE,
 )
+_USAGE: Final = re.compile(r"^(Usage|Options|Positionals):", re.MULTILINE)
 _VERSION: Final = re.compile(r"\d+(?:\.\d+)+\S*")
 _NOTICES: Final = re.compile(r"\A(?:\s*⚠[^\n]*\n)+")
 """What a program says of itself before its answer."""
@@ -277,8 +278,9 @@ class HeadlessAgent:
     ) -> Failure:
         """Put into words how the program ended, with the way on where it is known."""
         told = result.stderr_tail or reader.noise
-        lines = (line for line in told.splitlines() if _UNKNOWN_OPTION.search(line))
-        refused = next(lines, None)
+        lines = [line for line in told.splitlines() if _UNKNOWN_OPTION.search(line)]
+        usage = ["it printed how it is called"] if _USAGE.search(told) else []
+        refused = next(iter((*lines, *usage)), None)
         if refused is not None and not reader.run.has_spoken:
             # Some print all their options below it.
             ending = explain_end(Path(self.command).name, result.exit_code or 1)
