@@ -118,6 +118,7 @@ def test_show_is_the_same_from_file_registry_and_hash(uwf: Uwf) -> None:
         "version",
         "roles",
         "graph",
+        "inputs",
     ]
     assert of_file["hash"] == added["hash"]
     assert of_name == of_version == {**of_file, "source": "registry"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,6 +94,7 @@ def show(
         "version": found.workflow.version,
         "roles": roles_payload(found.workflow),
         "graph": graph_payload(found.workflow),
+        "inputs": dict(found.workflow.inputs or {}),
     }
     context.output.emit(payload, lambda: _workflow_text(context.output, payload))
 
@@ -113,7 +115,7 @@ def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
         output,
         [Column(title="ROLE"), Column(title="DESCRIPTION", flexible=True)],
         [
-            (name, payload["roles"][name]["description"])
+            (name, _role_line(payload["roles"][name]))
             for name in order
             if name in payload["roles"]
         ],
@@ -132,7 +134,34 @@ def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
             for status, edge in _list_edges(payload["graph"][name])
         ],
     )
-    return f"{head}\n\n{roles}\n\n{graph}"
+    blocks = [head, roles, graph]
+    if payload["inputs"]:
+        blocks.append(_inputs_table(output, payload["inputs"]))
+    return "\n\n".join(blocks)
+
+
+def _role_line(role: dict[str, Any]) -> str:
+    done_by = f" (by workflow {role['workflow']})" if "workflow" in role else ""
+    return f"{role['description']}{done_by}"
+
+
+def _inputs_table(output: Output, inputs: dict[str, Any]) -> str:
+    return format_table(
+        output,
+        [
+            Column(title="INPUT"),
+            Column(title="DEFAULT"),
+            Column(title="DESCRIPTION", flexible=True),
+        ],
+        [
+            (
+                name,
+                json.dumps(schema["default"]) if "default" in schema else "(asked for)",
+                schema.get("description"),
+            )
+            for name, schema in inputs.items()
+        ],
+    )
 
 
 def _reading_order(graph: dict[str, Any]) -> list[str]:
