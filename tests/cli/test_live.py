@@ -81,7 +81,8 @@ def test_the_turns_of_a_running_step_are_shown(
     assert (text.code, text.err) == (0, "")
     assert text.out == (
         f"# Turns of thread {held}\n\n## Step 2: checker (2 turns)\n\n"
-        "**1. assistant**\n\nOne\ntwo.\n\n**2. user**\n\nAgain.\n"
+        "**1. assistant**\n\n```data\nOne\ntwo.\n```\n\n"
+        "**2. user**\n\n```data\nAgain.\n```\n"
     )
 
 

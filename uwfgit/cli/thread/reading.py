@@ -204,7 +204,8 @@ def turn_markdown(turn: Mapping[str, Any], number: int) -> str:
     """Write one turn: who, what was said, and the tools that were used."""
     content = shown_lines(str(turn.get("content", ""))).strip()
     head = f"**{number}. {shown(str(turn.get('role', '-')))}**"
-    lines = [f"{head}\n\n{content}" if content else head]
+    # In a fence, or what was said could show a step that never was.
+    lines = [f"{head}\n\n{fence(content)}" if content else head]
     for call in turn.get("toolCalls") or []:
         arguments = shown(_one_line(call.get("arguments")))
         lines.append(f"- {shown(str(call.get('name', '-')))}: `{arguments}`")
