@@ -69,6 +69,7 @@ def test_a_thread_and_its_code_are_carried_to_another_clone(two: Two) -> None:
     assert [line["kind"] for line in lines[3:]] == ["step", "step"]
 
 
+@pytest.mark.slow
 def test_without_the_code_each_command_says_what_is_missing(two: Two) -> None:
     thread = two.mine.run("echo one >> a.txt", "true")
     assert two.uwf("push", "--all").code == 0
@@ -120,6 +121,7 @@ def test_a_secret_does_not_leave(two: Two) -> None:
     assert two.uwf("push", "--code", thread, "--allow", name).code == 0
 
 
+@pytest.mark.slow
 def test_no_unpushed_commit_travels(two: Two) -> None:
     two.mine.repo.write("mine", "not for others\n")
     secret = two.mine.repo.commit("mine")
@@ -134,6 +136,7 @@ def test_no_unpushed_commit_travels(two: Two) -> None:
     assert with_them.code == 0, with_them.err
 
 
+@pytest.mark.slow
 def test_dry_run_sends_nothing(two: Two) -> None:
     thread = two.mine.run("echo one >> a.txt", "true")
 
