@@ -210,6 +210,21 @@ def test_fresh_begins_a_new_session(ada: Desk) -> None:
     assert "I saw a walrus." in heard[0]
 
 
+def test_another_agent_has_the_full_context_and_its_own_name(ada: Desk) -> None:
+    thread = start(ada)
+    ada.run(thread, DONE.format("one", "I saw a walrus."), BAD.format("long"))
+    ada.seat.do("config", "set", "agents.other.kind", "claude-code")
+    ada.seat.do("config", "set", "agents.other.command", str(CLAUDE))
+
+    heard = ada.run(thread, DONE.format("two", ""), how=("--agent", "other"))
+
+    assert len(heard[0].splitlines()) == 2
+    assert "I saw a walrus." in heard[0]
+    assert "# The task of this thread" in heard[0]
+    items = ada.seat.do("step", "list", thread, "--json").json["items"]
+    assert [item["agent"] for item in items] == ["cc", "cc", "other"]
+
+
 def test_an_old_step_is_asked_in_a_copy_of_its_session(ada: Desk) -> None:
     thread = start(ada)
     ada.run(thread, DONE.format("one", "I saw a walrus."), BAD.format("long"))
