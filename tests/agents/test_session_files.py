@@ -29,9 +29,12 @@ def work(tmp_path: Path) -> Path:
 
 
 def write(
-    files: SessionFiles, work: Path, *, renew: bool = False, **more: bytes
+    files: SessionFiles, work: Path, *, renew: bool = False, name: str | None = None
 ) -> str:
-    content = {"session": DATA, **{f"beside/{name}": d for name, d in more.items()}}
+    """Put the session back, with one file more beside it."""
+    content = {"session": DATA}
+    if name is not None:
+        content[f"beside/{name}"] = b"x"
     environment = {"HOME": str(work.parent / "home")}
     return files.write(SESSION, content, renew=renew, cwd=work, environment=environment)
 
@@ -123,7 +126,7 @@ def test_a_hostile_name_writes_nothing(name: str, work: Path) -> None:
     assert files is not None
 
     with pytest.raises(SessionFilesError):
-        write(files, work, **{name: b"x"})
+        write(files, work, name=name)
 
     outside = [
         p for p in work.parent.rglob("*") if p.is_file() and "home" not in str(p)
