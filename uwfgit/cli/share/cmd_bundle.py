@@ -78,7 +78,7 @@ def open_(
         # Before a store is made for what is to come from it.
         raise NotFoundError("file", str(path))
     store = context.open_store(write=True)
-    ledger = context.make_ledger(store)
+    ledger = context.make_ledger(store, write=True)
     with open_wire(context) as wire:
         report = open_bundle(
             ledger,

@@ -238,7 +238,7 @@ def pull(
     """
     context = get_context(ctx)
     store = context.open_store(write=True, create=False)
-    ledger = context.make_ledger(store)
+    ledger = context.make_ledger(store, write=True)
     words = [word for word in (remote, thread) if word is not None]
     there, names = take_source(context, ledger, words)
     if len(names) > 1:
@@ -384,7 +384,7 @@ def _clone(
         remote = add_remote(
             store, DEFAULT_NAME, address, kind=kind, environment=wire.environment
         )
-        ledger = context.make_ledger(store)
+        ledger = context.make_ledger(store, write=True)
         report = _pull_new(context, ledger, remote, wire, only, workflows=workflows)
         pack_refs(store, environment=wire.environment)
     context.output.say(f"created store {shown(str(path))}; use it with --store")
