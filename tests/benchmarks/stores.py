@@ -28,6 +28,7 @@ from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip
+from uwfgit.store.locks.flock import lock
 from uwfgit.store.repository import init_store
 
 _AT_MS: Final = 1_800_000_000_000
@@ -103,13 +104,8 @@ class World:
 
     @cached_property
     def code(self) -> Path:
-        """A work tree with a commit: where agents work."""
-        path = self.new_folder("code")
-        repo = pygit2.init_repository(str(path), initial_head="main")
-        author = pygit2.Signature("Ada", "ada@example.com", 1_800_000_000, 0)
-        tree = repo.TreeBuilder().write()
-        repo.create_commit("HEAD", author, author, "first", tree, [])
-        return path
+        """Where agents work: outside of a work tree, as the budgets say."""
+        return self.new_folder("code")
 
     def make_store(self, name: str) -> Path:
         path = self.new_folder(name) / "store"
@@ -123,7 +119,7 @@ class World:
         with context.closing:
             ledger = context.open_ledger(write=True)
             pygit2.settings.enable_fsync_gitdir(fsync)
-            yield ledger
+            yield replace(ledger, store=replace(ledger.store, fsync=fsync))
         pygit2.settings.enable_fsync_gitdir(False)  # noqa: FBT003 - its only form
 
     def context(self, path: Path) -> CommandContext:
@@ -164,7 +160,9 @@ class World:
 
     def copy(self, store: Path, name: str) -> Path:
         path = self.new_folder(name) / "store"
-        shutil.copytree(store, path)
+        # Git may still merge packs by itself.
+        with lock(store / "uwf" / "locks" / "repack", command="copy", wait=300):
+            shutil.copytree(store, path)
         init_store(path, home=self.home, fsync=False)
         return path
 
