@@ -107,7 +107,7 @@ def make_workflow(**changes: Any) -> Workflow:
             "worker": {"done": Target(role="critic", prompt="Judge {{plan}}.")},
             "critic": {
                 "good": Target(role="$END", prompt="Over."),
-                "bad": Target(role="worker", prompt="Mend it: {{reason}}"),
+                "bad": Target(role="worker", prompt="Fix it: {{reason}}"),
             },
         },
     }

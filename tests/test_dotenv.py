@@ -18,7 +18,9 @@ from uwfgit.config.dotenv import add_variable, is_variable_name, parse_dotenv
         pytest.param(r'A="x\ny\"z\\"', {"A": 'x\ny"z\\'}, id="escapes"),
         pytest.param(r"A='x\ny'", {"A": r"x\ny"}, id="none in single quotes"),
         pytest.param('A="x\ny"\nB=1', {"A": "x\ny", "B": "1"}, id="several lines"),
-        pytest.param("# A=1\n\nwords\n=x\nB=1", {"B": "1"}, id="what is no line of it"),
+        pytest.param(
+            "# A=1\n\nwords\n=x\nB=1", {"B": "1"}, id="what is not a line of it"
+        ),
         pytest.param("A=1\r\nA=2\r\n", {"A": "2"}, id="the last counts"),
         pytest.param("A=", {"A": ""}, id="empty"),
     ],

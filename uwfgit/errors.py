@@ -190,7 +190,7 @@ class OverrunError(InvalidError):
         self.limit = limit
         super().__init__(
             f"{what} takes more than {limit}",
-            hint="mend the schema or expression: a pattern such as (a+)+ never ends",
+            hint="fix the schema or expression: a pattern such as (a+)+ never ends",
         )
 
 

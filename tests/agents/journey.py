@@ -44,7 +44,7 @@ graph:
   developer: {done: {role: reviewer, prompt: "Review it."}}
   reviewer:
     good: {role: $END, prompt: "Over."}
-    bad: {role: developer, prompt: "Mend: {{why}}"}
+    bad: {role: developer, prompt: "Fix: {{why}}"}
 """
 
 

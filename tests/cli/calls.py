@@ -46,7 +46,7 @@ graph:
     stuck: { role: $END, prompt: "Stuck." }
   checker:
     good: { role: $END, prompt: "Good." }
-    bad: { role: writer, prompt: "Mend: {{{why}}}" }
+    bad: { role: writer, prompt: "Fix: {{{why}}}" }
 """
 REPLIES = """\
 replies:

@@ -187,25 +187,25 @@ def test_behind_git_no_option_is_ours(uwf: Uwf, thread: str) -> None:
     [
         pytest.param(
             ("thred", "list"),
-            "'thred' is no command of 'uwf'; did you mean 'thread'?",
+            "unknown command 'thred' for 'uwf'; did you mean 'thread'?",
             id="group",
         ),
         pytest.param(
             ("thread", "lst"),
-            "'lst' is no command of 'uwf thread'; did you mean 'list'?",
+            "unknown command 'lst' for 'uwf thread'; did you mean 'list'?",
             id="command",
         ),
         pytest.param(
-            ("xyzzy",), "'xyzzy' is no command of 'uwf'", id="nothing-like-it"
+            ("xyzzy",), "unknown command 'xyzzy' for 'uwf'", id="nothing-like-it"
         ),
         pytest.param(
             ("exec", "x"),
-            "'exec' is no command of 'uwf'; did you mean 'uwf thread exec'?",
+            "unknown command 'exec' for 'uwf'; did you mean 'uwf thread exec'?",
             id="of-another-group",
         ),
         pytest.param(
             ("live",),
-            "'live' is no command of 'uwf'; did you mean 'uwf thread live THREAD'?",
+            "unknown command 'live' for 'uwf'; did you mean 'uwf thread live THREAD'?",
             id="another-word",
         ),
     ],

@@ -63,7 +63,7 @@ def test_hash_stores_nothing_and_needs_no_store(uwf: Uwf, home: Path) -> None:
         pytest.param("integer", "9007199254740992", "", id="too-large"),
         pytest.param("object", "[" * 100_000, "JSON", id="too-deep"),
         pytest.param("text", "3", "", id="wrong-type"),
-        pytest.param("nothing", "3", "'nothing' is no type", id="no-type"),
+        pytest.param("nothing", "3", "'nothing' is not a type", id="no-type"),
         pytest.param("object", "@gone", "file 'gone' not found", id="no-file"),
         pytest.param("object", "@", "JSON is '@', but names no file", id="no-name"),
         pytest.param("0000000000000", "{}", "", id="unknown-type"),

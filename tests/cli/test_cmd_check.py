@@ -29,7 +29,7 @@ def test_a_thread_that_can_go_on_has_everything(
         "state": (True, "idle", f"uwf thread exec {thread}"),
         "folder": (True, str(work), None),
         "agent": (True, "stdio (stdio)", None),
-        "session": (True, "stdio begins anew and is told what happened", None),
+        "session": (True, "stdio starts over and is told what happened", None),
     }
     assert uwf("thread", "check", thread).out.startswith("ok       state    idle\n")
 

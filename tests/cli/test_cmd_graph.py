@@ -107,7 +107,9 @@ def test_a_file_without_a_graph_is_refused_with_its_errors(
     ("words", "message"),
     [
         pytest.param((), "name a workflow, or a thread with --thread", id="nothing"),
-        pytest.param(("ping.yaml", "--as", "svg"), "--as: 'svg' is no form", id="as"),
+        pytest.param(
+            ("ping.yaml", "--as", "svg"), "--as: 'svg' is not a form", id="as"
+        ),
     ],
 )
 def test_misuse_is_one_line(uwf: Uwf, words: tuple[str, ...], message: str) -> None:
@@ -122,8 +124,8 @@ def test_an_older_file_with_another_error_shows_its_conditions(
     (work / "ping.yaml").write_text(
         WORKFLOW.replace(
             '    good: { role: $END, prompt: "Good." }\n'
-            '    bad: { role: writer, prompt: "Mend: {{{why}}}" }\n',
-            "    - { role: writer, prompt: Mend., condition: poor }\n"
+            '    bad: { role: writer, prompt: "Fix: {{{why}}}" }\n',
+            "    - { role: writer, prompt: Fix., condition: poor }\n"
             "    - { role: $END, prompt: Good. }\n",
         )
         .replace("graph:\n", "conditions: { poor: 1 = 2 }\ngraph:\n")

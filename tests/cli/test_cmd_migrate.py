@@ -18,8 +18,8 @@ OLDER = (
 )
 LISTED = WORKFLOW.replace(
     '    good: { role: $END, prompt: "Good." }\n'
-    '    bad: { role: writer, prompt: "Mend: {{{why}}}" }\n',
-    "    - { role: writer, prompt: Mend., when: $count(steps) < 4 }\n"
+    '    bad: { role: writer, prompt: "Fix: {{{why}}}" }\n',
+    "    - { role: writer, prompt: Fix., when: $count(steps) < 4 }\n"
     "    - role: $END\n"
     "      prompt: Good.\n"
     "      when: steps[-1].output.status = 'good'\n",

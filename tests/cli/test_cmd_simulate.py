@@ -21,7 +21,7 @@ TEXT = """\
    → bad
 
 3. writer
-   │ Mend: too short
+   │ Fix: too short
    → done
 
 4. checker
@@ -54,7 +54,7 @@ ALL_PATHS = """\
 7. checker   writer: done (as above)
 
 8. writer   checker: bad
-   │ Mend: <why>
+   │ Fix: <why>
 
 6 of 6 edges taken
 """
@@ -114,13 +114,13 @@ def test_a_role_that_waits_is_asked_again(uwf: Uwf) -> None:
 
 
 def test_a_script_of_another_workflow_is_told_and_fails(uwf: Uwf, work: Path) -> None:
-    (work / "other.yaml").write_text("replies: {somebody: [x]}\n")
+    (work / "other.yaml").write_text("replies: {someone: [x]}\n")
 
     walked = uwf("workflow", "simulate", "ping.yaml", "--script", "other.yaml")
 
     assert walked.code == 1
     assert walked.out.endswith(
-        "idle: script 'other.yaml' has no replies of role 'writer' (somebody)\n"
+        "idle: script 'other.yaml' has no replies of role 'writer' (someone)\n"
     )
 
 
@@ -210,7 +210,7 @@ def test_on_a_terminal_it_asks_for_each_status(work: Path) -> None:
     assert done.returncode == 0, done.stderr
     chosen = [line for line in done.stdout.splitlines() if "→" in line]
     assert chosen == ["   → done", "   → bad", "   → $SUSPEND"]
-    assert "   │ Mend: <why>\n" in done.stdout
+    assert "   │ Fix: <why>\n" in done.stdout
     assert done.stdout.endswith("idle: stopped here\n")
     assert "status (1 done, 2 stuck, 3 $SUSPEND; Enter stops): " in done.stderr
     assert "'lost' is none of them" in done.stderr

@@ -154,7 +154,7 @@ def test_a_mistyped_remote_is_no_thread_alone(
     pulled = uwf("pull", "orign", thread, "--json")
 
     assert pushed.error["message"] == "remote or thread 'orign' not found"
-    assert "'orign' is no remote" in pulled.error["message"]
+    assert "'orign' is not a remote" in pulled.error["message"]
     assert (pushed.code, pulled.code, refs_of(bare)) == (1, 2, {})
 
 

@@ -121,7 +121,7 @@ def test_the_task_is_a_text_stdin_or_a_file(
         pytest.param(("-p", "@gone.md"), "file 'gone.md' not found", id="no-file"),
         pytest.param(("-p", "  "), "the task is empty", id="blank"),
         pytest.param(
-            ("-p", "x", "--cwd", "gone"), "--cwd: 'gone' is no folder", id="cwd"
+            ("-p", "x", "--cwd", "gone"), "--cwd: 'gone' is not a folder", id="cwd"
         ),
         pytest.param(
             ("-p", "x", "--cwd", f"/{'a' * 300}"),
@@ -866,7 +866,7 @@ def test_read_is_markdown_with_the_newest_steps(uwf: Uwf, ended: str) -> None:
     ]
     assert text.count("**Goal**\n\n```data\nYou write.\n```") == 1
     assert text.count("**Output**\n\n```data\n") == 4
-    assert "> Mend: too short" in text
+    assert "> Fix: too short" in text
 
 
 def test_read_leaves_out_old_steps_and_names_the_command_for_them(

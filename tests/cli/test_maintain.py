@@ -586,4 +586,4 @@ def test_doctor_for_people_puts_the_mend_below_the_problem(
     lines = uwf("doctor").out.splitlines()
 
     place = lines.index("problem  settings: gc.auto is '1', not '0'")
-    assert lines[place + 1].strip() == "mend: uwf git config gc.auto 0"
+    assert lines[place + 1].strip() == "fix: uwf git config gc.auto 0"

@@ -32,7 +32,7 @@ def test_the_line_and_a_caret_stand_below_each_problem(uwf: Uwf, work: Path) -> 
     assert checked.code == 1
     assert (
         "ping.yaml:34:19: error G6: graph.writer.done.role: the edge leads to "
-        "'chekcer', which is no role\n"
+        "'chekcer', which is not a role\n"
         '    34 |     done: { role: chekcer, prompt: "Check {{{text}}}" }\n'
         "       |                   ^\n"
         "    hint: did you mean 'checker'?\n"
@@ -91,7 +91,7 @@ def test_annotations_name_the_place_and_are_escaped() -> None:
     found = Problem(
         code="S6",
         message="50% of 'a,b'",
-        hint="mend: it",
+        hint="fix: it",
         path="roles.x",
         file="odd, name:1.yaml",
         line=3,
@@ -102,7 +102,7 @@ def test_annotations_name_the_place_and_are_escaped() -> None:
     (line,) = github_lines([found], strict=False)
     assert line == (
         "::warning file=odd%2C name%3A1.yaml,line=3,col=7,title=uwf S6"
-        "::roles.x: 50%25 of 'a,b'%0Ahint: mend: it"
+        "::roles.x: 50%25 of 'a,b'%0Ahint: fix: it"
     )
     assert github_lines([found], strict=True)[0].startswith("::error file=")
 

@@ -16,7 +16,7 @@ FAILING = ("--agent", "stdio:false")
 def lost(uwf: Uwf, work: Path) -> str:
     """A thread of two steps; the second one's answer leads to no role."""
     name = (work / "ping.yaml").read_text().replace("name: ping", "name: lost")
-    (work / "lost.yaml").write_text(name.replace("Mend: {{{why}}}", "{{{why}}}"))
+    (work / "lost.yaml").write_text(name.replace("Fix: {{{why}}}", "{{{why}}}"))
     (work / "lost.replies.yaml").write_text(
         "replies:\n"
         '  writer: ["---\\n$status: done\\ntext: one\\n---\\n"]\n'

@@ -62,7 +62,7 @@ CHANGES = {
     "a name with spaces": "echo x > ' a  b '",
     "a name with quotes": """echo x > 'a"b'"'"'c'""",
     "a name with a line break": "echo x > 'a\nb'",
-    "a name that is no text": "echo x > \"$(printf 'a\\377b')\"",
+    "a name that is not a text": "echo x > \"$(printf 'a\\377b')\"",
     "a name like an option": "echo x > -rf && echo x > ':(exclude)a'",
     "a name like a pattern": "echo x > '*' && echo y > '[a].txt'",
     "staged and changed again": "echo s >> a.txt && git add a.txt && echo w >> a.txt",

@@ -506,7 +506,7 @@ CHOOSING: Final = make_workflow(
         ),
         "critic": {
             "good": Target(role="$END", prompt="Over."),
-            "bad": Target(role="worker", prompt="Mend it: {{reason}}"),
+            "bad": Target(role="worker", prompt="Fix it: {{reason}}"),
         },
     }
 )

@@ -38,7 +38,7 @@ def test_every_edge_is_taken_with_made_up_values() -> None:
         "Over.",
         "Go on.",
         "Judge <plan>.",
-        "Mend it: <reason>",
+        "Fix it: <reason>",
     ]
     assert [step.status for step in found.steps] == [
         "done",

@@ -82,7 +82,7 @@ def test_exec_runs_a_loop_until_the_end(ledger: Ledger, thread: ThreadId) -> Non
         (5, "worker", "done"),
         (6, "critic", "good"),
     ]
-    assert found[2].edge_prompt == "Mend it: slow"
+    assert found[2].edge_prompt == "Fix it: slow"
     assert [s.prev for s in found] == [None, *(s.hash for s in found[:-1])]
     assert tuple(told) == report.steps
     assert (report.end, report.done) == (RunEnd.DONE, True)
@@ -499,7 +499,7 @@ def test_poke_can_lead_elsewhere_and_the_thread_goes_on_from_there(
     go(ledger, thread, DONE)
 
     assert [s.role for s in steps_of(ledger, thread)] == ["worker", "critic", "worker"]
-    assert steps_of(ledger, thread)[2].edge_prompt == "Mend it: slow"
+    assert steps_of(ledger, thread)[2].edge_prompt == "Fix it: slow"
 
 
 # --- routing errors ---

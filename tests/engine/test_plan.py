@@ -28,7 +28,7 @@ FLOW: Final = make_workflow(
         },
         "critic": {
             "good": Target(role="$END", prompt="Over."),
-            "bad": Target(role="worker", prompt="Mend {{reason}}"),
+            "bad": Target(role="worker", prompt="Fix {{reason}}"),
         },
         "listed": (Target(role="critic", prompt="Go on."),),
         "closed": (),

@@ -59,7 +59,7 @@ def test_it_goes_as_a_thread_would() -> None:
     assert seen(found) == [
         (1, "worker", "done", "Begin: the task"),
         (2, "critic", "bad", "Judge x."),
-        (3, "worker", "done", "Mend it: slow"),
+        (3, "worker", "done", "Fix it: slow"),
         (4, "critic", "good", "Judge y."),
         (5, "$END", None, "Over."),
     ]

@@ -51,7 +51,7 @@ def _workflow() -> Workflow:
             "developer": {"done": Target(role="reviewer", prompt="Review it.")},
             "reviewer": {
                 "approved": Target(role="$END", prompt="Over."),
-                "rejected": Target(role="developer", prompt="Mend: {{reason}}"),
+                "rejected": Target(role="developer", prompt="Fix: {{reason}}"),
             },
         },
     )

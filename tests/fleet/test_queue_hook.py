@@ -81,7 +81,7 @@ def test_a_state_of_another_thread_is_refused(queue: Queue, ada: Person) -> None
 
     problem = move(queue, queued, "claimed", thread=other)[1]
 
-    assert problem == "it is no state of that thread in a queue"
+    assert problem == "it is not a state of that thread in a queue"
 
 
 def test_a_rewind_is_refused(queue: Queue) -> None:
@@ -111,7 +111,7 @@ def test_a_commit_with_files_is_no_state(queue: Queue) -> None:
     ref = queue_ref(THREADS[0])
     main = Oid(git(queue.store, "rev-parse", "refs/heads/main").strip())
 
-    assert ask(queue, ZERO, main, ref) == "it is no state of that thread in a queue"
+    assert ask(queue, ZERO, main, ref) == "it is not a state of that thread in a queue"
 
 
 def test_a_pause_comes_and_goes(queue: Queue, ada: Person) -> None:

@@ -113,7 +113,7 @@ graph:
   reviewer:
     - role: coder
       when: $last('reviewer').approved = false
-      prompt: Mend it.
+      prompt: Fix it.
     # good
     - role: $END
       prompt: Done.
@@ -129,7 +129,7 @@ class Edit(NamedTuple):
 
 _CONDITIONS = """\
 conditions:
-  # somebody said no
+  # someone said no
   rejected:
     description: The reviewer said no
     expression: $last('reviewer').approved = false
@@ -149,7 +149,7 @@ rules:
   - from: reviewer
     to: coder
     when: $last('reviewer').approved = false
-    prompt: Mend it.
+    prompt: Fix it.
   - { from: reviewer, to: __end__, prompt: Done. }
 """
 

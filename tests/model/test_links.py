@@ -32,7 +32,7 @@ from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 from uwfgit.store.objects import blob_oid
 
-PLAN: Final = make_text("1. Look.\n2. Mend.\n")
+PLAN: Final = make_text("1. Look.\n2. Fix.\n")
 REF_TYPE: Final = make_schema(
     {
         "type": "object",

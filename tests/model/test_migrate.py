@@ -287,7 +287,7 @@ def test_a_comment_inside_a_removed_value_stays_above() -> None:
 
     migrated = migrate(text).text
 
-    assert "# somebody said no\ngraph:\n" in migrated
+    assert "# someone said no\ngraph:\n" in migrated
     assert "    - role: $END\n      # else\n      prompt: Done.\n" in migrated
 
 

@@ -24,7 +24,7 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path, target: str) -> None
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(target)
 
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         read_plain(tmp_path / "link", most=100)
 
 

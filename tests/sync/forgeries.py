@@ -227,7 +227,7 @@ FORGERIES: list[tuple[str, int, Change, str]] = [
         (f"{what} called {text!a}", at, subject(text), "message")
         for what, at, text in (
             ("start", START, "critic: good"),
-            ("start", START, "start work: Mend something else"),
+            ("start", START, "start work: Fix something else"),
             ("start", START, "start"),
             ("step", JUDGE, "critic: bad, then good: approved by Ada"),
             ("step", JUDGE, "critic: badge"),

@@ -214,7 +214,7 @@ def test_steps_before_the_secret_keep_their_hashes(
     new = record_of(ledger, copy).steps()
     assert new[0].hash == old[0].hash
     assert [step.hash for step in new[1:]] != [step.hash for step in old[1:]]
-    assert new[2].edge_prompt == f"Mend it: {SHOWN}"
+    assert new[2].edge_prompt == f"Fix it: {SHOWN}"
     check_thread(ledger.store, copy)
 
 

@@ -176,7 +176,7 @@ class Queue:
                 continue
             entry = read_entry(self.store, oid)
             if entry is None or entry.state.thread != name:
-                bad[name] = "its newest commit is no state of that thread"
+                bad[name] = "its newest commit is not a state of that thread"
             else:
                 entries[ThreadId(name)] = entry
         return Contents(entries=entries, bad=bad, is_paused=f"{copies}PAUSE" in refs)
@@ -330,6 +330,6 @@ def _check_chain(store: Store, oid: Oid, known: Oid | None) -> str | None:
         except CorruptError as exc:
             return exc.message
         if commit.tree != EMPTY_TREE or len(commit.parents) > 1:
-            return "a commit in its chain is no state of a queue"
+            return "a commit in its chain is not a state of a queue"
         next_ = commit.parents[0] if commit.parents else None
     return None

@@ -44,7 +44,7 @@ RULES: Final[Mapping[str, str]] = {
     "S12": "no role, or a list of targets that is empty",
     "S13": "a condition that is no JSONata",
     "R1": "a role has a reserved name",
-    "R2": "a graph node that is no role",
+    "R2": "a graph node that is not a role",
     "R3": "a role without a graph node",
     "G1": "$START is missing or lacks 'new'",
     "G2": "$START lacks 'resume' (warning)",

@@ -77,7 +77,7 @@ def open_store(
         if path not in list_stores(home):
             # It was moved, and brought its id along.
             register_store(path, home=home)
-        with git_errors(f"mending the settings of store '{path}'"):
+        with git_errors(f"fixing the settings of store '{path}'"):
             init.mend_settings(path, config)
             init.mend_main(path)
         mend_hook(path, "pre-push")

@@ -98,7 +98,7 @@ def _check_queue(store: Store, push: Push) -> str | None:
     if push.ref == PAUSE_REF:
         return None if push.deletes else _check_pause(store, Oid(push.new))
     if not is_thread_id(name):
-        return "that is no name of a queued thread"
+        return "that is not a name of a queued thread"
     if push.deletes:
         state = _read_state(store, Oid(push.old))
         is_done = state is not None and state[0].word == "done"
@@ -118,14 +118,14 @@ def _check_states(store: Store, push: Push, thread: ThreadId) -> str | None:
     for _ in range(_MOST_STATES):
         found = _read_state(store, oid)
         if found is None or found[0].thread != thread:
-            return "it is no state of that thread in a queue"
+            return "it is not a state of that thread in a queue"
         state, commit = found
         parent = commit.parents[0] if commit.parents else None
         if parent is None and push.old != ZERO:
             return "not a fast-forward: fetch the queue first"
         before = _read_state(store, parent) if parent is not None else None
         if parent is not None and before is None:
-            return "its parent is no state of a queue"
+            return "its parent is not a state of a queue"
         problem = check_queue_move(
             before[0] if before else None,
             state,
@@ -165,7 +165,7 @@ def _check_other(
     is_in_the_way = f"{push.ref}/" in (*_THREADS, *_WORKFLOWS, *_APPROVALS, *_OURS)
     if shared and not is_ours and (push.deletes or not is_in_the_way):
         return None
-    return "it is no ref of threads, workflows, approvals or reviews"
+    return "it is not a ref of threads, workflows, approvals or reviews"
 
 
 def _prefix(ref: str, prefixes: Sequence[str]) -> str:
@@ -174,7 +174,7 @@ def _prefix(ref: str, prefixes: Sequence[str]) -> str:
 
 def _check_thread(store: Store, push: Push, name: str) -> str | None:
     if not is_thread_id(name):
-        return "that is no name of a thread's branch"
+        return "that is not a name of a thread's branch"
     if push.deletes:
         return "a thread is not deleted"
     return _check_forward(store, push) or _verify(store, push)
@@ -198,7 +198,7 @@ def _verify(store: Store, push: Push) -> str | None:
 
 def _check_workflow(store: Store, push: Push, name: str) -> str | None:
     if not is_workflow_name(name):
-        return "that is no name of a workflow"
+        return "that is not a name of a workflow"
     if push.deletes:
         return None
     return _check_forward(store, push) or check_entries(store, Oid(push.new), name)
@@ -220,7 +220,7 @@ def _check_approved(
 ) -> str | None:
     thread = find_approved(name)
     if thread is None:
-        return "that is no name of an approval"
+        return "that is not a name of an approval"
     if push.deletes:
         return None
     if push.old not in {ZERO, push.new}:
@@ -244,7 +244,7 @@ def _check_review(store: Store, push: Push, pushed: dict[str, str]) -> str | Non
     if name == "main":
         return _check_main(store, push)
     if not is_thread_id(name.removesuffix(_BASE)):
-        return "that is no name of a review's branch"
+        return "that is not a name of a review's branch"
     if push.deletes:
         return None
     if not name.endswith(_BASE):

@@ -197,7 +197,7 @@ def _look_at_session(ledger: Ledger, record: Record, agent: Agent) -> _Found:
     elif find_ref(ledger.store, memory_ref(thread)) is not None:
         message = "its memory is in the store, and put back where it can be"
     else:
-        message = f"{agent.label} begins anew and is told what happened"
+        message = f"{agent.label} starts over and is told what happened"
     return _Found(what="session", ok=True, message=message)
 
 

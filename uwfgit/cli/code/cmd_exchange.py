@@ -42,7 +42,7 @@ def push_code(
         tree: A work tree of the code; else that around the working directory.
 
     Raises:
-        StateError: This is no work tree.
+        StateError: This is not a work tree.
         InvalidError: A secret would leave, or a thread is private.
         RemoteError: The remote cannot be reached, or takes none.
     """

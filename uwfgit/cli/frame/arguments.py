@@ -97,7 +97,7 @@ def read_hash(argument: str) -> Hash:
     """
     found = find_hash(argument)
     if found is None:
-        raise UsageError(f"'{argument}' is no hash", hint="a hash has 13 characters")
+        raise UsageError(f"'{argument}' is not a hash", hint="a hash has 13 characters")
     return found
 
 
@@ -220,7 +220,7 @@ def parse_time(text: str, *, option: str, now_ms: int) -> int:
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError, OSError) as exc:
         raise UsageError(
-            f"{option}: '{text}' is no time",
+            f"{option}: '{text}' is not a time",
             hint="for example 7d, 12h, 30m, 2026-05-01 or 2026-05-01T12:00",
         ) from exc
 

@@ -209,7 +209,7 @@ CATALOG: Final = (
         module="store.cmd_maintain",
         attribute="reindex_app",
         section=_STORE,
-        help="Make the lookup of nodes, steps and threads anew from git",
+        help="Rebuild the lookup of nodes, steps and threads from git",
     ),
     Entry(
         name="doctor",

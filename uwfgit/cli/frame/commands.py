@@ -209,7 +209,7 @@ class Group(TyperGroup):
 
     def _unknown(self, ctx: Click, name: str) -> UsageError:
         listing = f"'{ctx.command_path} --help' lists them"
-        message = f"'{name}' is no command of '{ctx.command_path}'"
+        message = f"unknown command '{name}' for '{ctx.command_path}'"
         near = find_similar(name, self.list_commands(ctx))
         if near is not None and near.casefold() == name.casefold():
             return UsageError(f"{message}; did you mean '{near}'?")

@@ -58,7 +58,7 @@ _STATUS_COLORS: Final = {
 }
 _LONG: Final = 200
 _CELL: Final = 2_000
-"""Characters of a cell; one that is longer belongs to somebody who means harm."""
+"""Characters of a cell; one that is longer belongs to someone who means harm."""
 _PROGRESS: Final = re.compile(r"[^:]{1,80}(: [^:]{1,80})?: +\d+(%| |$).*")
 _DEFAULT_WIDTH: Final = 80
 _GAP: Final = "  "

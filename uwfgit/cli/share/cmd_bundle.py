@@ -37,7 +37,7 @@ def create(
     ],
     allow: AllowOption = None,
 ) -> None:
-    """Write threads into a file for somebody without a common remote.
+    """Write threads into a file for someone without a common remote.
 
     Plain git can read it too: a bundle is a repository in a file.
     """

@@ -82,7 +82,7 @@ def _remove(path: Path, mode: int | None) -> None:
 
 
 def is_there(path: Path) -> StoreError:
-    """Return the refusal of a folder that is no new one."""
+    """Return the refusal of a folder that is not a new one."""
     return StoreError(f"'{path}' is there already", hint="name another folder")
 
 
@@ -243,7 +243,7 @@ def pull(
     there, names = take_source(context, ledger, words)
     if len(names) > 1:
         raise UsageError(
-            f"'{names[0]}' is no remote, and pull brings one thread, or all",
+            f"'{names[0]}' is not a remote, and pull brings one thread, or all",
             hint="name one thread",
         )
     with open_wire(context, there) as wire:

@@ -31,7 +31,7 @@ _MOST_SECONDS: Final = 86_400
 _MEANING: Final = (
     "consistent: whole, unchanged since its commits were made, and led by its own "
     "workflow to exactly these roles and prompts; not shown: who or what wrote an "
-    "output, when, whether it is true, or that the whole was not written anew"
+    "output, when, whether it is true, or that the whole was not rewritten"
 )
 
 

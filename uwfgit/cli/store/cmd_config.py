@@ -91,7 +91,7 @@ def set_(
 ) -> None:
     """Change one setting in the user's configuration.
 
-    The file is written anew; comments in it are lost.
+    The file is rewritten; comments in it are lost.
     """
     context = get_context(ctx)
     path = context.home / CONFIG_FILE

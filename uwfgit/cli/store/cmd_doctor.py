@@ -1,4 +1,4 @@
-"""The command ``doctor``: everything looked at once, each problem with its mend."""
+"""The command ``doctor``: everything looked at once, each problem with its fix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app = make_single()
 def doctor(
     ctx: typer.Context,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what can be mended safely.")
+        bool, typer.Option("--fix", help="Fix what can be fixed safely.")
     ] = False,
 ) -> None:
     """Look for what is wrong with the store and the set-up.
@@ -163,7 +163,7 @@ def _mend(context: CommandContext, finding: Finding) -> bool:
     try:
         finding.mend()
     except ConflictError as exc:
-        context.output.warn(f"not mended, try again: {exc.message}")
+        context.output.warn(f"not fixed, try again: {exc.message}")
         return False
     return True
 
@@ -211,7 +211,7 @@ def _format(
             painted = context.output.paint(level.ljust(7), _COLORS.get(level, level))
             lines.append(f"{painted}  {finding.check}: {shown(finding.message)}")
             if finding.hint and not word:
-                lines.append(f"         mend: {shown(finding.hint)}")
+                lines.append(f"         fix: {shown(finding.hint)}")
     return "\n".join(lines)
 
 

@@ -88,7 +88,7 @@ def show(
 ) -> None:
     """Show what was logged, the newest last: steps begun and ended, leftovers removed.
 
-    A file that is no day's is printed as it is.
+    A file that is not a day's is printed as it is.
     """
     context = get_context(ctx)
     if limit < 0:

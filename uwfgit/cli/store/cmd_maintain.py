@@ -125,7 +125,7 @@ def format_size(size: int) -> str:
 
 @add_command(reindex_app, "reindex")
 def reindex(ctx: typer.Context) -> None:
-    """Make the lookup of nodes, steps and threads anew from git.
+    """Rebuild the lookup of nodes, steps and threads from git.
 
     It is only ever a copy: nothing is lost with it.
     """

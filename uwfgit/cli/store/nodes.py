@@ -116,7 +116,7 @@ def resolve_type(text: str) -> Hash:
     found = named or find_hash(text)
     if found is None:
         raise InvalidError(
-            f"'{text}' is no type",
+            f"'{text}' is not a type",
             hint=f"a hash, or one of {', '.join(sorted(BUILTIN_NAMES))}",
         )
     return found
@@ -164,7 +164,7 @@ def load_schema(ledger: Ledger, node_type: Hash, *, thread: str | None) -> Json:
     node = load_named_node(ledger, node_type, thread=thread)
     if node.type != META_TYPE:
         raise InvalidError(
-            f"node {node_type} is no schema, so it is no type",
+            f"node {node_type} is not a schema, so it is not a type",
             hint="put the schema first: uwf cas schema put",
         )
     return node.payload

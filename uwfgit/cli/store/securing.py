@@ -110,7 +110,7 @@ def _find_keys(content: object, source: str) -> Iterator[MovedKey]:
             check_value(("providers", name, _NAME), variable, source=source)
             if not is_variable_name(variable):
                 raise ConfigError(
-                    "is no name of a variable",
+                    "is not a name of a variable",
                     source=source,
                     key=f"providers.{name}.{_NAME}",
                 )

@@ -168,7 +168,9 @@ def _tell(context: CommandContext, asked: Asked) -> None:
     if reply.failure is not None:
         context.output.warn(f"agent {asked.agent} failed: {reply.failure.message}")
     elif not asked.remembers:
-        context.output.say("note: it was told the thread anew, its session is not here")
+        context.output.say(
+            "note: it was told the whole thread again, its session is not here"
+        )
     payload = {
         "hash": asked.step.hash,
         "number": asked.step.number,

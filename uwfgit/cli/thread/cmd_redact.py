@@ -32,7 +32,7 @@ def redact_command(
         bool, typer.Option("--forks", help="The other threads that hold it too.")
     ] = False,
 ) -> None:
-    """Write a thread anew without the secrets in it.
+    """Rewrite a thread without the secrets in it.
 
     For a thread that no remote has seen. The new one has an id of its own and
     [redacted:RULE] where a secret stood; the old one goes to the trash. What

@@ -93,7 +93,7 @@ def _parse_statuses(text: str | None) -> frozenset[str] | None:
             found.add(name)
         else:
             raise UsageError(
-                f"--status: '{name}' is no status",
+                f"--status: '{name}' is not a status",
                 hint=f"statuses: {', '.join(STATUSES)}, active",
             )
     return frozenset(found)

@@ -338,7 +338,7 @@ def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
         return None
     path = context.resolve(cwd)
     if not path.is_dir():
-        raise InvalidError(f"--cwd: '{cwd}' is no folder")
+        raise InvalidError(f"--cwd: '{cwd}' is not a folder")
     return path
 
 

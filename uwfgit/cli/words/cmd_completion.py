@@ -36,7 +36,7 @@ def completion(
     context = get_context(ctx)
     if shell not in SHELLS:
         raise UsageError(
-            f"'{shell}' is no shell known here", hint=f"shells: {', '.join(SHELLS)}"
+            f"'{shell}' is not a shell known here", hint=f"shells: {', '.join(SHELLS)}"
         )
     text = files("uwfgit.cli").joinpath("shells", f"uwf.{shell}").read_text("utf-8")
     if context.output.is_text:

@@ -47,7 +47,7 @@ def graph_command(
     context = get_context(ctx)
     if form not in FORMS:
         raise UsageError(
-            f"--as: '{form}' is no form", hint=f"forms: {', '.join(FORMS)}"
+            f"--as: '{form}' is not a form", hint=f"forms: {', '.join(FORMS)}"
         )
     if workflow is None and thread is None:
         raise UsageError("name a workflow, or a thread with --thread")

@@ -106,7 +106,7 @@ def _missing(path: Path) -> Problem:
     return Problem(
         code="Y15",
         message="it is a link to a file that is not there" if is_link else "it is gone",
-        hint="mend or remove the link" if is_link else None,
+        hint="fix or remove the link" if is_link else None,
         file=str(path),
         line=1,
         column=1,

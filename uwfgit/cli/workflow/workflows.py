@@ -136,7 +136,7 @@ def _find_by_hash(ledger: Ledger, name: str) -> FoundWorkflow | None:
     if node is None:
         return None
     if node.type != WORKFLOW_TYPE:
-        raise InvalidError(f"node {node.hash} is no workflow")
+        raise InvalidError(f"node {node.hash} is not a workflow")
     workflow = _read_workflow_node(ledger, node)
     return FoundWorkflow(
         workflow=workflow, data=_as_yaml(workflow), hash=node.hash, source="store"
@@ -161,7 +161,7 @@ def _load_registered(ledger: Ledger, name: str) -> FoundWorkflow:
     plain, at, version = name.partition("@")
     wanted = find_hash(version) if at else None
     if at and wanted is None:
-        raise InvalidError(f"'{version}' is no hash", hint="write NAME@HASH")
+        raise InvalidError(f"'{version}' is not a hash", hint="write NAME@HASH")
     found = load_registered(ledger, plain, wanted)
     return FoundWorkflow(
         workflow=found.workflow,

@@ -113,7 +113,7 @@ def _from_node(
         return _failure(f"the store has no node {printed}")
     if node.type != STEP_TYPE:
         if not isinstance(node.payload, dict):
-            return _failure(f"node {printed} is no output: not a mapping")
+            return _failure(f"node {printed} is not an output: not a mapping")
         return Answer(
             output=node.payload, output_type=node.type, body="", node_type=node.type
         )

@@ -78,7 +78,9 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     if not prompt.strip():
         raise InvalidError("the task is empty", hint="give one with -p TEXT")
     if not cwd.is_absolute() or not cwd.is_dir():
-        raise InvalidError(f"'{cwd}' is no existing folder", hint="give one with --cwd")
+        raise InvalidError(
+            f"'{cwd}' is not an existing folder", hint="give one with --cwd"
+        )
     thread = thread or mint_thread_id(ledger.now_ms(), ledger.random(10))
     start: dict[str, Json] = {
         "prompt": prompt,

@@ -198,7 +198,7 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
 
 def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, Step]:
     if not number.isascii() or not number.isdigit() or len(number) > _NUMBER_CHARS:
-        raise UsageError(f"'{number}' is no step number", hint="steps count from 1")
+        raise UsageError(f"'{number}' is not a step number", hint="steps count from 1")
     record = open_record(ledger.store, find_tip(ledger, thread))
     return record, record.step_at(int(number))
 
@@ -274,7 +274,7 @@ def load_node(ledger: Ledger, text: str, *, thread: str | None = None) -> Node:
     """
     wanted = find_hash(text)
     if wanted is None:
-        raise UsageError(f"'{text}' is no hash", hint="a hash has 13 characters")
+        raise UsageError(f"'{text}' is not a hash", hint="a hash has 13 characters")
     if thread is not None:
         record = open_record(ledger.store, find_tip(ledger, thread))
         found = record.node(wanted) if wanted in record.places else None

@@ -333,7 +333,7 @@ def _version(name: str, commit: Commit, *, current: bool) -> Version:
         parse_trailers(commit.message).get("Uwf-Workflow", "").partition(" ")
     )
     if not is_hash(pinned):
-        raise CorruptError(f"commit {commit.oid} is no version of workflow '{name}'")
+        raise CorruptError(f"commit {commit.oid} is not a version of workflow '{name}'")
     return Version(
         name=name,
         hash=Hash(pinned),
@@ -363,7 +363,7 @@ def _read(ledger: Ledger, version: Version) -> Entered:
     try:
         workflow = workflow_from_nodes(pinned, nodes)
     except (KeyError, TypeError, AttributeError) as exc:
-        raise CorruptError(f"node {pinned.hash} is no workflow") from exc
+        raise CorruptError(f"node {pinned.hash} is not a workflow") from exc
     return Entered(
         version=version, workflow=workflow, data=read_blob(ledger.store, file.oid)
     )

@@ -236,7 +236,7 @@ def _read_file(store: Store, commit: Oid, folder: Entry, room: int) -> bytes:
 
 
 def _corrupt(commit: Oid) -> CorruptError:
-    return CorruptError(f"commit {commit} is no session of an agent")
+    return CorruptError(f"commit {commit} is not a session of an agent")
 
 
 def forget_memory(ledger: Ledger, thread: ThreadId, *, at: int | None = None) -> int:

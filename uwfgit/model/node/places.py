@@ -80,7 +80,7 @@ def list_nodes(store: Store, tree: Oid) -> NodePlaces:
         for file, oid in iter_names(store, folder.oid):
             name = find_node_name(file)
             if name is None:
-                raise CorruptError(f"'{file}' is no node's file name")
+                raise CorruptError(f"'{file}' is not a node's file name")
             add_place(places, name[0], name[1], oid)
     return places
 

@@ -85,7 +85,7 @@ def _check_nodes(found: Findings, draft: Draft) -> dict[str, str]:
             hint = "remove the node: $END is a target only"
             found.add("G3", ("graph", name), message, hint=hint, key=True)
         elif name == SUSPEND:
-            message = "'$SUSPEND' is no graph node"
+            message = "'$SUSPEND' is not a graph node"
             hint = "remove it: any role may report $status: $SUSPEND at any time"
             found.add("G4", ("graph", name), message, hint=hint, key=True)
         else:
@@ -103,7 +103,7 @@ def _check_nodes(found: Findings, draft: Draft) -> dict[str, str]:
 
 def _report_stray_node(found: Findings, name: str, similar: str | None) -> None:
     hint = f"did you mean '{similar}'?" if similar else "remove it, or add the role"
-    message = f"graph node '{name}' is no role"
+    message = f"graph node '{name}' is not a role"
     found.add("R2", ("graph", name), message, hint=hint, key=True)
 
 
@@ -131,14 +131,14 @@ def _check_targets(found: Findings, draft: Draft) -> dict[str, str | None]:
     unknown: dict[str, str | None] = {}
     for edge in (edge for edges in draft.nodes.values() for edge in edges):
         if edge.role == SUSPEND:
-            message = "'$SUSPEND' is no target"
+            message = "'$SUSPEND' is not a target"
             hint = f"let '{edge.source}' report $status: $SUSPEND instead"
             found.add("G5", (*edge.path, "role"), message, hint=hint)
         elif edge.role is not None and draft.has_roles and _is_unknown(draft, edge):
             similar = found.find_similar(edge.role, (*draft.roles, END))
             unknown[edge.role] = similar
             hint = f"did you mean '{similar}'?" if similar else "name a role, or $END"
-            message = f"the edge leads to '{edge.role}', which is no role"
+            message = f"the edge leads to '{edge.role}', which is not a role"
             found.add("G6", (*edge.path, "role"), message, hint=hint)
     return unknown
 

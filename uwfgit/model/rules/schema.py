@@ -203,7 +203,7 @@ def _check_declared(
     for status in _iter_statuses(schema):
         own = (*path, *status.path)
         if status.value == SUSPEND:
-            message = "'$SUSPEND' is no status of a schema"
+            message = "'$SUSPEND' is not a status of a schema"
             hint = "remove it: any role may report it at any time"
             found.add("C8", own, message, hint=hint)
         elif status.value == ERROR_STATUS:

@@ -40,7 +40,7 @@ def read_event(commit: Commit) -> Event:
     name = trailers.get("Uwf-Event", "")
     thread = trailers.get("Uwf-Thread", "")
     if name not in EVENT_NAMES or not is_thread_id(thread):
-        raise CorruptError(f"commit {commit.oid} is no event of a thread")
+        raise CorruptError(f"commit {commit.oid} is not an event of a thread")
     return Event(
         commit=commit,
         name=cast("EventName", name),

@@ -49,7 +49,7 @@ def naming_mend(thread: ThreadId) -> Iterator[None]:
         yield
     except CorruptError as exc:
         exc.hint = exc.hint or (
-            f"uwf verify {thread} says more; uwf doctor names what may mend it"
+            f"uwf verify {thread} says more; uwf doctor names what may fix it"
         )
         raise
 
@@ -223,7 +223,7 @@ class Record:
     def _read_step(self, node: Node, number: int) -> Step:
         output = self.node(node.payload["output"]).payload
         if not isinstance(output, dict):
-            raise CorruptError(f"output of step {node.hash} is no mapping")
+            raise CorruptError(f"output of step {node.hash} is not a mapping")
         return step_from_payload(node.hash, number, node.payload, output)
 
     def iter_steps(self) -> Iterator[Step]:

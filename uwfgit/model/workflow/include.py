@@ -117,14 +117,12 @@ def _read_file(path: Path, target: str) -> bytes:
     try:
         content = read_start(path, most=YAML_MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as exc:
-        hint = (
-            f"make the file, or mend the path; looked for {path.name} beside this one"
-        )
+        hint = f"make the file, or fix the path; looked for {path.name} beside this one"
         raise _refusal("Y12", f"included file '{target}' not found", hint) from exc
     except OSError as exc:
         if path.exists() and not path.is_file():
             hint = "include one file"
-            raise _refusal("Y15", f"'{target}' is no regular file", hint) from exc
+            raise _refusal("Y15", f"'{target}' is not a regular file", hint) from exc
         message = f"cannot read '{target}': {exc.strerror}"
         raise _refusal("Y15", message, "check its permissions") from exc
     if len(content) > YAML_MAX_BYTES:

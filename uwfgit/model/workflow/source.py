@@ -158,7 +158,7 @@ def _read_bytes(path: Path) -> tuple[bytes, Problem | None]:
     except OSError as exc:
         if path.exists() and not path.is_file():
             hint = "name a workflow file"
-            return b"", _file_problem(path, "Y15", "is no regular file", hint)
+            return b"", _file_problem(path, "Y15", "is not a regular file", hint)
         message = f"cannot be read: {exc.strerror}"
         return b"", _file_problem(path, "Y15", message, "check its permissions")
 

@@ -104,7 +104,7 @@ def iter_events(text: str, source: Source) -> Iterator[yaml.Event]:
             # The parser in Python lets a number of an escape through to chr().
             place = Place(file=source.file, line=1, column=1)
             message = "not YAML: it holds an escape of no character"
-            hint = "mend the escape"
+            hint = "fix the escape"
             raise InvalidError([make_problem("Y1", place, message, hint)]) from exc
         if event is None:
             return

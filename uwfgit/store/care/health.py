@@ -140,7 +140,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
         return Finding(
             check="refs",
             level="problem",
-            message=f"'{name}' is no name that uwf gives; it is not listed",
+            message=f"'{name}' is not a name that uwf gives; it is not listed",
             hint=f"if nobody needs it: uwf git update-ref -d {shlex.quote(name)}",
         )
     if name.startswith(_REMOTES):

@@ -49,5 +49,5 @@ def read_start(path: Path, *, most: int, any_kind: bool = False) -> bytes:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not (is_open_to_all or stat.S_ISREG(mode)):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         return stream.read(most)

@@ -148,7 +148,7 @@ def find_links(path: Path) -> tuple[Problem, ...]:
         _problem(
             LINK,
             Path(folder) / name,
-            "is a symbolic link" if stat.S_ISLNK(mode) else "is no plain file",
+            "is a symbolic link" if stat.S_ISLNK(mode) else "is not a plain file",
             f"if you know it, remove it: rm {shlex.quote(str(Path(folder) / name))}",
         )
         for folder, folders, files in os.walk(path, onerror=_raise)
@@ -231,7 +231,7 @@ def _check_shape(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
         elif stat.S_ISDIR(status.st_mode) != (name in _FOLDERS) or not (
             stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
         ):
-            yield _problem(SHAPE, path / name, "is no plain file or folder")
+            yield _problem(SHAPE, path / name, "is not a plain file or folder")
 
 
 def _guarded(
@@ -305,7 +305,7 @@ def _find_refusal(entry: ConfigEntry) -> str | None:
         return None
     if entry.section in _TUNING and entry.subsection is None:
         plain = _NUMBER.fullmatch(entry.value or "")
-        return None if plain else f"'{entry.written}' is no plain number"
+        return None if plain else f"'{entry.written}' is not a plain number"
     names = {"remote": _REMOTE, "branch": _BRANCH}.get(entry.section, frozenset())
     if entry.subsection and entry.name in names:
         return _find_remote_refusal(entry, entry.subsection)

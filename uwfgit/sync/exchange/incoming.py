@@ -385,4 +385,4 @@ def _adopt_approval(work: _Work, ref: str, oid: Oid) -> None:
     if move_many(work.store, moves, reason=work.command, environment=environment):
         work.tell(ref, "up-to-date" if old else "new", old=old, new=oid)
     else:
-        work.tell(ref, "busy", "somebody else makes it", new=oid)
+        work.tell(ref, "busy", "someone else makes it", new=oid)

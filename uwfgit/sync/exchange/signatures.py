@@ -58,7 +58,7 @@ def check_approval(store: Store, ref: str, oid: Oid, tips: Iterable[Oid]) -> str
 def _check(store: Store, ref: str, data: bytes, tips: Iterable[Oid]) -> str | None:
     match = _TAG.match(data)
     if match is None:
-        return "it is no tag of a commit"
+        return "it is not a tag of a commit"
     if f"refs/tags/{match[2].decode('utf-8', 'replace')}" != ref:
         return "the tag is made under another name"
     parse_person(match[3], b"tagger")

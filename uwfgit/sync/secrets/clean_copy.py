@@ -81,9 +81,9 @@ class _Redo:
     last: Oid
     """The newest event that is written again."""
     hashes: dict[Hash, Hash] = field(default_factory=dict)
-    """Of nodes made anew: what they were called, and are called."""
+    """Of nodes made again: what they were called, and are called."""
     nodes: dict[Hash, Node] = field(default_factory=dict)
-    """Linked nodes that were made anew, by their new hash."""
+    """Linked nodes that were made again, by their new hash."""
     found: set[str] = field(default_factory=set)
     """What was taken out in the event at hand."""
 
@@ -251,7 +251,7 @@ def _redo_file(redo: _Redo, event: Event, workflow: Workflow) -> bytes:
     if given != wanted:
         raise StateError(
             "the secret stands in the workflow in a way that cannot be replaced",
-            hint="mend the workflow's file and start a new thread",
+            hint="fix the workflow's file and start a new thread",
         )
     return data
 

@@ -395,7 +395,7 @@ def allow_findings(
     for each in wanted:
         if not _ID.fullmatch(each):
             raise InvalidError(
-                f"'{each}' is no id of a finding",
+                f"'{each}' is not an id of a finding",
                 hint="give it as the refusal shows it, in brackets",
             )
     known = read_allowed(store)

@@ -149,7 +149,7 @@ def _check_failed(step: Step, child: View, findings: Findings) -> None:
     if phase == "child" and status in {"suspended", "cancelled", "end"}:
         return
     if phase != "interrupted":
-        message = f"a child that is {status} is no failure of phase {phase}"
+        message = f"a child that is {status} is not a failure of phase {phase}"
         findings.note("child", message)
 
 

@@ -48,7 +48,7 @@ def check_hold(
     folder = next_run_folder(run.objects, view, view.state.steps + 1)
     added = take_added(changes, folder, places, findings, own=claimed)
     if added.get(claimed, ("",))[0] != HOLD_TYPE:
-        raise refusal("event", f"Uwf-Node {shown(claimed)} is no hold added here")
+        raise refusal("event", f"Uwf-Node {shown(claimed)} is not a hold added here")
     payload = load_node(run.reader, added, claimed).payload
     sound = close_over(
         run.reader,

@@ -247,14 +247,14 @@ def _schema_of(
     if place is None:
         raise refusal("closure", f"the thread lacks type {node_type}")
     if place[0] != META_TYPE:
-        raise refusal("type", f"type {node_type} is no schema")
+        raise refusal("type", f"type {node_type} is not a schema")
     return reader.schema(node_type, place[1])
 
 
 def _fits(node: Node, schema: _Schema, tell: Tell) -> bool:
     if node.type != META_TYPE:
         if not schema.is_sound:
-            tell("schema", f"type {node.type} is no valid schema")
+            tell("schema", f"type {node.type} is not a valid schema")
             return False
         if schema.fit is not None and schema.fit(node.payload):
             return True

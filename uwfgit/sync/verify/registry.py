@@ -183,7 +183,7 @@ def require_version(store: Store, report: ThreadReport, name: str) -> ThreadRepo
         raise NotFoundError("workflow", name, hint="is it registered there?")
     if report.workflow_oid in versions.oids:
         return report
-    message = f"its workflow is no registered version of {shown(name)}"
+    message = f"its workflow is not a registered version of {shown(name)}"
     problem = plain_problem(report.tip, "workflow", message)
     return replace(report, problems=(*report.problems, problem))
 

@@ -238,6 +238,6 @@ def _trailers(paragraph: str) -> dict[str, str]:
     for line in paragraph.split("\n"):
         match = _TRAILER.fullmatch(line)
         if match is None or match[1] in found:
-            raise refusal("trailers", f"{shown(line)} is no trailer of an event")
+            raise refusal("trailers", f"{shown(line)} is not a trailer of an event")
         found[match[1]] = match[2]
     return found

@@ -260,7 +260,7 @@ def _read_step(
 ) -> tuple[Step, str]:
     output = load_node(run.reader, nodes, payload["output"]).payload
     if not isinstance(output, dict):
-        raise refusal("type", "the output of the step is no mapping")
+        raise refusal("type", "the output of the step is not a mapping")
     detail = load_node(run.reader, nodes, payload["detail"], DETAIL_TYPE).payload
     if not isinstance(detail, dict) or not isinstance(detail.get("kind"), str):
         raise refusal("event", "the detail of the step is not valid")

@@ -134,7 +134,7 @@ def _report_ref(run: Run, ref: str, target: str) -> ThreadReport:
     last = ref.rpartition("/")[2]
     thread = ThreadId(last) if is_thread_id(last) else None
     if is_branch and find_ref_thread(ref) is None:
-        return refused_report(name, f"{shown(ref)} is no name of a thread's branch")
+        return refused_report(name, f"{shown(ref)} is not a name of a thread's branch")
     if not is_oid(target):
         return refused_report(name, "the branch does not name a commit")
     tip = Oid(target)

@@ -90,7 +90,7 @@ def rename_role(text: str, old: str, new: str) -> str:
     """
     drawn = read_drawn(text)
     if not new or new in drawn.roles or new in {START, END}:
-        raise InvalidError(f"'{new}' is no free name for a role")
+        raise InvalidError(f"'{new}' is not a free name for a role")
 
     def change(root: Mark) -> Mark:
         root = update(root, ("roles",), lambda mark: rename(mark, old, new))
@@ -125,7 +125,7 @@ def add_role(text: str, name: str) -> str:
         InvalidError: As :func:`rename_role`.
     """
     if not name or name in read_drawn(text).roles or name in {START, END}:
-        raise InvalidError(f"'{name}' is no free name for a role")
+        raise InvalidError(f"'{name}' is not a free name for a role")
 
     def change(root: Mark) -> Mark:
         edge = {"done": {"role": END, "prompt": PROMPT}}
@@ -165,7 +165,7 @@ def add_edge(text: str, role: str, status: str, target: str) -> str:
     """
     taken = {edge.key for edge in read_drawn(text).edges if edge.role == role}
     if not status or status in taken:
-        raise InvalidError(f"'{status}' is no free status of '{role}'")
+        raise InvalidError(f"'{status}' is not a free status of '{role}'")
     value = {"role": target, "prompt": PROMPT}
 
     def change(root: Mark) -> Mark:
