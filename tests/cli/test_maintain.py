@@ -268,7 +268,7 @@ def test_doctor_lets_the_user_choose_how_long_things_stay(uwf: Uwf, path: Path) 
     [
         pytest.param(
             ("update-ref", "refs/heads/thread/mine", "main"),
-            "no name that uwf gives",
+            "not a name that uwf gives",
             id="a-thread-of-another-name",
         ),
         pytest.param(

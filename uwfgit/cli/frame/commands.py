@@ -96,8 +96,8 @@ _WORDS: Final = "words/words.json"
 _GROUPS: Final = ("thread", "workflow", "step")
 """Whose command is meant first, where several have one of that name."""
 
-_MOST_DIGITS: Final = 18
-"""Of a number that is typed; it fits a field of SQLite."""
+_MOST_DIGITS: Final = 4_000
+"""Of a number that is typed; Python reads no more than a few hundred above."""
 
 F = TypeVar("F", bound=Callable[..., None])
 
