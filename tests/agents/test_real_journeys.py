@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -246,3 +249,40 @@ def test_a_hang_is_ended_and_gone_on_from(box: Box) -> None:
     assert (state["status"], state["steps"]) == ("idle", 1)
     assert asked(box)[-1].count("# The task of this thread") == 1
     assert warned(box.step(thread, 1)) == []
+
+
+def test_one_stopped_during_a_tool_leaves_no_process(box: Box) -> None:
+    marker = f"walrus-{os.getpid()}"
+    command = f"python3 -c 'import time; time.sleep(600)' {marker}"
+    box.api.play(modes.tool_call(SHELL[box.kind](command)))
+    thread = box.start()
+    program = str(Path(sys.executable).parent / "uwf")
+    running = subprocess.Popen(
+        [program, "thread", "exec", thread],
+        cwd=box.work,
+        env=box.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: bool(find_processes(marker)))
+
+    box.uwf("thread", "stop", thread)
+
+    running.wait(timeout=60)
+    assert find_processes(marker) == []
+    state = box.uwf("thread", "show", thread, "--json").json
+    assert (state["status"], state["steps"]) == ("suspended", 0)
+
+
+def find_processes(marker: str) -> list[str]:
+    done = subprocess.run(
+        ["pgrep", "-f", marker], capture_output=True, text=True, check=False
+    )
+    return done.stdout.split()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
