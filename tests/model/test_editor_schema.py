@@ -112,3 +112,16 @@ def test_a_status_has_a_form(status: str) -> None:
 )
 def test_a_role_name_has_a_form(name: str) -> None:
     assert errors(change("  worker:\n    desc", f"  {name}:\n    desc")) != []
+
+
+def test_first_targets_may_be_a_list_and_a_schema_true() -> None:
+    at, end = (
+        GOOD.index("  $START:\n"),
+        GOOD.index("  planner:\n", GOOD.index("graph:")),
+    )
+    listed = "  $START:\n    - { role: planner, prompt: Plan it. }\n"
+    text = f"{GOOD[:at]}{listed}{GOOD[end:]}"
+
+    assert errors(text) == []
+    assert errors(text.replace("summary: { type: string }", "summary: true")) == []
+    assert errors(text.replace(listed, "  $START: []\n")) != []

@@ -126,11 +126,16 @@ def _graph() -> Json:
             START: {
                 "description": f"Where a thread begins ({NEW}), and where it goes on "
                 f"after its end ({RESUME}).",
-                "type": "object",
-                "properties": {NEW: begin, RESUME: begin},
-                "patternProperties": dict(_FREE),
-                "additionalProperties": begin,
-                "required": [NEW],
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {NEW: begin, RESUME: begin},
+                        "patternProperties": dict(_FREE),
+                        "additionalProperties": begin,
+                        "required": [NEW],
+                    },
+                    _listed(),
+                ],
             },
         },
         "patternProperties": {
@@ -153,12 +158,16 @@ def _edges() -> Json:
                 "propertyNames": {"pattern": _STATUS},
                 "additionalProperties": {"$ref": "#/definitions/target"},
             },
-            {
-                "type": "array",
-                "minItems": 1,
-                "items": {"$ref": "#/definitions/listedTarget"},
-            },
+            _listed(),
         ],
+    }
+
+
+def _listed() -> Json:
+    return {
+        "type": "array",
+        "minItems": 1,
+        "items": {"$ref": "#/definitions/listedTarget"},
     }
 
 
