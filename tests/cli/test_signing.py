@@ -232,6 +232,8 @@ def test_who_lets_a_thread_run_by_a_signature(
     keys.use(signer)
     keys.allow(ada=principal)
     thread = start(uwf)
+    # Who runs it signs with another key: their own needs no trust.
+    keys.use("bob")
     there = give(uwf, tmp_path)
     trust(tmp_path, listed)
 
@@ -395,11 +397,13 @@ def test_gpg_signs_and_is_trusted_by_its_key(
         thread = start(uwf)
         uwf("thread", "exec", thread, *AGENT)
         there = give(uwf, tmp_path)
+        keys.set("uwf.sign=never", "user.signingkey=0123456789ABCDEF")
         ran = {}
         for name in (ADA, uid, key[-16:].lower(), key):
             trust(tmp_path, name)
             fork = there("thread", "fork", thread, "--json").json["threadId"]
             ran[name] = is_let_run(there, fork)
+        keys.set(f"user.signingkey={key}")
 
         assert uwf("review", "approve", thread, "--sign").code == 0
         assert signers(uwf, thread) == [uid]
@@ -407,8 +411,21 @@ def test_gpg_signs_and_is_trusted_by_its_key(
         gpg("--import-ownertrust", stdin=f"{key}:2:\n")
         assert grades(uwf, f"thread/{thread}") == "UU"
         assert signers(uwf, thread) == [None]
+        keys.set("user.signingkey=0123456789ABCDEF")
         fork = there("thread", "fork", thread, "--json").json["threadId"]
         assert not is_let_run(there, fork)
         assert ran == {ADA: False, uid: True, key[-16:].lower(): True, key: True}
     finally:
         subprocess.run(["gpgconf", "--kill", "all"], check=False, capture_output=True)
+
+
+@needs_ssh
+def test_what_my_own_key_signed_elsewhere_counts_as_mine(
+    uwf: Uwf, keys: Keys, tmp_path: Path
+) -> None:
+    keys.set("uwf.sign=tip")
+    keys.use("ada")
+    keys.allow(ada=ADA)
+    thread = start(uwf)
+
+    assert is_let_run(give(uwf, tmp_path), thread)

@@ -37,12 +37,20 @@ def check_codes(path: Path) -> Found:
 
 
 def test_a_file_without_includes_is_kept_byte_for_byte(tmp_path: Path) -> None:
-    data = b"\xef\xbb\xbf# mine\r\n" + GOOD.encode()
+    data = b"\xef\xbb\xbf# mine\n" + GOOD.encode()
 
     source = read_workflow(write(tmp_path / "solve.yaml", data))
 
     assert source.data == data
     assert workflow_from_data(source.data) == source.workflow
+
+
+def test_line_ends_that_a_checkout_made_are_not_kept(tmp_path: Path) -> None:
+    data = GOOD.encode()
+
+    source = read_workflow(write(tmp_path / "solve.yaml", data.replace(b"\n", b"\r\n")))
+
+    assert source.data == data
 
 
 def test_a_workflow_is_what_its_file_says(tmp_path: Path) -> None:
