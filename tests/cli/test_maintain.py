@@ -349,7 +349,7 @@ def test_doctor_names_no_loss_before_the_mend_of_a_thread(
     (lost,) = (e for e in checks(done, "objects") if e["level"] == "problem")
     mend, _, loss = found["hint"].partition("when nothing brings it back: ")
     assert f"uwf verify {thread}" in mend
-    assert loss == f"uwf thread rm {thread}"
+    assert loss == f"`uwf thread rm {thread}`"
     assert blob in lost["message"]
 
 

@@ -163,6 +163,11 @@ def test_a_diverged_thread_is_shown_refused_and_resolved(
     ada.do("pull")
 
     assert (done["resolved"], done["newThreadId"]) == (True, None)
+    # Her step, which his choice set aside, is a fork of hers; nobody else has it.
+    items = ada.do("thread", "list", "--all", "--json").json["items"]
+    (kept,) = [item for item in items if item["threadId"] != thread]
+    assert kept["shared"] == "never"
+    ada.do("thread", "rm", kept["threadId"])
     _check_same(ada, bob)
 
 

@@ -45,6 +45,7 @@ _SETTINGS = {
     "core.logallrefupdates": "always",
     "gc.auto": "0",
     "gc.cruftpacks": "false",
+    "gc.writecommitgraph": "false",
     "gc.pruneexpire": "2.weeks.ago",
     "gc.reflogexpire": "90.days",
     "gc.reflogexpireunreachable": "30.days",
