@@ -50,6 +50,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "thread poke": (call(T, "-p", NUL[:-1], *AGENT, threads=("asking", "idle")),),
     "thread join": (call(T, threads=EVERY),),
     "thread stop": (call(T, threads=("ended", "forged")),),
+    "thread summarize": (call(T, threads=("ended", "forged")),),
     "thread pause": (call(T, threads=("ended", "forged")),),
     "thread log": (
         call(T, threads=EVERY),
