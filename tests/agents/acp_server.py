@@ -26,7 +26,7 @@ from acp.schema import (
 )
 
 GOOD = "---\n$status: done\n---\n\nDone.\n"
-MODE = sys.argv[1]
+MODE = (*sys.argv[1:], "")[0]
 KEPT = Path("sessions.json")
 
 

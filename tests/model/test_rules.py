@@ -238,9 +238,9 @@ def test_a_workflow_needs_a_role() -> None:
 
 
 def test_inputs_are_schemas() -> None:
-    text = GOOD + "inputs:\n  a: ‸1\n  b: { type: ‸lost }\n  c: true\n"
+    text = GOOD + "inputs:\n  a: ‸1\n  b: { type: ‸lost }\n  c: ‸true\n"
 
-    expect(text, "S3", "J1")
+    expect(text, "S3", "J1", "S3")
 
 
 def test_a_place_in_a_block_is_that_of_the_tag() -> None:
