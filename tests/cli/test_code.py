@@ -233,6 +233,26 @@ def test_why_without_a_thread_is_what_git_says(desk: Desk) -> None:
     assert "Ada <ada@example.org>" in told.out
 
 
+def test_why_says_how_many_threads_it_did_not_ask(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = desk.run("echo one >> a.txt", "true")
+    desk.run("echo two >> a.txt", "true")
+    monkeypatch.setattr("uwfgit.code.blame.why.MOST_CHAINS", 1)
+
+    told = desk.uwf("why", "a.txt:4")
+    line = desk.uwf("why", "a.txt:4", "--json").json["files"][0]["lines"][0]
+    record = desk.uwf("why", "a.txt:4", "--export", "agent-trace").json
+
+    assert "of no known step; 1 thread not asked (--all asks)" in told.out
+    assert (line["kind"], line["threadsNotAsked"]) == ("unsure", 1)
+    talk = record["files"][0]["conversations"][0]
+    assert talk["contributor"] == {"type": "unknown"}
+    assert f"step 1 of {first}" in desk.uwf("why", "a.txt:4", "--all").out
+    assert "not asked" in desk.uwf("blame", "a.txt").out
+    assert "not asked" not in desk.uwf("blame", "a.txt", "--all").out
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

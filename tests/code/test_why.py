@@ -13,18 +13,18 @@ import pytest
 
 from tests.code.repo import OTHER, THREAD, Repo
 from tests.code.steps import Thread
+from uwfgit.code.blame.plain import blame_plainly
 from uwfgit.code.blame.steps import KnownStep, StepIndex
 from uwfgit.code.blame.why import (
     Chain,
     Origin,
     Question,
     all_open,
-    blame_plainly,
     find_origins,
 )
-from uwfgit.code.chain import chain_ref, list_snapshots
+from uwfgit.code.chain import chain_ref, list_chain, list_snapshots, read_began
 from uwfgit.code.snapshots.keep import Keeper
-from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId, thread_time_ms
 
 LONG = "this line is long enough for git to see that it was moved, number {}\n"
 
@@ -87,7 +87,7 @@ class Story:
     def head(self) -> str | None:
         return self.repo.git("rev-parse", "-q", "--verify", "HEAD", check=False).strip()
 
-    def origins(self, path: str) -> tuple[Origin, ...]:
+    def origins(self, path: str, most: int | None = None) -> tuple[Origin, ...]:
         """Ask of a file of today."""
         tree = self.repo.tree
         chains = []
@@ -100,7 +100,8 @@ class Story:
             chains.append(
                 Chain(
                     tip=snapshots[0],
-                    snapshots=snapshots,
+                    began=snapshots[-1].time,
+                    snapshots=partial(tuple, snapshots),
                     index=partial(StepIndex, steps=index),
                 )
             )
@@ -112,7 +113,7 @@ class Story:
                     tree=tree, path=path, content=taken.tree, scratch=Path(scratch)
                 )
                 plain = blame_plainly(tree, path, None) or all_open(question)
-                return find_origins(question, chains, plain)
+                return find_origins(question, chains, plain, most=most)
 
     def told(self, path: str) -> list[str]:
         """Say each line's origin in a word or two."""
@@ -362,3 +363,40 @@ def test_two_threads_at_once_in_one_folder_are_both_told(story: Story) -> None:
     # The first stood there before the other began.
     assert told[3] == "2"
     assert told[4] in {"2 or other 2", "other 2 or 2"}
+
+
+def test_no_more_threads_are_asked_than_the_bound_and_it_is_said(story: Story) -> None:
+    story.step("echo from-one >> a.txt")
+    story.step("echo from-other >> a.txt", OTHER)
+
+    cut, whole = story.origins("a.txt", most=1), story.origins("a.txt", most=2)
+
+    assert [tell(each) for each in whole] == [*OLD, "1", "other 1"]
+    assert all(each.is_sure for each in whole)
+    # Only the newest was asked: of a line it does not know, another might.
+    assert [tell(each) for each in cut] == [*OLD, "open", "other 1"]
+    assert [each.not_asked for each in cut] == [0, 0, 0, 1, 0]
+    assert [each.is_sure for each in cut] == [True, True, True, False, True]
+
+
+def test_a_chain_is_not_read_for_lines_older_than_it(story: Story) -> None:
+    story.step("echo x > other.txt")
+
+    told = story.origins("a.txt", most=0)
+
+    assert [(each.not_asked, each.is_sure) for each in told] == [(0, True)] * 3
+
+
+def test_chains_began_with_their_first_snapshot(story: Story) -> None:
+    for number in range(3):
+        story.step(f"echo {number} >> a.txt")
+    tree = story.repo.tree
+    chain = list_chain(tree, chain_ref(THREAD))
+    made = thread_time_ms(THREAD) // 1000
+
+    began = read_began(tree, [chain[0], replace(chain[0], length=10_000)])
+
+    assert began == (min(made, chain[-1].time), min(made, chain[0].time))
+    late = ThreadId("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+    label = replace(chain[0].label, thread=late)
+    assert read_began(tree, [replace(chain[0], label=label)]) == (chain[-1].time,)

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import ConfigError
+from uwfgit.store.git.enclosing import Enclosing, find_enclosing
 from uwfgit.store.git.worktree import (
-    Enclosing,
     Identity,
     enclosing_setting,
-    find_enclosing,
     find_identity,
     read_head,
     root_commit,

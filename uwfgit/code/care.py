@@ -27,7 +27,7 @@ def drop_chains(tree: WorkTree, threads: Iterable[ThreadId]) -> int:
     """
     gone = frozenset(threads)
     refs = [chain_ref(thread) for thread in gone]
-    refs += [ref for thread, ref in list_remote_chains(tree) if thread in gone]
+    refs += [ref for thread, ref, _ in list_remote_chains(tree) if thread in gone]
     return sum(tree.run(["update-ref", "-d", ref]).code == 0 for ref in refs)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from uwfgit.code.worktree import NAMESPACE, Deadline, WorkTree
 from uwfgit.errors import RefConflictError, StoreError
-from uwfgit.ids import Oid, ThreadId, find_thread_id, is_oid
+from uwfgit.ids import Oid, ThreadId, find_thread_id, is_oid, thread_time_ms
 
 When = Literal["before", "after", "now"]
 _AUTHOR: Final = "uwf <uwf@localhost>"
@@ -22,6 +22,7 @@ _TRAILER = re.compile(r"^Uwf-(Head|Length): (\S+)$", re.MULTILINE)
 _NOTHING: Final = "0" * 40
 _LONGEST: Final = 1_000_000
 _RETRIES: Final = 5
+_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +105,10 @@ def list_chain(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
     Its first parents alone; a chain of a fork goes on in what it was forked from.
     """
     tip = read_tips(tree, ref).snapshot
-    if tip is None:
-        return ()
+    return () if tip is None else _walk(tree, tip)
+
+
+def _walk(tree: WorkTree, tip: Snapshot) -> tuple[Snapshot, ...]:
     words = [f"--max-count={min(tip.length, _LONGEST)}", "--first-parent", tip.commit]
     listed = tree.ask("rev-list", *words).decode().split()
     found = read_snapshots(tree, [Oid(oid) for oid in listed])
@@ -119,16 +122,41 @@ def list_chain(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
 
 def list_snapshots(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
     """List all snapshots a chain holds, those before a rewind too, newest first."""
-    chain = list_chain(tree, ref)
+    tip = read_tips(tree, ref).snapshot
+    return () if tip is None else list_held(tree, tip)
+
+
+def list_held(tree: WorkTree, tip: Snapshot) -> tuple[Snapshot, ...]:
+    """List all snapshots of the chain that ends with ``tip``, newest first."""
+    chain = _walk(tree, tip)
     # The user's own history, as far as it is known, need not be walked.
     heads = sorted({each.head for each in chain if each.head is not None})
-    words = ["rev-list", "--fixed-strings", "--author=uwf@localhost", ref]
+    words = ["rev-list", "--fixed-strings", "--author=uwf@localhost", tip.commit]
     words += ["--not", *heads, "--"] if heads else ["--"]
     done = tree.run(words)
     if done.code:
         return ()
-    found = read_snapshots(tree, [Oid(oid) for oid in done.text.split()])
-    return tuple(each for each in found if each is not None)
+    listed = [Oid(oid) for oid in done.text.split()]
+    known: dict[Oid, Snapshot | None] = {each.commit: each for each in chain}
+    further = [oid for oid in listed if oid not in known]
+    known.update(zip(further, read_snapshots(tree, further), strict=True))
+    return tuple(each for oid in listed if (each := known[oid]) is not None)
+
+
+def read_began(tree: WorkTree, tips: Sequence[Snapshot]) -> tuple[int, ...]:
+    """Return by when the chains of these tips had begun, in seconds; never later.
+
+    A thread that went on elsewhere began when its id was made.
+    """
+    names = [Oid(f"{tip.commit}~{tip.length - 1}") for tip in tips]
+    firsts = read_snapshots(tree, names)
+    return tuple(
+        min(
+            thread_time_ms(tip.label.thread) // _MS,
+            *(each.time for each in (tip, first) if each is not None),
+        )
+        for tip, first in zip(tips, firsts, strict=True)
+    )
 
 
 def find_snapshot(tree: WorkTree, ref: str, wanted: Oid) -> Snapshot | None:

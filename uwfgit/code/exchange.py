@@ -325,13 +325,14 @@ def push_chains(tree: WorkTree, remote: str, parcels: Sequence[Parcel]) -> None:
         tree.run(["update-ref", name, parcel.tip])
 
 
-def list_remote_chains(tree: WorkTree) -> list[tuple[ThreadId, str]]:
-    """List what remotes had of chains: the thread, and the ref."""
-    words = ["for-each-ref", "--format=%(refname)", _KEPT]
+def list_remote_chains(tree: WorkTree) -> list[tuple[ThreadId, str, Oid]]:
+    """List what remotes had of chains: the thread, the ref, and where it stands."""
+    words = ["for-each-ref", "--format=%(objectname) %(refname)", _KEPT]
     found = []
-    for ref in tree.ask(*words).decode("utf-8", "replace").splitlines():
+    for line in tree.ask(*words).decode("utf-8", "replace").splitlines():
+        oid, _, ref = line.partition(" ")
         folder, _, name = ref.rpartition("/")
         thread = find_thread_id(name)
         if thread is not None and folder.endswith("/code"):
-            found.append((thread, ref))
+            found.append((thread, ref, Oid(oid)))
     return found

@@ -10,8 +10,8 @@ from typing import Self
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
+from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.gitcmd import GitResult, check_operand, run_code_git
-from uwfgit.store.git.worktree import find_enclosing
 
 NAMESPACE = "refs/uwf/code/"
 """Below it the code repository keeps a chain of snapshots a thread."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,6 +59,9 @@ def why(
         bool,
         typer.Option("--staged", help="The lines that are staged to be committed."),
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Ask all threads that could know.")
+    ] = False,
     export: Annotated[
         str | None,
         typer.Option(
@@ -88,10 +89,11 @@ def why(
         if not asked:
             raise StateError("nothing is staged", hint="git add stages changes")
     folder = tree.root if staged and not files else context.cwd
+    search = _Search(context=context, tree=tree, staged=staged, every=every)
     found: _Found = []
     for each in asked:
         path = path_inside(tree, folder, each.text)
-        found.append((path, _origins(context, tree, path, each.lines, staged)))
+        found.append((path, search.origins(path, each.lines)))
     if export is not None:
         _export(context, tree, found)
         return
@@ -103,12 +105,16 @@ def why(
 def blame(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file.")],
+    every: Annotated[
+        bool, typer.Option("--all", help="Ask all threads that could know.")
+    ] = False,
 ) -> None:
     """Show a file with the step, or the commit, of each line."""
     context = get_context(ctx)
     tree = _require_tree(context)
     path = path_inside(tree, context.cwd, file)
-    origins = _origins(context, tree, path, None, staged=False)
+    search = _Search(context=context, tree=tree, every=every)
+    origins = search.origins(path, None)
     if context.output.is_text:
         context.output.emit_document(blame_text(origins))
     else:
@@ -150,45 +156,52 @@ def _list_staged(tree: WorkTree) -> list[str]:
     return [name for name in names if name and (tree.root / name).exists()]
 
 
-def _origins(
-    context: CommandContext,
-    tree: WorkTree,
-    path: str,
-    lines: range | None,
-    staged: bool,
-) -> tuple[Origin, ...]:
-    """Find where the lines of a file come from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """Where lines are asked about, and how."""
 
-    Raises:
-        StateError: Snapshots leave the file out, so nothing can be told.
-    """
-    from uwfgit.code.blame.why import (
-        Question,
-        all_open,
-        blame_plainly,
-        find_origins,
-        staged_lines,
-    )
+    context: CommandContext
+    tree: WorkTree
+    staged: bool = False
+    every: bool = False
 
-    with tempfile.TemporaryDirectory(prefix="uwf-") as place:
-        room = Path(place)
-        scratch = room / "objects"
+    def origins(self, path: str, lines: range | None) -> tuple[Origin, ...]:
+        """Find where the lines of a file come from.
+
+        Raises:
+            StateError: Snapshots leave the file out, so nothing can be told.
+        """
+        from uwfgit.code.blame.why import staged_lines
+
+        with tempfile.TemporaryDirectory(prefix="uwf-") as place:
+            origins = self._find(path, lines, Path(place))
+        if not self.staged:
+            return origins
+        wanted = staged_lines(self.tree, path)
+        return tuple(each for each in origins if each.number in wanted)
+
+    def _find(self, path: str, lines: range | None, room: Path) -> tuple[Origin, ...]:
+        from uwfgit.code.blame.plain import blame_plainly
+        from uwfgit.code.meanwhile import meanwhile
+
+        context, tree, scratch = self.context, self.tree, room / "objects"
         scratch.mkdir()
-        contents = _staged_copy(tree, path, room) if staged else None
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            # git's own answer takes longest; what else is needed is made meanwhile.
-            asked = pool.submit(blame_plainly, tree, path, lines, contents=contents)
-            content = _content(context, tree, path, room, staged=staged)
-            plain = asked.result()
+        contents = _staged_copy(tree, path, room) if self.staged else None
+        # git's own answer takes longest; all else, imports too, is done meanwhile.
+        plain = meanwhile(partial(blame_plainly, tree, path, lines, contents=contents))
+        from uwfgit.code.blame.why import MOST_CHAINS, Question, all_open, find_origins
+
         question = Question(
-            tree=tree, path=path, content=content, lines=lines, scratch=scratch
+            tree=tree,
+            path=path,
+            content=_content(context, tree, path, room, staged=self.staged),
+            lines=lines,
+            scratch=scratch,
         )
-        chains = _iter_chains(context, tree)
-        origins = find_origins(question, chains, plain or all_open(question))
-    if not staged:
-        return origins
-    wanted = staged_lines(tree, path)
-    return tuple(each for each in origins if each.number in wanted)
+        chains = _list_chains(context, tree)
+        most = None if self.every else MOST_CHAINS
+        known = plain() or all_open(question)
+        return find_origins(question, chains, known, most=most)
 
 
 def _content(
@@ -223,25 +236,41 @@ def _staged_copy(tree: WorkTree, path: str, room: Path) -> Path:
     return copy
 
 
-def _iter_chains(context: CommandContext, tree: WorkTree) -> Iterator[Chain]:
-    """Yield the chains there are, the one used last first."""
+def _list_chains(context: CommandContext, tree: WorkTree) -> list[Chain]:
+    """List the chains there are, the one used last first."""
     from uwfgit.code.blame.why import Chain
-    from uwfgit.code.chain import chain_ref, list_chain_refs, list_snapshots, read_tips
+    from uwfgit.code.chain import (
+        list_chain_refs,
+        list_held,
+        read_began,
+        read_snapshots,
+    )
     from uwfgit.code.exchange import list_remote_chains
 
     ledger = _find_ledger(context)
     if ledger is None:
-        return
-    refs = [(thread, chain_ref(thread)) for thread in list_chain_refs(tree)]
-    refs += list_remote_chains(tree)
-    tips = [(thread, ref, read_tips(tree, ref).snapshot) for thread, ref in refs]
-    known = [(thread, ref, tip) for thread, ref, tip in tips if tip is not None]
-    for thread, ref, tip in sorted(known, key=lambda each: -each[2].time):
-        yield Chain(
+        return []
+    refs = list(list_chain_refs(tree).items())
+    refs += [(thread, oid) for thread, _, oid in list_remote_chains(tree)]
+    # What a remote has is most often what is here.
+    refs = list(dict.fromkeys(refs))
+    found = read_snapshots(tree, [oid for _, oid in refs])
+    known = [
+        (thread, tip)
+        for (thread, _), tip in zip(refs, found, strict=True)
+        if tip is not None
+    ]
+    known.sort(key=lambda each: (each[1].time, each[0]), reverse=True)
+    began = read_began(tree, [tip for _, tip in known])
+    return [
+        Chain(
             tip=tip,
-            snapshots=list_snapshots(tree, ref),
+            began=since,
+            snapshots=partial(list_held, tree, tip),
             index=partial(_index, ledger, thread),
         )
+        for (thread, tip), since in zip(known, began, strict=True)
+    ]
 
 
 def _index(ledger: Ledger, thread: ThreadId) -> StepIndex | None:
@@ -274,6 +303,7 @@ def _line_payload(origin: Origin) -> dict[str, Any]:
         "steps": [_step_payload(step) for step in origin.steps],
         "commit": None if origin.commit is None else _commit_payload(origin.commit),
         "sharedWith": list(origin.shared),
+        "threadsNotAsked": origin.not_asked,
     }
 
 

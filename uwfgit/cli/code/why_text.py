@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.cli.frame.screen import shown
-from uwfgit.model.wording import format_time
+from uwfgit.model.wording import count_of, format_time
 
 if TYPE_CHECKING:
     from uwfgit.code.blame.porcelain import Commit
@@ -48,7 +48,12 @@ def _groups(origins: tuple[Origin, ...]) -> Iterator[list[Origin]]:
 
 
 def _same(a: Origin, b: Origin) -> bool:
-    return (a.steps, a.commit, a.shared) == (b.steps, b.commit, b.shared)
+    return (a.steps, a.commit, a.shared, a.not_asked) == (
+        b.steps,
+        b.commit,
+        b.shared,
+        b.not_asked,
+    )
 
 
 def _tell(origin: Origin) -> Iterator[str]:
@@ -58,7 +63,10 @@ def _tell(origin: Origin) -> Iterator[str]:
     ]
     if origin.commit is not None:
         answers.append(_name_commit(origin.commit, alone=not answers))
-    yield shown(" or ".join(answers))
+    told = " or ".join(answers)
+    if origin.not_asked:
+        told += f"; {count_of(origin.not_asked, 'thread')} not asked (--all asks)"
+    yield shown(told)
     for step in origin.steps:
         yield shown(f"asked: {_first_line(step.prompt)}")
         if step.note:
@@ -108,4 +116,6 @@ def _label(origin: Origin) -> str:
         names.append(
             "not committed" if is_open else f"{commit.oid[:_OID]} {commit.author}"
         )
+    if origin.not_asked:
+        names.append("not asked")
     return " or ".join(names)

@@ -17,7 +17,8 @@ from uwfgit.model.ledger.foreign import is_foreign
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.ancestry import has_object, is_ancestor
-from uwfgit.store.git.worktree import find_enclosing, root_commit
+from uwfgit.store.git.enclosing import find_enclosing
+from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.diverged.diverge import resolve_thread, set_aside

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.executor import Engine
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.mask import Masker
+    from uwfgit.store.git.enclosing import Enclosing
     from uwfgit.store.git.signer import Signer, Signing
-    from uwfgit.store.git.worktree import Enclosing, Identity
+    from uwfgit.store.git.worktree import Identity
     from uwfgit.store.handle import Store
     from uwfgit.store.local import Local
 
@@ -122,7 +123,7 @@ class CommandContext:
     @cached_property
     def enclosing(self) -> Enclosing | None:
         """The repository whose work tree the working directory is in."""
-        from uwfgit.store.git.worktree import find_enclosing
+        from uwfgit.store.git.enclosing import find_enclosing
 
         return None if self.search_folder is None else find_enclosing(self.cwd)
 
@@ -409,12 +410,12 @@ class CommandContext:
             return make_masker(self.environment, Path("/nonexistent")).mask_cut(text)
 
     def _code_head(self, folder: Path) -> str | None:
-        from uwfgit.store.git.worktree import find_enclosing, read_head
+        from uwfgit.store.git.enclosing import find_enclosing
+        from uwfgit.store.git.worktree import read_head
 
         root = self._code_roots.get(folder)
         if root is None:
-            enclosing = find_enclosing(folder)
-            if enclosing is None:
+            if (enclosing := find_enclosing(folder)) is None:
                 return None
             root = self._code_roots[folder] = enclosing.root
         return read_head(root, environment=self.environment)
@@ -423,8 +424,7 @@ class CommandContext:
         """The environment agents start from: ours, with this ``uwf`` first."""
         environment = dict(self.environment)
         environment.pop(VARIABLE, None)
-        own = own_folder(environment)
-        if own is not None:
+        if (own := own_folder(environment)) is not None:
             path = environment.get("PATH") or os.defpath
             environment["PATH"] = os.pathsep.join([own, path])
         return environment

@@ -305,7 +305,8 @@ def _folder_of(
 def _place_in_repository(
     context: CommandContext, folder: Path
 ) -> tuple[str | None, str | None]:
-    from uwfgit.store.git.worktree import find_enclosing, root_commit
+    from uwfgit.store.git.enclosing import find_enclosing
+    from uwfgit.store.git.worktree import root_commit
 
     enclosing = find_enclosing(folder)
     if enclosing is None:

@@ -211,7 +211,7 @@ def _folder_below(root: Path, path: str) -> Path | None:
 
 def _ground(context: CommandContext, folder: Path) -> Ground:
     from uwfgit.engine.run.engine import Ground
-    from uwfgit.store.git.worktree import find_enclosing
+    from uwfgit.store.git.enclosing import find_enclosing
 
     enclosing = find_enclosing(folder)
     root = enclosing.root if enclosing is not None else folder

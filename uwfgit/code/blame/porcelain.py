@@ -41,10 +41,12 @@ class Blame:
 def parse_blame(output: bytes) -> Blame:
     """Read what ``git blame --porcelain`` wrote."""
     blame = Blame()
-    known: dict[bytes, dict[bytes, bytes]] = {}
+    known: dict[bytes, Commit] = {}
     for oid, number, facts, text in _iter_lines(output):
-        known.setdefault(oid, {}).update(facts)
-        blame.lines[number] = _commit(oid, known[oid])
+        # git tells a commit once, at the first of its lines.
+        if oid not in known:
+            known[oid] = _commit(oid, facts)
+        blame.lines[number] = known[oid]
         blame.texts[number] = text
     return blame
 

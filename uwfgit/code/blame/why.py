@@ -8,27 +8,23 @@ the snapshots the step names; where two answers are left, both are told.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from uwfgit.code.blame.plain import OPTIONS
 from uwfgit.code.blame.porcelain import ZERO, Blame, Commit, parse_blame
 from uwfgit.code.blame.steps import KnownStep, StepIndex
 from uwfgit.code.chain import Snapshot, write_snapshot
+from uwfgit.code.meanwhile import meanwhile
 from uwfgit.code.worktree import WorkTree
 from uwfgit.errors import InvalidError, StoreError
 from uwfgit.ids import Oid, ThreadId
 
-_OPTIONS: Final = (
-    "blame",
-    "--porcelain",
-    "--no-progress",
-    "--no-textconv",
-    "--ignore-revs-file=",
-)
 _SLACK: Final = 2
 """Seconds by which git's times and ours may differ."""
+MOST_CHAINS: Final = 100
+"""Chains that are asked about one file; each costs git two blames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +32,8 @@ class Origin:
     """Where a line comes from; more than one answer when it cannot be known.
 
     ``steps`` are the steps that may have written it, ``commit`` is what git says,
-    ``thread`` one that worked in the same folder at the same time.
+    ``shared`` threads that worked in the same folder at the same time. ``not_asked``
+    counts the threads that might know and were not asked.
     """
 
     number: int
@@ -44,35 +41,27 @@ class Origin:
     steps: tuple[KnownStep, ...] = ()
     commit: Commit | None = None
     shared: tuple[ThreadId, ...] = ()
+    not_asked: int = 0
 
     @property
     def is_sure(self) -> bool:
         """Whether there is one answer alone."""
         answers = len(self.steps) + (self.commit is not None) + len(self.shared)
-        return answers == 1
+        return answers == 1 and not self.not_asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A thread's snapshots, newest first, and the steps they may belong to.
+    """A thread's snapshots, and the steps they may belong to; read when asked for.
 
-    ``index`` is asked for when a line may be theirs; ``None`` when the thread is not
-    here.
+    It had begun by ``began``, in seconds. ``snapshots`` gives them newest first,
+    ``index`` ``None`` when the thread is not here.
     """
 
     tip: Snapshot
-    snapshots: tuple[Snapshot, ...]
+    began: int
+    snapshots: Callable[[], tuple[Snapshot, ...]]
     index: Callable[[], StepIndex | None]
-
-    @property
-    def began(self) -> int:
-        """When its first snapshot was taken, in seconds."""
-        return min(each.time for each in self.snapshots)
-
-    @property
-    def is_still(self) -> bool:
-        """Whether nothing ever changed in it."""
-        return len({each.tree for each in self.snapshots}) == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,59 +87,95 @@ class _Claims:
     """Lines that stood elsewhere before the chain began, with their commits."""
     asked: dict[int, set[ThreadId]] = field(default_factory=dict)
     """Threads whose chains had their say."""
+    not_asked: dict[int, int] = field(default_factory=dict)
+    """How many might have had one."""
 
 
 def find_origins(
-    question: Question, chains: Iterable[Chain], plain: Blame
+    question: Question,
+    chains: Iterable[Chain],
+    plain: Blame,
+    *,
+    most: int | None = MOST_CHAINS,
 ) -> tuple[Origin, ...]:
     """Say of each line where it comes from.
 
     Args:
         question: The file.
-        chains: Those that could know, newest first; no more are taken than are
+        chains: Those that could know, newest first; no more are read than are
             needed.
         plain: What git says of the file.
+        most: How many are asked; a line that more could know says so.
 
     Raises:
         StoreError: git cannot say.
     """
     claims = _Claims()
     open_lines = set(plain.lines)
+    asked = 0
     for chain in chains:
-        # What was committed before it began is none of its work.
-        wanted = {
-            number
-            for number in open_lines
-            if plain.lines[number].is_uncommitted
-            or plain.lines[number].committed_at >= chain.began - _SLACK
-        }
-        if not wanted or chain.is_still or (index := chain.index()) is None:
+        wanted = _younger(open_lines, plain, chain.began)
+        if not wanted:
             continue
-        found = _ask(question, chain, index, wanted)
-        for number in wanted:
-            claims.asked.setdefault(number, set()).add(chain.tip.label.thread)
-        for number, (steps, commit) in found.told.items():
-            claims.steps.setdefault(number, []).extend(steps)
-            if commit is not None:
-                claims.commits.setdefault(number, commit)
-        lost = {n for n in found.older if plain.lines[n].is_uncommitted}
-        if lost - claims.older.keys():
-            claims.older |= found.trace(lost)
-        open_lines -= {
-            number
-            for number, steps in claims.steps.items()
-            if steps and not any(step.shared for step in steps)
-        }
+        if asked == most:
+            for number in wanted:
+                claims.not_asked[number] = claims.not_asked.get(number, 0) + 1
+            continue
+        asked += 1
+        snapshots = chain.snapshots()
+        began = min((each.time for each in snapshots), default=0)
+        wanted = _younger(wanted, plain, began)
+        is_still = len({each.tree for each in snapshots}) <= 1
+        if not wanted or is_still:
+            continue
+        found = _ask(question, chain, snapshots, wanted)
+        if found is not None:
+            _take(found, chain.tip.label.thread, claims, plain, wanted)
+            open_lines -= {
+                number
+                for number, steps in claims.steps.items()
+                if steps and not any(step.shared for step in steps)
+            }
     return tuple(_settle(number, plain, claims) for number in sorted(plain.lines))
+
+
+def _younger(lines: Collection[int], plain: Blame, began: int) -> set[int]:
+    """Return the lines that were not committed before a chain began its work."""
+    return {
+        number
+        for number in lines
+        if plain.lines[number].is_uncommitted
+        or plain.lines[number].committed_at >= began - _SLACK
+    }
+
+
+def _take(
+    found: _Answer,
+    thread: ThreadId,
+    claims: _Claims,
+    plain: Blame,
+    wanted: Collection[int],
+) -> None:
+    """Add what a chain says to what others said."""
+    for number in wanted:
+        claims.asked.setdefault(number, set()).add(thread)
+    for number, (steps, commit) in found.told.items():
+        claims.steps.setdefault(number, []).extend(steps)
+        if commit is not None:
+            claims.commits.setdefault(number, commit)
+    lost = {n for n in found.older if plain.lines[n].is_uncommitted}
+    if lost - claims.older.keys():
+        claims.older |= found.trace(lost)
 
 
 def _settle(number: int, plain: Blame, claims: _Claims) -> Origin:
     """Choose among what chains and git say of a line."""
     text, inside = plain.texts[number], claims.commits.get(number)
     steps = _latest(tuple(dict.fromkeys(claims.steps.get(number, ()))))
+    more = claims.not_asked.get(number, 0)
     if not steps:
         commit = claims.older.get(number, plain.lines[number])
-        return Origin(number=number, text=text, commit=commit)
+        return Origin(number=number, text=text, commit=commit, not_asked=more)
     # One that was asked and does not claim the line did not write it.
     others = {step.thread for step in steps} | claims.asked.get(number, set())
     shared = tuple(
@@ -158,7 +183,14 @@ def _settle(number: int, plain: Blame, claims: _Claims) -> Origin:
             thread for step in steps for thread in step.shared if thread not in others
         )
     )
-    return Origin(number=number, text=text, steps=steps, commit=inside, shared=shared)
+    return Origin(
+        number=number,
+        text=text,
+        steps=steps,
+        commit=inside,
+        shared=shared,
+        not_asked=more,
+    )
 
 
 def _latest(steps: tuple[KnownStep, ...]) -> tuple[KnownStep, ...]:
@@ -170,11 +202,17 @@ def _latest(steps: tuple[KnownStep, ...]) -> tuple[KnownStep, ...]:
 
 
 def _ask(
-    question: Question, chain: Chain, index: StepIndex, lines: Collection[int]
-) -> _Answer:
-    """Ask a chain of some lines: the steps that may have written them, with a doubt."""
+    question: Question,
+    chain: Chain,
+    held: Sequence[Snapshot],
+    lines: Collection[int],
+) -> _Answer | None:
+    """Ask a chain of some lines: the steps that may have written them, with a doubt.
+
+    ``None`` when a line is of its snapshots and its thread is not here.
+    """
     tree = question.tree
-    snapshots = {each.commit: each for each in chain.snapshots}
+    snapshots = {each.commit: each for each in held}
     today = write_snapshot(
         tree,
         question.content,
@@ -187,13 +225,17 @@ def _ask(
     )
     oldest = next((each for each in snapshots.values() if each.length == 1), None)
     edge = [f"^{oldest.head}"] if oldest is not None and oldest.head else []
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        whole, straight = pool.map(
-            lambda options: _blame(question, [*options, today.commit, *edge]),
-            ([], ["--first-parent"]),
-        )
-    judge = _Judge(tree=tree, snapshots=snapshots, index=index)
+    both = meanwhile(lambda: _blame(question, [today.commit, *edge]))
+    straight = _blame(question, ["--first-parent", today.commit, *edge])
+    whole = both()
     known = [n for n in lines if n in whole.lines and n in straight.lines]
+    after = {oid for oid, each in snapshots.items() if each.label.when == "after"}
+    is_landed = any(straight.lines[n].oid in after for n in known)
+    # Reading a thread is worth it only for lines that may be its own.
+    index = chain.index() if is_landed else StepIndex()
+    if index is None:
+        return None
+    judge = _Judge(tree=tree, snapshots=snapshots, index=index)
     told = {n: judge.judge(whole.lines[n], straight.lines[n]) for n in known}
 
     def trace(numbers: Collection[int]) -> dict[int, Commit]:
@@ -216,30 +258,6 @@ class _Answer:
     told: Mapping[int, tuple[list[KnownStep], Commit | None]]
     older: frozenset[int]
     trace: Callable[[Collection[int]], dict[int, Commit]]
-
-
-def blame_plainly(
-    tree: WorkTree, path: str, lines: range | None, *, contents: Path | None = None
-) -> Blame | None:
-    """Say what git says of a file; ``None`` when no commit of HEAD has it.
-
-    Args:
-        contents: A file with the content asked about, where that is not the
-            work tree's.
-
-    Raises:
-        InvalidError: git cannot say, as of lines that the file does not have.
-    """
-    if tree.resolve(f"HEAD:{path}") is None:
-        return None
-    words = [] if contents is None else [f"--contents={contents}"]
-    if lines is not None:
-        words.append(f"-L{lines.start},{lines.stop - 1}")
-    done = tree.run([*_OPTIONS, *words, "--", path])
-    if done.code:
-        said = done.complaint.removeprefix("fatal: ")
-        raise InvalidError(f"git cannot tell: {said}")
-    return parse_blame(done.stdout)
 
 
 def all_open(question: Question) -> Blame:
@@ -277,7 +295,7 @@ def _blame(question: Question, words: Sequence[str]) -> Blame:
     lines = question.lines
     part = [] if lines is None else [f"-L{lines.start},{lines.stop - 1}"]
     done = question.tree.run(
-        [*_OPTIONS, "-M", "-C", *part, *words, "--", question.path],
+        [*OPTIONS, "-M", "-C", *part, *words, "--", question.path],
         objects=question.scratch,
     )
     if done.code:

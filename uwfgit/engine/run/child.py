@@ -27,7 +27,8 @@ from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Child
 from uwfgit.model.thread.usage import Usage, usage_since
 from uwfgit.store.canonical import format_path
-from uwfgit.store.git.worktree import find_enclosing, root_commit
+from uwfgit.store.git.enclosing import find_enclosing
+from uwfgit.store.git.worktree import root_commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

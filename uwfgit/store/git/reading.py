@@ -16,7 +16,7 @@ from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.errors import CorruptError, NotFoundError, UntrustedError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.store.git.worktree import find_enclosing
+from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.raw import COMMIT, TAG, RawObjects
 from uwfgit.store.repository import resolve_path

@@ -17,10 +17,11 @@ from typing import Final
 
 from uwfgit.errors import ConfigError, StoreError
 from uwfgit.store import raw
+from uwfgit.store.git.enclosing import Enclosing
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.git.signer import Mode, Signing, refusal
-from uwfgit.store.git.worktree import Enclosing, find_settings
+from uwfgit.store.git.worktree import find_settings
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import write_object
 from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES

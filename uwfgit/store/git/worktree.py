@@ -24,6 +24,7 @@ from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
 from uwfgit.store.git.asking import ask_identity, ask_settings
+from uwfgit.store.git.enclosing import Enclosing, find_common_dir, find_git_dir
 from uwfgit.store.git.gitcmd import find_git, run_git
 from uwfgit.store.private import write_private
 from uwfgit.store.raw import RawObjects
@@ -33,7 +34,6 @@ from uwfgit.store.safety.plainfile import read_start
 if sys.platform != "win32":
     import pwd
 
-_POINTER_BYTES: Final = 64 * 1024
 _GIT_SECONDS: Final = 30.0
 _WALK_SECONDS: Final = 120.0
 """For a whole history, which is walked once."""
@@ -49,19 +49,6 @@ _CRUD: Final = " .,:;<>\"\\'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enclosing:
-    """A repository with a work tree around a folder.
-
-    ``common_dir`` is the same for all worktrees of one repository; ``git_dir``
-    is this one's own.
-    """
-
-    root: Path
-    git_dir: Path
-    common_dir: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who commits; ``is_default`` when a part is made up from login and host."""
 
@@ -71,32 +58,6 @@ class Identity:
 
     def __str__(self) -> str:
         return f"{self.name} <{self.email}>"
-
-
-def find_enclosing(cwd: Path) -> Enclosing | None:
-    """Find the repository whose work tree ``cwd`` is in, by its ``.git`` only.
-
-    A bare repository met on the way up is passed by: it may have come with
-    the files around it. The walk ends at the file system's border, as git's.
-    """
-    folder = Path(os.path.realpath(cwd))
-    device = _device(folder)
-    for root in (folder, *folder.parents):
-        if _device(root) != device:
-            return None
-        marker = root / ".git"
-        if not os.path.lexists(marker):
-            continue
-        git_dir = _find_git_dir(marker)
-        if git_dir is not None:
-            return Enclosing(
-                root=root, git_dir=git_dir, common_dir=_find_common_dir(git_dir)
-            )
-        if marker.is_file():
-            # git stops at a pointer that leads nowhere too; what lies further
-            # up is another repository.
-            return None
-    return None
 
 
 def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:
@@ -124,7 +85,7 @@ def read_head(
     not open (sha256, reftable, another owner) is asked through git, if
     ``environment`` has one; git refuses strangers' repositories itself.
     """
-    git_dir = _find_git_dir(root / ".git")
+    git_dir = find_git_dir(root / ".git")
     if git_dir is None:
         return None
     try:
@@ -152,15 +113,15 @@ def root_commit(
         memory: The user's own folder, where it is remembered: a history of half a
             million commits takes seconds to walk.
     """
-    git_dir = _find_git_dir(root / ".git")
-    if git_dir is None or (_find_common_dir(git_dir) / "shallow").exists():
+    git_dir = find_git_dir(root / ".git")
+    if git_dir is None or (find_common_dir(git_dir) / "shallow").exists():
         return None
     if find_git(environment) is None:
         return _walk_to_root(git_dir)
     head = read_head(root, environment=environment) if memory is not None else None
     if memory is None or head is None:
         return _ask_root(root, environment)
-    file = _memory_of(memory, _find_common_dir(git_dir))
+    file = _memory_of(memory, find_common_dir(git_dir))
     known = _recall(file)
     if known is not None and _goes_on(root, known[0], head, environment):
         found: str | None = known[1]
@@ -281,39 +242,6 @@ def find_settings(
     return found
 
 
-def _device(path: Path) -> int | None:
-    try:
-        return path.stat().st_dev
-    except OSError:
-        return None
-
-
-def _find_git_dir(marker: Path) -> Path | None:
-    """Return the repository a ``.git`` is, or points to, if there is one."""
-    git_dir = marker if marker.is_dir() else _read_pointer(marker, prefix="gitdir: ")
-    if git_dir is None or not os.path.lexists(git_dir / "HEAD"):
-        return None
-    common_dir = _find_common_dir(git_dir)
-    is_whole = (common_dir / "objects").is_dir() and (common_dir / "refs").is_dir()
-    return git_dir if is_whole else None
-
-
-def _find_common_dir(git_dir: Path) -> Path:
-    return _read_pointer(git_dir / "commondir", prefix="") or git_dir
-
-
-def _read_pointer(file: Path, *, prefix: str) -> Path | None:
-    """Read a path that a file holds, relative to the file's folder."""
-    try:
-        text = os.fsdecode(read_start(file, most=_POINTER_BYTES)).rstrip("\r\n")
-    except OSError:
-        return None
-    target = text.removeprefix(prefix)
-    if not target or "\0" in target or not text.startswith(prefix):
-        return None
-    return Path(os.path.realpath(file.parent / target))
-
-
 def _fold(key: str) -> str:
     section, _, rest = key.partition(".")
     middle, _, name = rest.rpartition(".")
@@ -360,7 +288,7 @@ def _ask_git(
 
 
 def _walk_to_root(git_dir: Path) -> str | None:
-    objects = RawObjects(_find_common_dir(git_dir) / "objects")
+    objects = RawObjects(find_common_dir(git_dir) / "objects")
     try:
         oid = str(_open(git_dir).head.target)
         while parents := objects.read_links(oid).parents:
