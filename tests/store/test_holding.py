@@ -193,10 +193,9 @@ import sys
 from pathlib import Path
 from uwfgit.store.locks import holding
 from uwfgit.store.repository import open_store
-store = open_store(Path(sys.argv[1]), home=Path(sys.argv[2]))
 holding._SETTLE = 600
 print("ready", flush=True)
-holding.tidy_up(store)
+open_store(Path(sys.argv[1]), home=Path(sys.argv[2]))
 """
 
 

@@ -5,30 +5,30 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
 import pygit2
 
-from uwfgit.errors import (
-    CorruptError,
-    LockedError,
-    RefConflictError,
-    UntrustedError,
-)
+from uwfgit.errors import CorruptError, LockedError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.locks.flock import pause
 from uwfgit.store.locks.holding import announce, remove_dead
+from uwfgit.store.locks.moving import (
+    NO_MOVES,
+    PACKED,
+    Moves,
+    compare,
+    move_together,
+    require_plain,
+)
 from uwfgit.store.objects import Person, format_person
 from uwfgit.store.pack.pack import sync_folder
 
 _LOCK_WAIT: Final = 2.0
 _FAILURE_WAIT: Final = 0.1
-_PACKED: Final = "packed-refs"
 _NO_OID: Final = "0" * 40
-
-Moves: TypeAlias = Mapping[str, tuple[Oid | None, Oid | None]]
 
 
 def find_ref(store: Store, name: str) -> Oid | None:
@@ -109,7 +109,7 @@ def replace_ref(
         descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                _compare(store, name, old=old, new=new, is_first=is_first)
+                compare(store, name, old=old, new=new, is_first=is_first)
                 file.write(f"{new}\n".encode())
                 if store.fsync:
                     file.flush()
@@ -136,7 +136,8 @@ def _append_log(store: Store, name: str, line: str) -> None:
 def move_refs(store: Store, moves: Moves, *, reason: str) -> None:
     """Move several refs under their locks: all expectations hold, or none moves.
 
-    A crash between the renames may leave some moved; those that go, go last.
+    After a kill between the renames, whoever opens the store next, or moves any ref
+    of it, moves the rest.
 
     Args:
         moves: Ref → what it must point at, and what it shall; as in `move_ref`.
@@ -146,15 +147,15 @@ def move_refs(store: Store, moves: Moves, *, reason: str) -> None:
         RefConflictError: One did not point at what was expected.
         LockedError: git's own lock of one stayed held; names the file.
     """
-    _require_plain(store, moves)
+    require_plain(store, moves)
     names = [*moves]
     if any(new is None for _, new in moves.values()):
-        names.append(_PACKED)
+        names.append(PACKED)
 
     def move(*, is_first: bool) -> None:
-        _move_once(store, moves, reason=reason, is_first=is_first)
+        move_together(store, moves, reason=reason, is_first=is_first)
 
-    _move_patiently(store, names, move, reason=reason)
+    _move_patiently(store, names, move, reason=reason, moves=moves)
 
 
 class _Move(Protocol):
@@ -162,9 +163,15 @@ class _Move(Protocol):
 
 
 def _move_patiently(
-    store: Store, names: Sequence[str], move: _Move, *, reason: str
+    store: Store,
+    names: Sequence[str],
+    move: _Move,
+    *,
+    reason: str,
+    moves: Moves = NO_MOVES,
 ) -> None:
-    with git_errors("move a ref"), announce(store, names, command=reason):
+    told = announce(store, names, command=reason, moves=moves)
+    with git_errors("move a ref"), told:
         began, is_first = time.monotonic(), True
         while True:
             try:
@@ -176,63 +183,6 @@ def _move_patiently(
                 pause()
             else:
                 return
-
-
-def _require_plain(store: Store, names: Iterable[str]) -> None:
-    """Make sure that no ref or reflog is written through a link.
-
-    libgit2 follows one, and appends to its target what others made up.
-
-    Raises:
-        UntrustedError: One is there.
-    """
-    seen: set[str] = set()
-    for name in names:
-        for place in (name, f"logs/{name}"):
-            parts = place.split("/")
-            paths = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-            for path in paths:
-                if path not in seen and os.path.islink(f"{store.path}/{path}"):  # noqa: PTH114 - no Path is made for each
-                    raise UntrustedError(
-                        f"'{store.path / path}' is a symbolic link",
-                        hint="a store holds none; remove it",
-                    )
-            seen.update(paths)
-
-
-def _move_once(store: Store, moves: Moves, *, reason: str, is_first: bool) -> None:
-    set_, removed = _split(moves)
-    # Two transactions, because one commits its refs in no order of ours: what
-    # keeps something alive has to be there before another ref goes.
-    with store.repo.transaction() as removing:
-        for name in removed:
-            removing.lock_ref(name)
-        with store.repo.transaction() as setting:
-            for name in set_:
-                setting.lock_ref(name)
-            for name, (old, new) in moves.items():
-                _compare(store, name, old=old, new=new, is_first=is_first)
-            for name, new in set_.items():
-                setting.set_target(name, pygit2.Oid(hex=new), message=reason)
-        for name in removed:
-            if _read_target(store, name) is not None:
-                removing.remove(name)
-
-
-def _split(moves: Moves) -> tuple[dict[str, Oid], list[str]]:
-    set_ = {name: new for name, (_, new) in moves.items() if new is not None}
-    return set_, [name for name, (_, new) in moves.items() if new is None]
-
-
-def _compare(
-    store: Store, name: str, *, old: Oid | None, new: Oid | None, is_first: bool
-) -> None:
-    # Compare under the lock: libgit2 reports a lost race as a plain GitError,
-    # told apart from a full disk only by its message text.
-    actual = _read_target(store, name)
-    # A try before this one may have moved some and failed at another.
-    if actual != old and (is_first or actual != new):
-        raise RefConflictError(name, expected=old, actual=actual)
 
 
 def _require_patience(
@@ -262,10 +212,3 @@ def _require_patience(
 def _forget_refs(store: Store) -> None:
     """Let libgit2 read refs anew: it drops a packed one before it fails to."""
     store.repo.set_refdb(pygit2.Refdb.open(store.repo))
-
-
-def _read_target(store: Store, name: str) -> Oid | None:
-    try:
-        return Oid(str(store.repo.lookup_reference(name).target))
-    except KeyError:
-        return None

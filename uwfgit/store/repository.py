@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pygit2
@@ -23,6 +23,7 @@ from uwfgit.errors import (
 )
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.locks.git_lock import replacing
+from uwfgit.store.locks.holding import tidy_up
 from uwfgit.store.safety import init, trust
 from uwfgit.store.safety.configfile import ConfigEntry, find_value
 from uwfgit.store.safety.hooks import mend_hook
@@ -43,6 +44,7 @@ def open_store(
 ) -> Store:
     """Open the store at ``path``, after every check that it is safe to open.
 
+    What a process was killed at between two moves of refs is finished first.
     Nothing of the store acts before the checks are done: no git, no libgit2,
     no include. The store's own folder is what keeps others out (0700), so the
     process's umask stays as it is; an agent's files must not change with it.
@@ -82,7 +84,11 @@ def open_store(
             init.mend_main(path)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
-    return Store(path=path, repo=_open_repository(path), fsync=fsync)
+    store = Store(path=path, repo=_open_repository(path), fsync=fsync)
+    with suppress(StoreError):
+        # One that may only be read is read as it is.
+        tidy_up(store)
+    return store
 
 
 def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:

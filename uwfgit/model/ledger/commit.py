@@ -21,10 +21,11 @@ from uwfgit.model.thread.state import AGENT_EMAIL, agent_label, encode_state
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signer import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
+from uwfgit.store.locks.moving import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import Person, format_commit, read_commit
 from uwfgit.store.pack.batch import Batch
-from uwfgit.store.refs import move_ref
+from uwfgit.store.refs import move_refs
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -162,18 +163,27 @@ def write_event(
 
 
 def publish(
-    ledger: Ledger, batch: Batch, ref: str, old: Oid | None, new: Oid, *, reason: str
+    ledger: Ledger,
+    batch: Batch,
+    ref: str,
+    old: Oid | None,
+    new: Oid,
+    *,
+    reason: str,
+    beside: Moves = NO_MOVES,
 ) -> None:
     """Write a batch, and then point a ref at the commit in it.
 
+    Other refs may move with it, ``beside`` it: all, or none.
+
     Raises:
-        RefConflictError: The ref does not point at ``old``.
+        RefConflictError: The ref, or one beside it, does not point at ``old``.
         StoreError: The store cannot be written.
     """
     with batch.write():
         # Before the ref: killed in between, it would pass for somebody else's.
         ledger.local.record_commit(new)
-        move_ref(ledger.store, ref, old=old, new=new, reason=reason)
+        move_refs(ledger.store, {ref: (old, new), **beside}, reason=reason)
 
 
 def add_commit(

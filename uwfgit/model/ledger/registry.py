@@ -36,6 +36,7 @@ from uwfgit.store.layout import (
     workflow_ref,
 )
 from uwfgit.store.locks.holding import hold_refs
+from uwfgit.store.locks.moving import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     Commit,
@@ -203,11 +204,7 @@ def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
     wanted = _choose((*versions, *(removed if version else ())), version)
     changed = wanted.hash != versions[0].hash
     if changed:
-        tree = read_commit(ledger.store, wanted.commit).tree
-        pinned = (wanted.hash, wanted.oid)
-        old = versions[0].commit
-        batch = Batch(store=ledger.store)
-        _write(ledger, batch, name, "rollback", tree=tree, old=old, pinned=pinned)
+        _write_rollback(ledger, name, wanted, versions[0].commit)
     return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=changed)
 
 
@@ -216,11 +213,29 @@ def _restore(
 ) -> Registered:
     wanted = _choose(removed, version or removed[0].hash)
     tip = removed[0].commit
-    moves = {_trash_ref(name): (tip, None), workflow_ref(name): (None, tip)}
-    move_refs(ledger.store, moves, reason="rollback")
+    trash: Moves = {_trash_ref(name): (tip, None)}
     if wanted.hash == removed[0].hash:
-        return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=True)
-    return _roll_back(ledger, name, wanted.hash)
+        moves = {**trash, workflow_ref(name): (None, tip)}
+        move_refs(ledger.store, moves, reason="rollback")
+    else:
+        _write_rollback(ledger, name, wanted, tip, trash)
+    return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=True)
+
+
+def _write_rollback(
+    ledger: Ledger, name: str, wanted: Version, tip: Oid, trash: Moves = NO_MOVES
+) -> None:
+    """Write a commit with a version's files after a tip, which may be in the trash."""
+    _write(
+        ledger,
+        Batch(store=ledger.store),
+        name,
+        "rollback",
+        tree=read_commit(ledger.store, wanted.commit).tree,
+        old=tip,
+        pinned=(wanted.hash, wanted.oid),
+        trash=trash,
+    )
 
 
 def _removed_versions(ledger: Ledger, name: str) -> Iterator[Version]:
@@ -309,6 +324,7 @@ def _write(
     tree: Oid,
     old: Oid | None,
     pinned: tuple[Hash, Oid],
+    trash: Moves = NO_MOVES,
 ) -> None:
     person = committer(ledger)
     trailers = [
@@ -325,7 +341,10 @@ def _write(
         person=person,
         message=format_message(f"{event} {name}", "", trailers),
     )
-    publish(ledger, batch, workflow_ref(name), old, commit, reason=event)
+    # The branch is not there yet when it comes out of the trash.
+    expected = None if trash else old
+    ref = workflow_ref(name)
+    publish(ledger, batch, ref, expected, commit, reason=event, beside=trash)
 
 
 def _version(name: str, commit: Commit, *, current: bool) -> Version:

@@ -9,7 +9,8 @@ from uwfgit.errors import LockedError, RefConflictError, StoreError
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.holding import announce
-from uwfgit.store.refs import Moves, find_ref, move_refs
+from uwfgit.store.locks.moving import PACKED, Moves
+from uwfgit.store.refs import find_ref, move_refs
 
 _NONE: Final = "0" * 40
 _FEW: Final = 16
@@ -42,12 +43,13 @@ def move_many(
         f"update {ref} {new or _NONE} {old or _NONE}\n"
         for ref, (old, new) in moves.items()
     ]
-    with announce(store, moves, command=reason):
+    with announce(store, [PACKED], command=reason, moves=moves) as told:
         done = run_git(
             ["update-ref", "--stdin", "-m", reason],
             git_dir=store.path,
             environment=environment,
             input="".join(lines).encode(),
+            held=[told],
         )
     if done.code and all(_holds(store, moves)):
         raise StoreError(f"cannot move refs: {done.complaint}")

@@ -27,7 +27,8 @@ if sys.platform != "win32":
     import fcntl
 
 _PAUSE: Final = 0.01
-_RECORD_BYTES: Final = 1024 * 1024
+_RECORD_BYTES: Final = 64 * 1024 * 1024
+"""A record names each ref that is moved, and a pull may move 100,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +205,8 @@ def _is_current(descriptor: int, path: Path) -> bool:
 
 
 def _read_record(descriptor: int) -> Holder | None:
-    data = os.pread(descriptor, _RECORD_BYTES, 0)
+    size = min(os.fstat(descriptor).st_size, _RECORD_BYTES)
+    data = os.pread(descriptor, size, 0)
     if not data:
         return None
     try:

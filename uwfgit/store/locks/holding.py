@@ -19,6 +19,13 @@ from typing import Final
 from uwfgit.errors import LockedError
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import Holder, Lock, lock, pause, read_holder
+from uwfgit.store.locks.moving import (
+    NO_MOVES,
+    Moves,
+    finish_moves,
+    format_move,
+    parse_moves,
+)
 from uwfgit.store.log import log_event
 
 ANY: Final = "*"
@@ -69,6 +76,7 @@ def hold_refs(
         guarded = list(refs)
         if held.previous is not None:
             _remove_leftovers(store, held.previous, guarded)
+            tidy_up(store)
         _require_free(store, guarded)
         yield held
 
@@ -94,13 +102,17 @@ def _require_free(store: Store, refs: Iterable[str]) -> None:
 
 
 @contextmanager
-def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[Lock]:
+def announce(
+    store: Store, names: Iterable[str], *, command: str, moves: Moves = NO_MOVES
+) -> Iterator[Lock]:
     """Let others know which of git's locks this process takes in the block.
 
     Args:
         store: Where.
         names: The refs, or ``ANY`` where git chooses them.
         command: What is done.
+        moves: What becomes of some of them, all or none; the rest of it is done by
+            others should we be killed between two.
 
     Yields:
         The lock that says so; git gets it when it goes on should we be killed.
@@ -111,7 +123,9 @@ def announce(store: Store, names: Iterable[str], *, command: str) -> Iterator[Lo
     folder = lock_path(store, _MOVES)
     tidy_up(store)
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
-    with lock(path, command=command, notes=tuple(names)) as held:
+    notes = [name for name in names if name not in moves]
+    notes += [format_move(name, *move) for name, move in moves.items()]
+    with lock(path, command=command, notes=notes) as held:
         try:
             yield held
         finally:
@@ -125,7 +139,7 @@ def has_leftovers(store: Store) -> bool:
 
 
 def tidy_up(store: Store) -> None:
-    """Remove what processes that were killed while they moved refs left behind.
+    """Finish what processes were killed at while they moved refs; remove their locks.
 
     Costs the listing of an empty folder when there were none.
     """
@@ -141,10 +155,14 @@ def tidy_up(store: Store) -> None:
             lock(path, command="tidy up", wait=0, shared=True) as held,
         ):
             if held.previous is not None:
-                if ANY in held.previous.notes and _is_moving(paths, path):
+                notes = held.previous.notes
+                if ANY in notes and _is_moving(paths, path):
                     # One of the locks may be that one's; it is looked at again.
                     continue
-                _remove_leftovers(store, held.previous, held.previous.notes)
+                names = [note.partition(" ")[0] for note in notes]
+                _remove_leftovers(store, held.previous, names)
+                if not finish_moves(store, parse_moves(notes)):
+                    continue
             path.unlink(missing_ok=True)
 
 

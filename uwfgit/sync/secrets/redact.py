@@ -68,8 +68,10 @@ def redact_thread(
     """Write a thread anew without its secrets, and put the old one into the trash.
 
     The new threads are written, and found whole and clean, before anything goes:
-    first the nodes put by hand that hold the secret, then the old threads, in one
-    move by which the new ones appear. Only a crash in that move leaves both.
+    first the nodes put by hand that hold the secret, and what this machine has
+    beside the old threads; then these, in one move by which the new ones appear.
+    Killed before that move, the next call does it all; in it, the next command of
+    any kind finishes it.
 
     Args:
         ledger: Where.
@@ -108,8 +110,9 @@ def redact_thread(
             ledger.local.record_commit(commit)
         tags = look_again(store, thread, spread, environment=environment).tags
         dropped = _drop_kept(ledger, masker)
+        # Before the move, which others finish should we be killed: this they cannot.
+        _follow(ledger, done, masker)
         _publish(store, done, tags)
-    _follow(ledger, done, masker)
     # Rows of the old threads quote them.
     ledger.lookup.refresh()
     return Redacted(
