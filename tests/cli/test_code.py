@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.cli.calls import Result, Uwf
 from tests.code.repo import PEOPLE, Repo
+from tests.code.test_agent_trace import SCHEMA
 
 AGENT = """\
 #!/bin/sh
@@ -313,6 +315,7 @@ def test_agent_trace_holds_no_prompt_and_no_absolute_path(desk: Desk) -> None:
 
     record = desk.uwf("why", "--export", "agent-trace", "a.txt").json
 
+    Draft202012Validator(SCHEMA).validate(record)
     conversations = record["files"][0]["conversations"]
     assert [each["contributor"]["type"] for each in conversations] == ["human", "ai"]
     assert conversations[1]["url"] == f"urn:uwf:{thread}:1"

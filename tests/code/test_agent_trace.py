@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
 
 from tests.code.repo import THREAD
 from uwfgit.code.blame.agent_trace import make_record
@@ -14,84 +18,10 @@ from uwfgit.code.blame.steps import KnownStep
 from uwfgit.code.blame.why import Origin
 from uwfgit.ids import Hash, Oid
 
-_WHO = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["type"],
-    "properties": {
-        "type": {"enum": ["human", "ai", "mixed", "unknown"]},
-        "model_id": {"type": "string", "maxLength": 250},
-    },
-}
-_LINE = {"type": "integer", "minimum": 1}
-_RANGE = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["start_line", "end_line"],
-    "properties": {
-        "start_line": _LINE,
-        "end_line": _LINE,
-        "content_hash": {"type": "string"},
-        "contributor": _WHO,
-    },
-}
-_TALK = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["ranges"],
-    "properties": {
-        "url": {"type": "string", "format": "uri"},
-        "contributor": _WHO,
-        "ranges": {"type": "array", "items": _RANGE},
-        "related": {"type": "array"},
-    },
-}
-SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["version", "id", "timestamp", "files"],
-    "properties": {
-        "version": {"type": "string", "pattern": r"^[0-9]+\.[0-9]+\.[0-9]+$"},
-        "id": {
-            "type": "string",
-            "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}"
-            "-[0-9a-f]{12}$",
-        },
-        "timestamp": {
-            "type": "string",
-            "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$",
-        },
-        "vcs": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["type", "revision"],
-            "properties": {
-                "type": {"enum": ["git", "jj", "hg", "svn"]},
-                "revision": {"type": "string"},
-            },
-        },
-        "tool": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["name", "version"],
-            "properties": {"name": {"type": "string"}, "version": {"type": "string"}},
-        },
-        "files": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["path", "conversations"],
-                "properties": {
-                    "path": {"type": "string"},
-                    "conversations": {"type": "array", "items": _TALK},
-                },
-            },
-        },
-        "metadata": {"type": "object"},
-    },
-}
-"""The published schema's rules, in words of our own."""
+SCHEMA = json.loads(
+    (Path(__file__).parents[1] / "data" / "agent-trace-record.json").read_bytes()
+)
+"""The published rules, in words of our own."""
 
 STEP = KnownStep(
     thread=THREAD,
@@ -141,6 +71,41 @@ def record(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - as make_record t
 @pytest.mark.parametrize("revision", [None, "b" * 40])
 def test_a_record_validates(revision: str | None) -> None:
     Draft202012Validator(SCHEMA).validate(record(revision=revision))
+
+
+def test_the_version_is_the_specifications() -> None:
+    assert record()["version"] == "0.1.0"
+
+
+def _talk(made: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = made["files"][0]["conversations"][1]
+    return found
+
+
+SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a version of two parts": lambda made: made.update(version="1.0"),
+    "no id": lambda made: made.pop("id"),
+    "an id that is no uuid": lambda made: made.update(id="1"),
+    "a time without a zone": lambda made: made.update(timestamp="2026-01-01T00:00:00"),
+    "a key of our own": lambda made: made.update(prompt="x"),
+    "half a revision": lambda made: made["vcs"].update(revision="abc"),
+    "a tool without a version": lambda made: made["tool"].pop("version"),
+    "an absolute path": lambda made: made["files"][0].update(path="/a"),
+    "a thread without a scheme": lambda made: _talk(made).update(url="01J8"),
+    "another contributor": lambda made: _talk(made)["contributor"].update(type="bot"),
+    "line 0": lambda made: _talk(made)["ranges"][0].update(start_line=0),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_the_rules_refuse_what_is_no_record(
+    spoil: Callable[[dict[str, Any]], object],
+) -> None:
+    made = record()
+    spoil(made)
+
+    with pytest.raises(ValidationError):
+        Draft202012Validator(SCHEMA).validate(made)
 
 
 def test_lines_are_grouped_by_who_wrote_them() -> None:

@@ -15,7 +15,7 @@ from uwfgit.code.blame.why import Origin
 from uwfgit.ids import Hash
 
 VERSION: Final = "0.1.0"
-"""Of the specification at agent-trace.dev."""
+"""Of the specification at agent-trace.dev: three parts, as its issue 10 settled."""
 _MODEL_CHARS: Final = 250
 _UUID_VERSION: Final = 4
 
