@@ -208,6 +208,35 @@ def test_undo_forks_before_the_last_step_and_takes_its_files_back(desk: Desk) ->
     ]
 
 
+def test_rewind_from_a_folder_below_the_top_is_of_the_whole_work_tree(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = desk.run("echo one >> a.txt && echo x > src/n", "rm -r src a.txt")
+    (desk.repo.root / "deep" / "er").mkdir(parents=True)
+    monkeypatch.chdir(desk.repo.root / "deep" / "er")
+
+    done = desk.uwf("thread", "rewind", thread, "--at", "1")
+
+    assert done.code == 0, done.err
+    files = {path: data for path, (_, data) in desk.repo.files().items()}
+    assert files["a.txt"].endswith(b"one\n")
+    assert (files["src/b.txt"], files["src/n"]) == (b"b\n", b"x\n")
+
+
+def test_a_thread_at_work_below_the_top_keeps_and_rewinds_the_whole_work_tree(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk.repo.root / "src")
+    (desk.repo.root / "ping.yaml").write_bytes(Path("../../ping.yaml").read_bytes())
+    thread = desk.run("echo in >> b.txt && echo up >> ../a.txt", "rm b.txt ../a.txt")
+
+    done = desk.uwf("thread", "rewind", thread, "--at", "1")
+
+    assert done.code == 0, done.err
+    assert (desk.repo.root / "src" / "b.txt").read_text() == "b\nin\n"
+    assert (desk.repo.root / "a.txt").read_text().endswith("up\n")
+
+
 def test_why_after_a_squash_merge_and_a_deleted_branch(desk: Desk) -> None:
     desk.repo.git("checkout", "-q", "-b", "work")
     thread = desk.run("echo one >> a.txt", "echo two >> a.txt")

@@ -71,10 +71,6 @@ def test_the_difference_of_each_step_is_what_it_changed(
     ]
 
 
-def _subfolder(_: Repo) -> None:
-    return
-
-
 def _merge(repo: Repo) -> None:
     repo.sh(
         "git checkout -q -b side && echo s > c.txt && git add . && git commit -qm s && "
@@ -97,11 +93,20 @@ PLACES: dict[str, Callable[[Repo], None]] = {
     "an unborn branch": lambda repo: repo.sh("git checkout -q --orphan fresh"),
     "during a merge": _merge,
     "a filter both ways": _filter,
-    "crlf": lambda repo: repo.sh("git config core.autocrlf input"),
+    "line ends of other systems, one way": lambda repo: repo.sh(
+        "git config core.autocrlf input"
+    ),
+    "line ends of other systems": lambda repo: repo.sh(
+        "git config core.autocrlf true && rm a.txt src/b.txt && git checkout -q ."
+    ),
     "sparse": lambda repo: repo.sh("git sparse-checkout set --no-cone a.txt new"),
     "a read-only file": lambda repo: repo.sh("chmod 444 a.txt"),
     "staged things": lambda repo: repo.sh("echo s >> a.txt && git add a.txt"),
 }
+
+
+def _config(repo: Repo) -> str:
+    return (repo.root / ".git" / "config").read_text()
 
 
 @pytest.mark.parametrize("prepare", PLACES.values(), ids=PLACES)
@@ -109,10 +114,13 @@ def test_a_step_can_be_come_back_to_in_any_state_of_the_repository(
     repo: Repo, thread: Thread, prepare: Callable[[Repo], None]
 ) -> None:
     prepare(repo)
+    # An editor writes the line ends that the repository wants.
+    ends = "\\r\\n" if "autocrlf = true" in _config(repo) else "\\n"
     thread.step(
-        "echo one-more >> a.txt && mkdir -p new && echo x > new/f && chmod 644 a.txt"
+        f"printf 'one-more{ends}' >> a.txt && mkdir -p new && printf 'x{ends}' > new/f "
+        "&& chmod 644 a.txt"
     )
-    thread.step("rm a.txt && echo y > new/f && echo z > new/g")
+    thread.step(f"rm a.txt && printf 'y{ends}' > new/f && printf 'z{ends}' > new/g")
     own = repo.own_state()
 
     thread.back(thread.after[0])
@@ -135,6 +143,40 @@ def test_a_linked_worktree_is_rewound_alone(repo: Repo, keeper: Keeper) -> None:
 
     assert linked.files() == thread.files[0]
     assert repo.files() == main
+
+
+def test_a_line_end_that_git_would_not_check_out_so_comes_back_as_it_would(
+    repo: Repo, thread: Thread
+) -> None:
+    repo.git("config", "core.autocrlf", "true")
+    thread.step("printf 'unix\\n' > n")
+    thread.step("printf 'dos\\r\\n' > n")
+
+    thread.back(thread.after[0])
+
+    # A snapshot holds what a commit would, so the text alone.
+    assert repo.files()["n"][1] == b"unix\r\n"
+
+
+@pytest.mark.slow
+def test_a_thousand_steps_add_one_ref(repo: Repo, thread: Thread) -> None:
+    before = set(repo.git("for-each-ref", "--format=%(refname)").split())
+    own = repo.own_state()
+
+    for number in range(1, 1001):
+        thread.keep(number, "before")
+        repo.write("a.txt", f"{number}\n")
+        thread.after.append(thread.keep(number, "after"))
+
+    refs = set(repo.git("for-each-ref", "--format=%(refname)").split())
+    assert refs - before == {chain_ref(thread.thread)}
+    assert repo.own_state() == own
+    chain = list_chain(repo.tree, chain_ref(thread.thread))
+    # A step begins with what the one before it left: that costs no commit.
+    assert [each.length for each in chain] == list(range(1001, 0, -1))
+    assert [each.tree for each in chain[-2::-1]] == thread.after
+    thread.back(thread.after[499])
+    assert repo.files()["a.txt"][1] == b"500\n"
 
 
 def test_a_submodule_stays_where_it_is_and_is_named(repo: Repo, thread: Thread) -> None:
