@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,15 +11,13 @@ from uwfgit.cli.frame.context import get_context
 from uwfgit.cli.frame.output import ask, can_ask, format_fields, is_yes
 from uwfgit.errors import StoreError, UsageError
 from uwfgit.model.wording import count_of
+from uwfgit.store.care.size import format_size
 
 if TYPE_CHECKING:
     from uwfgit.store.care.maintain import GcReport, Prune
 
 gc_app = make_single()
 reindex_app = make_single()
-
-_UNITS: Final = ("KiB", "MiB", "GiB")
-_UNIT: Final = 1024
 
 
 class GcCommand(Command):
@@ -113,14 +111,6 @@ def _gc_fields(report: GcReport) -> list[tuple[str, str | None]]:
         ("objects", f"{report.objects_before:,} → {report.objects_after:,}"),
         ("size", " → ".join(sizes)),
     ]
-
-
-def format_size(size: int) -> str:
-    """Write a number of bytes as people read it."""
-    if size < _UNIT:
-        return f"{size} bytes"
-    power = min((size.bit_length() - 1) // 10, len(_UNITS))
-    return f"{size / _UNIT**power:.1f} {_UNITS[power - 1]}"
 
 
 @add_command(reindex_app, "reindex")

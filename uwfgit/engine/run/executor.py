@@ -41,6 +41,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.events import find_cause
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.sharing import require_undiverged
+from uwfgit.model.wording import count_of
 
 __all__ = [
     "Engine",
@@ -196,7 +197,7 @@ def _exec_report(
         return with_problem(
             report,
             RunEnd.REFUSED,
-            f"stopped after {_took(ends)} steps (limits.maxSteps)",
+            f"limits.maxSteps is reached after {count_of(_took(ends), 'step')}",
             f"go on with: uwf thread exec {state.thread} --all",
             code="limit",
         )

@@ -22,6 +22,7 @@ from uwfgit.engine.decide.plan import (
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
 from uwfgit.model.thread.step import Step
+from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 
@@ -172,7 +173,7 @@ class _Run:
                     on_prompt(last)
                     yield last
                 return
-        self.message = f"stopped after {max_steps} steps"
+        self.message = f"stopped after {count_of(max_steps, 'step')}"
 
     def _next(self) -> Routed | RoutingError:
         return base_prompt(

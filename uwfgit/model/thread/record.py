@@ -26,6 +26,7 @@ from uwfgit.model.node.places import (
 )
 from uwfgit.model.thread.state import ThreadState, decode_state
 from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
@@ -252,7 +253,7 @@ class Record:
         raise NotFoundError(
             "step",
             f"{state.thread}:{number}",
-            hint=f"the thread has {state.steps} steps",
+            hint=f"the thread has {count_of(state.steps, 'step')}",
         )
 
     def steps(self) -> tuple[Step, ...]:

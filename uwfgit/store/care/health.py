@@ -19,6 +19,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.store.care.loose import MANY_LOOSE
 from uwfgit.store.care.maintain import ObjectCount, count_objects
+from uwfgit.store.care.size import format_size
 from uwfgit.store.care.tracking import BUNDLE, list_tracked
 from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID
@@ -260,7 +261,7 @@ def check_disk(store: Store) -> Iterator[Finding]:
     yield Finding(
         check="disk",
         level="problem" if is_full else "ok",
-        message=f"{free / 1024 / 1024:,.1f} MiB are free",
+        message=f"{format_size(free)} are free",
         hint="make room; uwf gc needs some itself" if is_full else None,
     )
 
@@ -274,7 +275,7 @@ def check_objects(store: Store) -> Iterator[Finding]:
         check="objects",
         level="note" if problems else "ok",
         message=f"{count.loose:,} loose, {count.packed:,} packed "
-        f"(packs: {count.packs}), {count.size / 1024 / 1024:.1f} MiB",
+        f"(packs: {count.packs}), {format_size(count.size)}",
     )
 
 

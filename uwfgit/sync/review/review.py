@@ -16,6 +16,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.wording import count_of
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
@@ -353,7 +354,9 @@ def _require_step(tip: Tip, number: int) -> None:
     steps = tip.state.steps
     if not 1 <= number <= steps:
         raise NotFoundError(
-            "step", f"{tip.thread}:{number}", hint=f"the thread has {steps} steps"
+            "step",
+            f"{tip.thread}:{number}",
+            hint=f"the thread has {count_of(steps, 'step')}",
         )
 
 
