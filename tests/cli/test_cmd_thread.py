@@ -393,7 +393,7 @@ def test_a_run_that_reaches_the_limit_of_steps_says_so(uwf: Uwf, thread: str) ->
     told = uwf("thread", "exec", thread, "--all", *SCRIPT)
 
     assert (done.code, done.json["error"]["code"]) == (1, "limit")
-    assert "stopped after 1 steps (limits.maxSteps)" in told.err
+    assert "stopped: limits.maxSteps is reached after 1 step" in told.err
 
 
 def test_the_configured_agent_is_used(uwf: Uwf, work: Path, thread: str) -> None:
