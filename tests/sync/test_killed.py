@@ -37,12 +37,22 @@ BRANCH: Final = f"{WORKFLOW_PREFIX}{NAME}"
 TRASH: Final = f"{TRASH_PREFIX}workflow-{NAME}"
 
 
-def kill_each(person: Person, *words: str) -> list[dict[str, Oid]]:
-    """Kill a command at each call; give the refs that the next command saw."""
+def kill_each(
+    person: Person, *words: str, is_finished: bool = False
+) -> list[dict[str, Oid]]:
+    """Kill a command at each call; give the refs that the next command saw.
+
+    Args:
+        person: Whose command.
+        words: The command.
+        is_finished: The next command is the same one.
+    """
     home = person.store.path.parent / ".uwf"
     killing = Killing(store=person.store.path, home=home, words=words)
     seen = []
     for _ in killing.kill_everywhere():
+        if is_finished:
+            killing.finish()
         opened = open_store(person.store.path, home=home, fsync=False)
         seen.append(list_refs(opened, "refs/"))
         assert not list(lock_path(opened, "moves").glob("*"))
@@ -124,3 +134,23 @@ def test_a_workflow_comes_back_at_the_wanted_version_or_not_at_all(
     for refs in seen:
         assert (BRANCH in refs) == (TRASH not in refs)
         assert refs.get(BRANCH) != tip
+
+
+def test_a_pull_goes_on_where_a_killed_one_stood(ada: Person, bob: Person) -> None:
+    thread, other = ada.begin(DONE), ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    bob.go(thread, reply("bad", reason="other"))
+    bob.push(thread)
+    ada.go(thread, BAD)
+    ada.pull()
+    ada.resolve(thread, "mine")
+    ada.push(thread, other)
+
+    seen = kill_each(bob, "pull", is_finished=True)
+
+    # The two that came, and what was set aside of bob's.
+    for refs in seen:
+        threads = [ref for ref in refs if ref.startswith(THREAD_PREFIX)]
+        assert len(threads) == len({thread, other}) + 1
+        assert refs[thread_ref(thread)] == ada.tip(thread)

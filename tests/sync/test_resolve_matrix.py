@@ -262,6 +262,28 @@ def test_a_thread_that_was_resolved_goes_on_diverges_and_is_resolved_again(
     assert_one_state(ada, bob)
 
 
+def test_a_pull_keeps_as_a_fork_once_what_a_killed_one_kept(
+    ada: Person, bob: Person
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    bob.go(thread, BAD)
+    bob.push(thread)
+    ada.go(thread, GOOD)
+    ada.pull()
+    ada.resolve(thread, "mine")
+    ada.push(thread)
+    # All that one killed before it moved the branch has done.
+    fork = fork_thread(bob.ledger, thread).thread
+
+    (outcome,) = bob.pull().outcomes
+
+    assert set(threads_of(bob.store)) == {thread_ref(thread), thread_ref(fork)}
+    assert outcome.message is not None
+    assert fork in outcome.message
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_diverged_thread_that_is_removed_here_stays_away_or_is_theirs(
     ada: Person, bob: Person, way: Way

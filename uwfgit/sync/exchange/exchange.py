@@ -16,7 +16,8 @@ from uwfgit.store.care.tracking import read_last_reason, scan_refs, tracking_ref
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, find_ref_thread
-from uwfgit.store.refs import Moves, find_ref
+from uwfgit.store.locks.moving import Moves
+from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.verify.registry import diverged_versions_hint
 from uwfgit.sync.verify.report import ThreadReport

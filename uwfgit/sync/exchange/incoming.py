@@ -16,6 +16,8 @@ from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import LockedError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.state import parse_state
 from uwfgit.store.ancestry import has_object, is_ancestor, iter_first_parents
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
@@ -286,11 +288,26 @@ def _keep_aside(work: _Work, ref: str, new: Oid) -> None:
         return
     note = f"a resolve set {count} aside that this store had"
     if any(map(work.ledger.local.is_made_here, aside)):
-        fork = fork_thread(work.ledger, thread).thread
+        fork = _fork_once(work.ledger, thread)
         note += f"; some are yours, they are kept as thread {fork}"
     else:
         note += f", up to {aside[0]}"
     work.notes[ref] = note
+
+
+def _fork_once(ledger: Ledger, thread: ThreadId) -> ThreadId:
+    """Fork a thread at its head, if a pull that was killed then did not do so."""
+    head = load_tip(ledger.store, thread).state.head
+    ledger.lookup.refresh()
+    for row in ledger.lookup.list_threads():
+        if row.state_json is None or row.thread == thread:
+            continue
+        state = parse_state(row.state_json)
+        origin = state.forked_from
+        is_same = origin is not None and origin.step == state.head == head
+        if is_same and ledger.local.is_made_here(row.commit):
+            return row.thread
+    return fork_thread(ledger, thread).thread
 
 
 def _list_aside(store: Store, old: Oid, new: Oid) -> list[Oid]:
