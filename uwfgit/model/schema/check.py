@@ -22,6 +22,7 @@ from uwfgit.ids import Hash, is_hash
 from uwfgit.model.bounded import run_bounded
 from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import Node
+from uwfgit.model.schema.fit import compile_fit, mentions_refs
 from uwfgit.model.schema.messages import (
     Violation,
     describe_errors,
@@ -130,11 +131,23 @@ def validate_value(
         is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
             any that has the shape of a hash.
     """
+    if _surely_fits(schema, value, is_link):
+        return ()
     return _bounded(
         lambda: _validate(
             _compile(_canonical(schema), is_trusted=False), value, is_link
         )
     )
+
+
+def _surely_fits(
+    schema: Json, value: Json, is_link: Callable[[str], bool] | None
+) -> bool:
+    """Whether a value fits at a glance, so that nobody has to import jsonschema."""
+    if not is_plainly_valid(schema) or (is_link is not None and mentions_refs(schema)):
+        return False
+    fit = compile_fit(schema)
+    return fit is not None and fit(value)
 
 
 def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:

@@ -17,6 +17,7 @@ from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import BUILTIN_NAMES, Node, node_file_name
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.schema.check import check_schema, find_refs, validate_node
+from uwfgit.model.schema.fit import Collect, Test, compile_fit, compile_refs
 from uwfgit.store.canonical import (
     META_TYPE,
     Json,
@@ -26,7 +27,6 @@ from uwfgit.store.canonical import (
 )
 from uwfgit.store.layout import find_node_name
 from uwfgit.store.raw import BLOB
-from uwfgit.sync.verify.fit import Collect, Test, compile_fit, compile_refs
 from uwfgit.sync.verify.rawtree import Changes, Objects
 from uwfgit.sync.verify.report import Findings, refusal
 

@@ -1,14 +1,15 @@
-"""Schemas as plain predicates: a quick yes, for the few keywords uwf's own use (pure).
+"""Schemas as plain predicates: a quick yes, for the keywords in daily use (pure).
 
-jsonschema takes longer for one StepNode than everything else verify does for
-a step. What is compiled here may only say that a payload surely fits; every
-other answer is left to ``model.schema.check``, which also words the violations.
+jsonschema takes longer to import than a step to be recorded, and longer for one
+StepNode than everything else verify does for a step. What is compiled here may only
+say that a value surely fits; every other answer is left to ``check``, which also
+words the violations.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -157,16 +158,23 @@ def _minimum(bound: Json, _depth: int) -> Test:
     return lambda value: not _is_number(value) or value >= bound
 
 
-def _min_items(bound: Json, _depth: int) -> Test:
-    if not _is_integer(bound):
+def _maximum(bound: Json, _depth: int) -> Test:
+    if not _is_number(bound):
         raise _UnknownError
-    return lambda value: not isinstance(value, list) or len(value) >= bound
+    return lambda value: not _is_number(value) or value <= bound
 
 
-def _min_properties(bound: Json, _depth: int) -> Test:
-    if not _is_integer(bound):
-        raise _UnknownError
-    return lambda value: not isinstance(value, dict) or len(value) >= bound
+def _size(kind: type[Sized], *, most: bool) -> Callable[[Json, int], Test]:
+    """Make what compiles a bound on the length of one kind of value."""
+
+    def compile_bound(bound: Json, _depth: int) -> Test:
+        if not _is_integer(bound):
+            raise _UnknownError
+        if most:
+            return lambda value: not isinstance(value, kind) or len(value) <= bound
+        return lambda value: not isinstance(value, kind) or len(value) >= bound
+
+    return compile_bound
 
 
 def _items(schema: Json, depth: int) -> Test:
@@ -204,8 +212,13 @@ _MAKERS: Final[dict[str, Callable[[Json, int], Test]]] = {
     "format": _format,
     "pattern": _pattern,
     "minimum": _minimum,
-    "minItems": _min_items,
-    "minProperties": _min_properties,
+    "maximum": _maximum,
+    "minLength": _size(str, most=False),
+    "maxLength": _size(str, most=True),
+    "minItems": _size(list, most=False),
+    "maxItems": _size(list, most=True),
+    "minProperties": _size(dict, most=False),
+    "maxProperties": _size(dict, most=True),
     "items": _items,
     "oneOf": _one_of,
     "anyOf": _any_of,
@@ -236,6 +249,11 @@ def _object(schema: Mapping[str, Json], depth: int) -> Test:
         return True
 
     return fits
+
+
+def mentions_refs(schema: Json) -> bool:
+    """Whether a schema may ask of a string to be the hash of a node."""
+    return _mentions_ref(schema, 0)
 
 
 def compile_refs(schema: Json) -> Collect | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from uwfgit.ids import Hash
 from uwfgit.model.node.builtin import find_builtin_schema
@@ -23,7 +24,7 @@ from uwfgit.model.node.node import (
     make_node,
 )
 from uwfgit.model.schema.check import find_refs, validate_node, validate_value
-from uwfgit.sync.verify.fit import compile_fit, compile_refs
+from uwfgit.model.schema.fit import compile_fit, compile_refs
 
 A, B, C = (Hash("0" * 12 + letter) for letter in "ABC")
 
@@ -214,7 +215,7 @@ def test_a_schema_of_variants_fits_exactly_what_it_allows(
         pytest.param({"const": 1}, id="a number as const"),
         pytest.param({"format": "date"}, id="another format"),
         pytest.param({"pattern": "(a+)+$"}, id="a pattern of one's own"),
-        pytest.param({"properties": {"a": {"maxLength": 1}}}, id="maxLength inside"),
+        pytest.param({"properties": {"a": {"multipleOf": 2}}}, id="multipleOf inside"),
         pytest.param(False, id="false"),
         pytest.param({"type": "text"}, id="no type"),
     ],
@@ -236,3 +237,33 @@ def test_what_is_not_known_is_left_to_jsonschema(schema: Any) -> None:  # noqa: 
 def test_refs_in_other_places_are_left_to_the_walk(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="not compiled"):
         compile_refs(schema)
+
+
+BOUNDED = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "array", "object", "integer", "number"]),
+        "minLength": st.integers(0, 3),
+        "maxLength": st.integers(0, 3),
+        "minItems": st.integers(0, 2),
+        "maxItems": st.integers(0, 2),
+        "minProperties": st.integers(0, 2),
+        "maxProperties": st.integers(0, 2),
+        "minimum": st.integers(-2, 2),
+        "maximum": st.integers(-2, 2),
+        "enum": st.lists(st.sampled_from(["", "x", "ab"]), min_size=1, unique=True),
+        "required": st.lists(st.sampled_from(["x", "role"]), unique=True),
+    },
+)
+
+
+@given(BOUNDED, VALUES)
+def test_a_quick_yes_is_what_jsonschema_says(
+    schema: dict[str, Any], value: Any
+) -> None:
+    fit = compile_fit(schema)
+
+    assert fit is not None
+    told = Draft202012Validator(schema).is_valid(value)
+    assert fit(value) == told
+    assert (validate_value(schema, value) == ()) == told
