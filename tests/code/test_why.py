@@ -87,7 +87,9 @@ class Story:
     def head(self) -> str | None:
         return self.repo.git("rev-parse", "-q", "--verify", "HEAD", check=False).strip()
 
-    def origins(self, path: str, most: int | None = None) -> tuple[Origin, ...]:
+    def origins(
+        self, path: str, *, lines: range | None = None, most: int | None = None
+    ) -> tuple[Origin, ...]:
         """Ask of a file of today."""
         tree = self.repo.tree
         chains = []
@@ -110,9 +112,13 @@ class Story:
             camera = self.keeper.camera
             with camera.taking(tree, None, objects=Path(scratch)) as taken:
                 question = Question(
-                    tree=tree, path=path, content=taken.tree, scratch=Path(scratch)
+                    tree=tree,
+                    path=path,
+                    content=taken.tree,
+                    lines=lines,
+                    scratch=Path(scratch),
                 )
-                plain = blame_plainly(tree, path, None) or all_open(question)
+                plain = blame_plainly(tree, path, lines) or all_open(question)
                 return find_origins(question, chains, plain, most=most)
 
     def told(self, path: str) -> list[str]:
@@ -400,3 +406,20 @@ def test_chains_began_with_their_first_snapshot(story: Story) -> None:
     late = ThreadId("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
     label = replace(chain[0].label, thread=late)
     assert read_began(tree, [replace(chain[0], label=label)]) == (chain[-1].time,)
+
+
+def test_a_line_of_a_moved_block_is_told_alone_as_it_is_with_the_others(
+    story: Story,
+) -> None:
+    block = "".join(f"short {number}\\n" for number in range(12))
+    story.step(f"printf '{block}' > block.txt")
+    story.step("cat block.txt >> a.txt && rm block.txt")
+    story.person("git add -A && git commit -qm moved")
+
+    whole = story.told("a.txt")
+    alone = [
+        tell(*story.origins("a.txt", lines=range(number, number + 1)))
+        for number in range(1, 16)
+    ]
+
+    assert alone == whole == [*OLD, *["1"] * 12]

@@ -21,6 +21,7 @@ _COMMITTER = re.compile(rf"{re.escape(_AUTHOR)} ([0-9]{{1,11}}) \+0000")
 _TRAILER = re.compile(r"^Uwf-(Head|Length): (\S+)$", re.MULTILINE)
 _NOTHING: Final = "0" * 40
 _LONGEST: Final = 1_000_000
+_SHORT: Final = 100
 _RETRIES: Final = 5
 _MS: Final = 1000
 
@@ -109,11 +110,15 @@ def list_chain(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
 
 
 def _walk(tree: WorkTree, tip: Snapshot) -> tuple[Snapshot, ...]:
-    words = [f"--max-count={min(tip.length, _LONGEST)}", "--first-parent", tip.commit]
-    listed = tree.ask("rev-list", *words).decode().split()
-    found = read_snapshots(tree, [Oid(oid) for oid in listed])
+    if tip.length <= _SHORT:
+        # One process in place of two.
+        names = [f"{tip.commit}~{back}" for back in range(tip.length)]
+    else:
+        count = f"--max-count={min(tip.length, _LONGEST)}"
+        words = ["rev-list", count, "--first-parent", tip.commit]
+        names = tree.ask(*words).decode().split()
     chain = []
-    for snapshot in found:
+    for snapshot in read_snapshots(tree, map(Oid, names)):
         if snapshot is None:
             break
         chain.append(snapshot)
@@ -129,6 +134,8 @@ def list_snapshots(tree: WorkTree, ref: str) -> tuple[Snapshot, ...]:
 def list_held(tree: WorkTree, tip: Snapshot) -> tuple[Snapshot, ...]:
     """List all snapshots of the chain that ends with ``tip``, newest first."""
     chain = _walk(tree, tip)
+    if not any(_has_further(each) for each in chain):
+        return chain
     # The user's own history, as far as it is known, need not be walked.
     heads = sorted({each.head for each in chain if each.head is not None})
     words = ["rev-list", "--fixed-strings", "--author=uwf@localhost", tip.commit]
@@ -141,6 +148,11 @@ def list_held(tree: WorkTree, tip: Snapshot) -> tuple[Snapshot, ...]:
     further = [oid for oid in listed if oid not in known]
     known.update(zip(further, read_snapshots(tree, further), strict=True))
     return tuple(each for oid in listed if (each := known[oid]) is not None)
+
+
+def _has_further(snapshot: Snapshot) -> bool:
+    """Whether other snapshots hang on it: those before a rewind, or of a remote."""
+    return not {*snapshot.parents} <= {snapshot.previous, snapshot.head}
 
 
 def read_began(tree: WorkTree, tips: Sequence[Snapshot]) -> tuple[int, ...]:

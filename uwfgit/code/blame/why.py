@@ -7,6 +7,7 @@ the snapshots the step names; where two answers are left, both are told.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ from uwfgit.ids import Oid, ThreadId
 
 _SLACK: Final = 2
 """Seconds by which git's times and ours may differ."""
+_AROUND: Final = 20
+"""Lines before and after one asked about that git looks at with it."""
+_MOST_SPANS: Final = 50
 MOST_CHAINS: Final = 100
 """Chains that are asked about one file; each costs git two blames."""
 
@@ -111,10 +115,11 @@ def find_origins(
         StoreError: git cannot say.
     """
     claims = _Claims()
-    open_lines = set(plain.lines)
+    since, open_lines = _since(plain), set(plain.lines)
     asked = 0
     for chain in chains:
-        wanted = _younger(open_lines, plain, chain.began)
+        # What was committed before it began is none of its work.
+        wanted = {n for n in open_lines if since[n] >= chain.began - _SLACK}
         if not wanted:
             continue
         if asked == most:
@@ -124,7 +129,7 @@ def find_origins(
         asked += 1
         snapshots = chain.snapshots()
         began = min((each.time for each in snapshots), default=0)
-        wanted = _younger(wanted, plain, began)
+        wanted = {n for n in wanted if since[n] >= began - _SLACK}
         is_still = len({each.tree for each in snapshots}) <= 1
         if not wanted or is_still:
             continue
@@ -139,14 +144,14 @@ def find_origins(
     return tuple(_settle(number, plain, claims) for number in sorted(plain.lines))
 
 
-def _younger(lines: Collection[int], plain: Blame, began: int) -> set[int]:
-    """Return the lines that were not committed before a chain began its work."""
-    return {
-        number
-        for number in lines
-        if plain.lines[number].is_uncommitted
-        or plain.lines[number].committed_at >= began - _SLACK
-    }
+def _since(plain: Blame) -> dict[int, float]:
+    """Say since when a commit has each line, in seconds; an open one never."""
+    times: dict[Oid, float] = {}
+    for commit in plain.lines.values():
+        if commit.oid not in times:
+            is_open = commit.is_uncommitted
+            times[commit.oid] = math.inf if is_open else commit.committed_at
+    return {number: times[commit.oid] for number, commit in plain.lines.items()}
 
 
 def _take(
@@ -225,8 +230,9 @@ def _ask(
     )
     oldest = next((each for each in snapshots.values() if each.length == 1), None)
     edge = [f"^{oldest.head}"] if oldest is not None and oldest.head else []
-    both = meanwhile(lambda: _blame(question, [today.commit, *edge]))
-    straight = _blame(question, ["--first-parent", today.commit, *edge])
+    words = [*_spans(lines), today.commit, *edge]
+    both = meanwhile(lambda: _blame(question, words))
+    straight = _blame(question, ["--first-parent", *words])
     whole = both()
     known = [n for n in lines if n in whole.lines and n in straight.lines]
     after = {oid for oid, each in snapshots.items() if each.label.when == "after"}
@@ -240,7 +246,7 @@ def _ask(
 
     def trace(numbers: Collection[int]) -> dict[int, Commit]:
         # Beyond the edge: only now is it worth the walk through all of history.
-        far = _blame(question, [today.commit]).lines
+        far = _blame(question, [*_spans(numbers), today.commit]).lines
         mine = {*snapshots, today.commit}
         return {n: far[n] for n in numbers if n in far and far[n].oid not in mine}
 
@@ -292,15 +298,29 @@ def _all_open(text: bytes, lines: range) -> Blame:
 
 
 def _blame(question: Question, words: Sequence[str]) -> Blame:
-    lines = question.lines
-    part = [] if lines is None else [f"-L{lines.start},{lines.stop - 1}"]
     done = question.tree.run(
-        [*OPTIONS, "-M", "-C", *part, *words, "--", question.path],
+        [*OPTIONS, "-M", "-C", *words, "--", question.path],
         objects=question.scratch,
     )
     if done.code:
         raise StoreError(f"git blame failed: {done.complaint}")
     return parse_blame(done.stdout)
+
+
+def _spans(lines: Collection[int]) -> list[str]:
+    """Write lines and those around them for git; nothing where they are all over.
+
+    git sees that a block was moved only when it looks at enough of it.
+    """
+    spans: list[tuple[int, int]] = []
+    for number in sorted(lines):
+        first, last = max(1, number - _AROUND), number + _AROUND
+        if spans and first <= spans[-1][1]:
+            first = spans.pop()[0]
+        spans.append((first, last))
+    if len(spans) > _MOST_SPANS:
+        return []
+    return [f"-L{first},{last}" for first, last in spans]
 
 
 @dataclass(slots=True, kw_only=True)
