@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import signal
 import stat
 import subprocess
@@ -301,6 +302,23 @@ def test_a_clone_that_fails_leaves_all_as_it_was(
         assert target.stat().st_ino == inode
         assert stat.S_IMODE(target.stat().st_mode) == 0o755
     assert uwf("clone", str(bare), "copy").code == 0
+    assert uwf("thread", "show", thread, "--store", "copy").code == 0
+
+
+def test_where_a_clone_was_killed_the_next_says_how_to_bring_the_rest(
+    uwf: Uwf, work: Path, bare: Path, thread: str
+) -> None:
+    uwf("push", thread)
+    uwf("clone", str(bare), "copy")
+    # As it is before the threads come.
+    for ref in (f"heads/thread/{thread}", f"remotes/origin/thread/{thread}"):
+        git(work / "copy", "update-ref", "-d", f"refs/{ref}")
+
+    done = uwf("clone", str(bare), "copy", "--json")
+
+    assert done.code == 1
+    _, _, command = str(done.error["hint"]).partition("uwf ")
+    assert uwf(*shlex.split(command)).code == 0
     assert uwf("thread", "show", thread, "--store", "copy").code == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import stat
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ def new_store(path: Path, *, home: Path) -> Iterator[None]:
         failing.callback(undo)
         is_ours = init_store(path, home=home)
         if not is_ours:
-            raise is_there(path)
+            raise is_there(path, home=home)
         yield
         failing.pop_all()
 
@@ -81,9 +82,15 @@ def _remove(path: Path, mode: int | None) -> None:
         path.chmod(stat.S_IMODE(mode))
 
 
-def is_there(path: Path) -> StoreError:
+def is_there(path: Path, *, home: Path) -> StoreError:
     """Return the refusal of a folder that is not a new one."""
-    return StoreError(f"'{path}' is there already", hint="name another folder")
+    from uwfgit.store.safety.stores import is_known
+
+    hint = "name another folder"
+    if is_known(path, home=home):
+        # A clone that was killed has left it, maybe.
+        hint += f", or bring the rest: uwf pull --store {shlex.quote(str(path))}"
+    return StoreError(f"'{path}' is there already", hint=hint)
 
 
 push_app = make_single()
@@ -377,7 +384,7 @@ def _clone(
 
     path, address = resolve_path(target), absolute_url(url, context.cwd)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise is_there(path)
+        raise is_there(path, home=context.home)
     kind = find_kind(wire, address, name=DEFAULT_NAME, shared=shared)
     with new_store(path, home=context.home):
         store = open_store(path, home=context.home, write=True)
