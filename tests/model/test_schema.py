@@ -422,7 +422,8 @@ def test_many_items_are_told_apart_in_time(items: list[Json]) -> None:
 
     before = time.process_time()
     assert validate_value(schema, items) == ()
-    assert time.process_time() - before < 2
+    # With the import of what checks formats; unbounded it took minutes.
+    assert time.process_time() - before < 10
     (found,) = validate_value(schema, [*items, items[7]])
     assert found.message == "must not have the same item twice"
 
@@ -448,4 +449,5 @@ def test_a_text_far_too_long_for_its_format_costs_nothing(name: str) -> None:
     assert validate_value({"format": name}, "http://" + "é" * 200_000) != ()
     assert validate_value({"format": name}, "http://e.org/" + "a" * 2_000) == ()
 
-    assert time.process_time() - before < 2
+    # With the import of what checks formats; unbounded it took minutes.
+    assert time.process_time() - before < 10
