@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from uwfgit.agents.scripted import Entry, read_script
+from uwfgit.agents.scripted import ScriptEntry, read_script
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.ask.extract import Extraction, extract_reply
 from uwfgit.engine.decide.moderator import Routed, route
@@ -84,7 +84,7 @@ class Walk:
     """A thread without a store, driven by scripted replies."""
 
     workflow: Workflow
-    replies: Mapping[str, Sequence[Entry]]
+    replies: Mapping[str, Sequence[ScriptEntry]]
     status: str = "idle"
     task: str = ""
     chain: list[Step] = field(default_factory=list)

@@ -13,23 +13,23 @@ import pytest
 from tests.agents.fake_api import Call, FakeApi, Say, Script, modes
 from uwfgit.agents.http.chat import ChatModel, Completion, Patience, complete, is_limit
 from uwfgit.agents.http.client import (
-    Answer,
-    Bounds,
     Endpoint,
+    HttpAnswer,
+    HttpBounds,
     Refusal,
     read_retry_after,
     send,
 )
 from uwfgit.agents.http.events import EventReader, ServerEvent
 
-BOUNDS = Bounds(idle_seconds=5, total_seconds=5)
+BOUNDS = HttpBounds(idle_seconds=5, total_seconds=5)
 MESSAGES = [{"role": "user", "content": "the task"}]
 
 
 def _ask(
     api: FakeApi,
     *,
-    bounds: Bounds = BOUNDS,
+    bounds: HttpBounds = BOUNDS,
     on_text: Callable[[str], None] | None = None,
     waits: list[float] | None = None,
 ) -> Completion | Refusal:
@@ -44,7 +44,7 @@ def _ask(
     )
 
 
-def _refusal(script: Script, *, bounds: Bounds = BOUNDS) -> tuple[Refusal, int]:
+def _refusal(script: Script, *, bounds: HttpBounds = BOUNDS) -> tuple[Refusal, int]:
     with FakeApi(script) as api:
         found = _ask(api, bounds=bounds)
         assert isinstance(found, Refusal)
@@ -141,7 +141,7 @@ def test_an_empty_account_is_not_asked_again() -> None:
 
 def test_silence_ends_at_its_limit_and_is_not_repeated() -> None:
     found, asked = _refusal(
-        modes.hang(), bounds=Bounds(idle_seconds=0.2, total_seconds=5)
+        modes.hang(), bounds=HttpBounds(idle_seconds=0.2, total_seconds=5)
     )
 
     assert asked == 1
@@ -152,7 +152,7 @@ def test_silence_ends_at_its_limit_and_is_not_repeated() -> None:
 def test_a_lively_answer_ends_at_the_total_limit() -> None:
     found, _ = _refusal(
         modes.slow_drip("x" * 4000, pause_seconds=0.05),
-        bounds=Bounds(idle_seconds=5, total_seconds=0.5),
+        bounds=HttpBounds(idle_seconds=5, total_seconds=0.5),
     )
 
     assert found.late == "total"
@@ -175,7 +175,7 @@ def test_broken_json_is_told_with_its_beginning() -> None:
 
 def test_a_huge_answer_is_cut_and_says_so() -> None:
     with FakeApi(modes.huge_answer(20 * 1024 * 1024)) as api:
-        found = _ask(api, bounds=Bounds(idle_seconds=5, total_seconds=60))
+        found = _ask(api, bounds=HttpBounds(idle_seconds=5, total_seconds=60))
 
     assert isinstance(found, Completion)
     assert found.is_cut
@@ -226,7 +226,7 @@ def _serve(
         server.server_close()
 
 
-def _send(endpoint: Endpoint, heard: list[bytes]) -> Answer | Refusal:
+def _send(endpoint: Endpoint, heard: list[bytes]) -> HttpAnswer | Refusal:
     def hear(chunk: bytes) -> bool:
         heard.append(chunk)
         return True

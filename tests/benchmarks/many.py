@@ -14,16 +14,16 @@ from uwfgit.model.thread.state import encode_state
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.objects import (
-    Entry,
+    TreeEntry,
     encode_tree,
     find_entry,
     list_tree,
     read_commit,
 )
 from uwfgit.store.pack.batch import Batch
-from uwfgit.store.pack.pack import Kind, name_object
+from uwfgit.store.pack.pack import ObjectKind, name_object
 
-Object = tuple[Kind, bytes]
+Object = tuple[ObjectKind, bytes]
 
 
 def make_many(world: World, count: int) -> tuple[Path, ThreadId]:
@@ -64,25 +64,25 @@ def _event(
     model: bytes,
     first: Tip,
     thread: ThreadId,
-    files: Mapping[str, Entry],
-    base: Mapping[str, Entry],
+    files: Mapping[str, TreeEntry],
+    base: Mapping[str, TreeEntry],
 ) -> Iterator[Object]:
     """Give the objects of a start like the first one, the commit last."""
     state: Object = ("blob", encode_state(replace(first.state, thread=thread)))
     yield state
-    own = _tree({**files, STATE_FILE: Entry(oid=_oid(*state))})
+    own = _tree({**files, STATE_FILE: TreeEntry(oid=_oid(*state))})
     yield own
-    threads = _tree({thread: Entry(oid=_oid(*own), mode=0o40000)})
+    threads = _tree({thread: TreeEntry(oid=_oid(*own), mode=0o40000)})
     yield threads
-    root = _tree({**base, "threads": Entry(oid=_oid(*threads), mode=0o40000)})
+    root = _tree({**base, "threads": TreeEntry(oid=_oid(*threads), mode=0o40000)})
     yield root
     data = model.replace(first.tree.encode(), _oid(*root).encode())
     yield "commit", data.replace(first.thread.encode(), thread.encode())
 
 
-def _tree(entries: Mapping[str, Entry]) -> Object:
+def _tree(entries: Mapping[str, TreeEntry]) -> Object:
     return "tree", encode_tree(entries)
 
 
-def _oid(kind: Kind, data: bytes) -> Oid:
+def _oid(kind: ObjectKind, data: bytes) -> Oid:
     return Oid(name_object(kind, data).hex())

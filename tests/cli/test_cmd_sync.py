@@ -26,7 +26,7 @@ from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.safety.stores import list_stores, register_store
-from uwfgit.sync.exchange.exchange import Outcome, Result
+from uwfgit.sync.exchange.exchange import RefOutcome, Result
 from uwfgit.sync.exchange.pull import PullReport
 from uwfgit.sync.exchange.push import PushReport
 from uwfgit.sync.exchange.remotes import Remote
@@ -49,9 +49,9 @@ def bare(uwf: Uwf, tmp_path: Path) -> Path:
     return path
 
 
-def outcome(number: int, result: Result, message: str | None = None) -> Outcome:
+def outcome(number: int, result: Result, message: str | None = None) -> RefOutcome:
     ref = f"refs/heads/thread/01M8FV0G61K8RNY396JMTG{number:04d}"
-    return Outcome(ref=ref, result=result, new=Oid(GENESIS_OID), message=message)
+    return RefOutcome(ref=ref, result=result, new=Oid(GENESIS_OID), message=message)
 
 
 def test_of_many_threads_the_first_are_named_and_the_rest_counted() -> None:

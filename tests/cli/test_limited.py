@@ -20,7 +20,12 @@ from tests.builders import (
 from tests.sync.changes import OTHER
 from tests.sync.forge import amend_step, codes, forge
 from tests.sync.tour import make_tour, set_tip, tip_of
-from uwfgit.cli.check.limited import Limits, Place, verify_limited, verify_refs_limited
+from uwfgit.cli.check.limited import (
+    CheckLimits,
+    CheckPlace,
+    verify_limited,
+    verify_refs_limited,
+)
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
@@ -72,7 +77,7 @@ def test_a_thread_that_takes_too_long_is_a_problem_and_the_next_is_checked(
         ledger.store,
         [endless, after],
         environment=os.environ,
-        limits=Limits(seconds=1),
+        limits=CheckLimits(seconds=1),
     )
 
     assert [codes(each.problems) for each in reports] == [{"limits"}, set()]
@@ -89,7 +94,7 @@ def test_a_check_that_needs_too_much_memory_is_a_problem(
         ledger.store,
         [thread],
         environment=os.environ,
-        limits=Limits(memory=resource.getpagesize()),
+        limits=CheckLimits(memory=resource.getpagesize()),
     )
 
     assert codes(report.problems) == {"limits"}
@@ -105,7 +110,7 @@ def test_a_process_that_never_begins_is_given_up(
         ledger.store,
         [thread],
         environment={**os.environ, "PYTHONPATH": str(tmp_path)},
-        limits=Limits(start_seconds=0.5),
+        limits=CheckLimits(start_seconds=0.5),
     )
 
     assert codes(report.problems) == {"limits"}
@@ -124,7 +129,7 @@ def test_a_check_that_waits_instead_of_working_is_given_up(
         ledger.store,
         [thread],
         environment={**os.environ, "PYTHONPATH": str(tmp_path)},
-        limits=Limits(seconds=0.1),
+        limits=CheckLimits(seconds=0.1),
     )
 
     assert told(report) == "checking it takes longer than 0.5 s by the clock"
@@ -161,7 +166,7 @@ def test_a_time_for_all_bounds_the_whole(ledger: Ledger, tmp_path: Path) -> None
         ledger.store,
         threads,
         environment=os.environ,
-        limits=Limits(all_seconds=2),
+        limits=CheckLimits(all_seconds=2),
     )
 
     assert [codes(each.problems) for each in reports] == [{"limits"}, {"limits"}]
@@ -187,7 +192,7 @@ def test_a_branch_whose_file_holds_garbage_is_a_problem(
 
 
 def test_a_missing_repository_is_a_problem(tmp_path: Path) -> None:
-    place = Place(repository=tmp_path / "none")
+    place = CheckPlace(repository=tmp_path / "none")
 
     (report,) = verify_refs_limited(
         place, [("refs/x", "0" * 40)], environment=os.environ

@@ -14,7 +14,7 @@ from tests.builders import begin, make_engine, record_of, reply, run, write_scri
 from tests.history import check_thread, files, names, state_of
 from uwfgit.agents.builtin.judge import AgentJudge, ModelJudge
 from uwfgit.agents.http.chat import ChatModel, Patience
-from uwfgit.agents.http.client import Bounds, Endpoint
+from uwfgit.agents.http.client import Endpoint, HttpBounds
 from uwfgit.agents.registry import choose_agent
 from uwfgit.config import Settings
 from uwfgit.engine.judge.judging import Supervisor, fit_summary, read_decision
@@ -147,7 +147,7 @@ def test_one_that_is_not_there_stops_no_run(
 def test_a_slow_one_is_not_waited_for(
     ledger: Ledger, thread: ThreadId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = Bounds(idle_seconds=0.2, total_seconds=0.4)
+    quick = HttpBounds(idle_seconds=0.2, total_seconds=0.4)
     monkeypatch.setattr("uwfgit.agents.builtin.judge._BOUNDS", quick)
     told: list[str] = []
 

@@ -9,7 +9,7 @@ from tests.builders import make_workflow
 from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt, is_routing_error, outcome_of
 from uwfgit.ids import Hash
-from uwfgit.model.thread.state import Outcome
+from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
@@ -135,7 +135,7 @@ def test_an_injected_value_wins_over_a_field_of_its_name() -> None:
     assert found.prompt == "the task"
 
 
-def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> Outcome:
+def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> StepOutcome:
     return outcome_of(FLOW, role, output, body, task="the task", thread="T")
 
 
@@ -145,25 +145,25 @@ def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> Outcome:
         pytest.param(
             "worker",
             {"$status": "done", "plan": "p"},
-            Outcome(status="idle", current_role="critic", next="critic"),
+            StepOutcome(status="idle", current_role="critic", next="critic"),
             id="a-role",
         ),
         pytest.param(
             "critic",
             {"$status": "good"},
-            Outcome(status="end", next="$END"),
+            StepOutcome(status="end", next="$END"),
             id="the-end",
         ),
         pytest.param(
             "listed",
             {"x": 1},
-            Outcome(status="idle", current_role="critic", next="critic"),
+            StepOutcome(status="idle", current_role="critic", next="critic"),
             id="a-list-without-status",
         ),
         pytest.param(
             "critic",
             {"$status": "$SUSPEND", "reason": "which?"},
-            Outcome(
+            StepOutcome(
                 status="suspended", suspended_role="critic", suspend_message="which?"
             ),
             id="a-person-is-asked",
@@ -171,7 +171,7 @@ def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> Outcome:
         pytest.param(
             "unknown",
             {"$status": "$SUSPEND", "reason": "which?"},
-            Outcome(
+            StepOutcome(
                 status="suspended", suspended_role="unknown", suspend_message="which?"
             ),
             id="the-moderator-is-not-asked",
@@ -180,7 +180,7 @@ def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> Outcome:
             pytest.param(
                 role,
                 output,
-                Outcome(
+                StepOutcome(
                     status="suspended",
                     suspended_role=role,
                     suspend_message=f"routing: {code}",
@@ -198,7 +198,7 @@ def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> Outcome:
     ],
 )
 def test_a_step_leaves_the_thread_in_one_state(
-    role: str, output: dict[str, Any], expected: Outcome
+    role: str, output: dict[str, Any], expected: StepOutcome
 ) -> None:
     assert _outcome(role, output) == expected
 

@@ -8,11 +8,11 @@ from tests.builders import make_workflow
 from uwfgit.engine.decide.conditions import is_installed
 from uwfgit.engine.simulate.simulate import (
     THREAD,
-    Answer,
     Asked,
     Refused,
     Said,
     Silent,
+    SimulatedAnswer,
     SimulatedStep,
     Simulation,
     simulate,
@@ -21,20 +21,20 @@ from uwfgit.errors import Problem
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
-Answers = Callable[[Asked], Answer]
+Answers = Callable[[Asked], SimulatedAnswer]
 
 
 def said(status: str, body: str = "", **fields: Json) -> Said:
     return Said(output={"$status": status, **fields}, body=body)
 
 
-def saying(*answers: Answer) -> Answers:
+def saying(*answers: SimulatedAnswer) -> Answers:
     ahead = iter(answers)
     return lambda _: next(ahead, Silent(reason="no more"))
 
 
 def run(
-    *answers: Answer, workflow: Workflow | None = None, max_steps: int = 20
+    *answers: SimulatedAnswer, workflow: Workflow | None = None, max_steps: int = 20
 ) -> Simulation:
     return simulate(
         workflow or make_workflow(),
@@ -166,7 +166,7 @@ def test_conditions_are_evaluated_over_the_answers() -> None:
 def test_prompts_are_told_before_their_answers() -> None:
     told: list[str] = []
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: Asked) -> SimulatedAnswer:
         told.append(f"asked {asked.role} {asked.of_role} {asked.of_all}")
         return said("done", plan="x") if asked.role == "worker" else said("good")
 

@@ -51,7 +51,7 @@ from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
-    Entry,
+    TreeEntry,
     edit_tree,
     list_tree,
     read_commit,
@@ -151,9 +151,9 @@ def test_turns_that_are_too_many_are_cut_and_the_answer_stands(
 def test_a_folder_of_2000_entries_is_written_and_one_of_2001_is_not(
     store: Store,
 ) -> None:
-    entry = Entry(oid=write_blob(store, b"x"))
+    entry = TreeEntry(oid=write_blob(store, b"x"))
 
-    def folder(count: int) -> dict[str, Entry | None]:
+    def folder(count: int) -> dict[str, TreeEntry | None]:
         return {f"a/{number}": entry for number in range(count)}
 
     tree = edit_tree(store, None, folder(MAX_TREE_ENTRIES))
@@ -278,9 +278,9 @@ def test_the_last_step_has_a_place_and_the_next_has_none(
 def _with_runs(ledger: Ledger, thread: ThreadId, count: int) -> None:
     """Let the first step's folder hold so many runs, behind uwf's back."""
     store, tip = ledger.store, load_tip(ledger.store, thread)
-    entry = Entry(oid=write_blob(store, make_text("x").data))
+    entry = TreeEntry(oid=write_blob(store, make_text("x").data))
     folder = f"threads/{thread}/nodes/000/00001"
-    changes: dict[str, Entry | None] = {
+    changes: dict[str, TreeEntry | None] = {
         f"{folder}/{run}/{make_text('x').name}": entry for run in range(1, count + 1)
     }
     commit = read_commit(store, tip.commit)
@@ -339,7 +339,7 @@ def test_a_fork_of_the_2000th_thread_is_refused(
 ) -> None:
     store, tip = ledger.store, load_tip(ledger.store, thread)
     state = list_tree(store, list_tree(store, tip.tree)["threads"].oid)[thread]
-    other: dict[str, Entry | None] = {
+    other: dict[str, TreeEntry | None] = {
         f"threads/01J{number:023d}": state for number in range(MAX_TREE_ENTRIES - 2)
     }
     commit = read_commit(store, tip.commit)

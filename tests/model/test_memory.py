@@ -23,7 +23,7 @@ from uwfgit.model.memory.memory import (
 from uwfgit.model.memory.parts import PART_BYTES, cut_parts
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import memory_ref
-from uwfgit.store.objects import Entry, Person, edit_tree, write_blob, write_commit
+from uwfgit.store.objects import Person, TreeEntry, edit_tree, write_blob, write_commit
 from uwfgit.store.refs import find_ref
 
 AUTHOR: Final = Person(name="cc", email="cc@localhost", time=1_700_000_000)
@@ -127,7 +127,9 @@ def _hostile(change: Callable[[Facts], None]) -> Callable[[Ledger], Oid]:
 
 def _commit(ledger: Ledger, files: dict[str, bytes]) -> Oid:
     store = ledger.store
-    changes = {path: Entry(oid=write_blob(store, data)) for path, data in files.items()}
+    changes = {
+        path: TreeEntry(oid=write_blob(store, data)) for path, data in files.items()
+    }
     return write_commit(
         store,
         tree=edit_tree(store, None, dict(changes)),

@@ -19,7 +19,7 @@ from uwfgit.model.node.places import NodePlaces, add_place, read_node
 from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
-    Entry,
+    TreeEntry,
     blob_oid,
     edit_tree,
     read_commit,
@@ -44,7 +44,7 @@ def _edit(ledger: Ledger, thread: ThreadId, path: str, data: bytes | None) -> Ti
     """Change a file below the thread's folder behind uwf's back."""
     store = ledger.store
     tip = load_tip(store, thread)
-    entry = None if data is None else Entry(oid=write_blob(store, data))
+    entry = None if data is None else TreeEntry(oid=write_blob(store, data))
     tree = edit_tree(store, tip.tree, {f"threads/{thread}/{path}": entry})
     commit = read_commit(store, tip.commit)
     oid = write_commit(

@@ -25,8 +25,8 @@ from uwfgit.model.thread.events import iter_events
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     blob_oid,
     edit_tree,
     read_commit,
@@ -273,7 +273,7 @@ def _plant(ledger: Ledger, changes: dict[str, bytes | None], message: str = "") 
     entries = {
         f"workflows/work/{path}": None
         if data is None
-        else Entry(oid=write_blob(store, data))
+        else TreeEntry(oid=write_blob(store, data))
         for path, data in changes.items()
     }
     person = Person(name="Eve", email="eve@example.com", time=1_900_000_000)

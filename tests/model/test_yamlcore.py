@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from uwfgit.constants import MAX_SAFE_INTEGER, YAML_MAX_BYTES
 from uwfgit.errors import InvalidError
 from uwfgit.model.yaml import events
-from uwfgit.model.yaml.core import Place, dump_yaml, parse_value, parse_yaml, read_yaml
+from uwfgit.model.yaml.core import (
+    dump_yaml,
+    parse_value,
+    parse_yaml,
+    read_yaml,
+)
+from uwfgit.model.yaml.located import SourcePlace
 from uwfgit.store.canonical import Json
 
 CARET = "‸"
@@ -262,7 +268,7 @@ def test_values_that_cannot_be_read_are_known_as_broken() -> None:
 
     assert located is not None
     assert located.value == {"a": None, "b": 1}
-    assert located.broken == {Place(file=None, line=1, column=4)}
+    assert located.broken == {SourcePlace(file=None, line=1, column=4)}
     assert [each.code for each in problems] == ["Y5"]
 
 
@@ -294,7 +300,7 @@ def test_every_key_and_value_has_a_place(
 ) -> None:
     place = parse_yaml(DOCUMENT, file="f").place(path, key=key)
 
-    assert place == Place(file="f", line=expected[0], column=expected[1])
+    assert place == SourcePlace(file="f", line=expected[0], column=expected[1])
 
 
 @pytest.mark.usefixtures("loader")

@@ -19,7 +19,7 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, thread_ref
 from uwfgit.store.lookup.fill import Reader
-from uwfgit.store.lookup.refresh import Source, fill, sync
+from uwfgit.store.lookup.refresh import RefreshSource, fill, sync
 from uwfgit.store.lookup.schema import open_memory
 from uwfgit.store.lookup.table import (
     Lookup,
@@ -30,8 +30,8 @@ from uwfgit.store.lookup.table import (
     open_lookup,
 )
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     read_commit,
     write_blob,
@@ -66,7 +66,7 @@ def commit_on(
 ) -> Oid:
     base = read_commit(store, parent).tree if parent else None
     changes = {
-        path: None if data is None else Entry(oid=write_blob(store, data))
+        path: None if data is None else TreeEntry(oid=write_blob(store, data))
         for path, data in files.items()
     }
     return write_commit(
@@ -679,13 +679,13 @@ def _reads_of_a_step(store: Store, steps: int) -> int:
     tip = run(store, ONE, steps)
     db = open_memory(step_type=STEP)
     reader = Reader(objects=store.raw)
-    source = Source(path=store.path, reader=reader, step_type=STEP)
+    source = RefreshSource(path=store.path, reader=reader, step_type=STEP)
     sync(db, source)
     fill(db, source)
     step(store, ONE, steps + 1, parent=tip)
     counting = _Counting(store)
     reader = Reader(objects=counting)
-    sync(db, Source(path=store.path, reader=reader, step_type=STEP))
+    sync(db, RefreshSource(path=store.path, reader=reader, step_type=STEP))
     db.close()
     return counting.count
 

@@ -21,8 +21,8 @@ from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
     TREE_MODE,
     Commit,
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     encode_tree,
     find_entry,
@@ -42,8 +42,8 @@ ADA: Final = Person(name="Ada", email="ada@example.com", time=1_800_000_000, off
 AGENT: Final = Person(name="dev", email="agent@localhost", time=1_799_999_999)
 
 
-def _file(store: Store, data: bytes) -> Entry:
-    return Entry(oid=write_blob(store, data))
+def _file(store: Store, data: bytes) -> TreeEntry:
+    return TreeEntry(oid=write_blob(store, data))
 
 
 def _loose(store: Store, oid: str) -> Path:

@@ -16,9 +16,9 @@ from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_blob, write_blob
 from uwfgit.store.pack import pack as packs
 from uwfgit.store.pack.batch import Batch
-from uwfgit.store.pack.pack import Kind, WrittenPack, name_object
+from uwfgit.store.pack.pack import ObjectKind, WrittenPack, name_object
 
-BLOBS: list[tuple[Kind, bytes]] = [("blob", b"node %d\n" % n) for n in range(300)]
+BLOBS: list[tuple[ObjectKind, bytes]] = [("blob", b"node %d\n" % n) for n in range(300)]
 
 
 def git(store: Store, *args: str) -> str:
@@ -41,7 +41,7 @@ class Named(WrittenPack):
 
 
 def write_pack(
-    store: Store, objects: Sequence[tuple[Kind, bytes]], *, fsync: bool = False
+    store: Store, objects: Sequence[tuple[ObjectKind, bytes]], *, fsync: bool = False
 ) -> Named:
     names = [name_object(kind, data) for kind, data in objects]
     written = packs.write_pack(
@@ -67,7 +67,7 @@ def test_a_handle_opened_before_sees_the_pack(store: Store) -> None:
     assert read_blob(other, pack.oids[7]) == b"node 7\n"
 
 
-def make_event() -> list[tuple[Kind, bytes]]:
+def make_event() -> list[tuple[ObjectKind, bytes]]:
     """Make a commit, its tree and two blobs, one of them large."""
     large = os.urandom(100_000) + bytes(1_000_000)
     entries = (
@@ -99,7 +99,11 @@ def test_git_accepts_pack_and_index(store: Store, *, fsync: bool) -> None:
 
 
 def test_equal_objects_are_stored_once_and_named_each_time(store: Store) -> None:
-    objects: list[tuple[Kind, bytes]] = [("blob", b"x"), ("blob", b"y"), ("blob", b"x")]
+    objects: list[tuple[ObjectKind, bytes]] = [
+        ("blob", b"x"),
+        ("blob", b"y"),
+        ("blob", b"x"),
+    ]
 
     batch = Batch(store=store)
     oids = [batch.add(kind, data) for kind, data in objects]

@@ -19,8 +19,8 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.reading import resolve_commit
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     list_tree,
     read_blob,
@@ -47,7 +47,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _commit(store: Store, *parents: Oid) -> Oid:
-    tree = edit_tree(store, None, {"file": Entry(oid=write_blob(store, b"x"))})
+    tree = edit_tree(store, None, {"file": TreeEntry(oid=write_blob(store, b"x"))})
     return write_commit(
         store, tree=tree, parents=parents, author=WHO, committer=WHO, message="m\n"
     )
@@ -157,7 +157,7 @@ def test_half_a_commit_or_tree_ends_walks_and_looks(store: Store) -> None:
     with pytest.raises(CorruptError):
         list_tree(store, tree)
     with pytest.raises(CorruptError):
-        edit_tree(store, tree, {"other": Entry(oid=write_blob(store, b"y"))})
+        edit_tree(store, tree, {"other": TreeEntry(oid=write_blob(store, b"y"))})
 
 
 def test_genesis_is_written_again_when_it_is_damaged(
@@ -174,7 +174,7 @@ def test_genesis_is_written_again_when_it_is_damaged(
 
 
 def test_a_commit_has_the_bytes_that_git_writes(store: Store) -> None:
-    tree = edit_tree(store, None, {"file": Entry(oid=write_blob(store, b"x"))})
+    tree = edit_tree(store, None, {"file": TreeEntry(oid=write_blob(store, b"x"))})
     repo = store.repo
     for name, offset in (("Ada", 60), (" Böb .", -570), ("x", 0)):
         person = Person(name=name, email="a@b", time=1_800_000_000, offset=offset)

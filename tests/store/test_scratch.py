@@ -10,7 +10,7 @@ from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
-from uwfgit.store.objects import Entry, Person, edit_tree, write_blob, write_commit
+from uwfgit.store.objects import Person, TreeEntry, edit_tree, write_blob, write_commit
 
 
 def commit(store: Store, text: str, parent: Oid = GENESIS_OID) -> Oid:
@@ -18,7 +18,7 @@ def commit(store: Store, text: str, parent: Oid = GENESIS_OID) -> Oid:
     blob = write_blob(store, text.encode())
     return write_commit(
         store,
-        tree=edit_tree(store, None, {"file": Entry(oid=blob)}),
+        tree=edit_tree(store, None, {"file": TreeEntry(oid=blob)}),
         parents=(parent,),
         author=person,
         committer=person,

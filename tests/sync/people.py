@@ -22,11 +22,11 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import init_store, open_store
 from uwfgit.sync.diverged.diverge import Resolved, Way, resolve_thread
-from uwfgit.sync.exchange.exchange import Outcome
+from uwfgit.sync.exchange.exchange import RefOutcome
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.pull import PullReport, finish, look
 from uwfgit.sync.exchange.push import PushReport, Scan, push
-from uwfgit.sync.exchange.remotes import Kind, add_remote, get_remote
+from uwfgit.sync.exchange.remotes import RemoteKind, add_remote, get_remote
 from uwfgit.sync.exchange.transport import Wire
 from uwfgit.sync.verify.verify import verify_threads
 
@@ -56,7 +56,7 @@ class Person:
         return self.ledger.store
 
     def join(
-        self, url: Path | str, *, name: str = "origin", kind: Kind = "dedicated"
+        self, url: Path | str, *, name: str = "origin", kind: RemoteKind = "dedicated"
     ) -> None:
         add_remote(self.store, name, str(url), kind=kind, environment=os.environ)
 
@@ -200,7 +200,7 @@ def refs_of(path: Path | Store) -> dict[str, str]:
     return dict(line.split(" ") for line in lines)
 
 
-def results(outcomes: Iterable[Outcome]) -> dict[str, str]:
+def results(outcomes: Iterable[RefOutcome]) -> dict[str, str]:
     """Give what became of each ref, threads by their id."""
     return {outcome.thread or outcome.ref: outcome.result for outcome in outcomes}
 

@@ -26,7 +26,7 @@ from tests.sync.people import BAD, DONE, WIRE, Person, let_pass, smuggle
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.yaml.core import parse_value
-from uwfgit.sync.exchange.remotes import Kind, get_remote
+from uwfgit.sync.exchange.remotes import RemoteKind, get_remote
 from uwfgit.sync.review.forges import Ci
 from uwfgit.sync.review.jobs import set_up
 from uwfgit.sync.review.review import Review, open_review, update_review
@@ -218,7 +218,7 @@ class Forge:
     """A repository on a forge, with the job set up."""
 
     ci: Ci
-    kind: Kind
+    kind: RemoteKind
     bare: Path
     folder: Path
     python: Path
@@ -251,7 +251,7 @@ class Forge:
         return run_actions(runner, review, sources)
 
 
-PLACES: dict[str, tuple[Ci, Kind]] = {
+PLACES: dict[str, tuple[Ci, RemoteKind]] = {
     "github": ("github", "dedicated"),
     "github beside code": ("github", "shared"),
     "gitea": ("gitea", "dedicated"),

@@ -20,10 +20,10 @@ from tests.sync.people import (
     refs_of,
 )
 from uwfgit.store.layout import thread_ref
-from uwfgit.sync.exchange.remotes import Kind
+from uwfgit.sync.exchange.remotes import RemoteKind
 
 
-def make_two(folder: Path, url: Path, kind: Kind) -> tuple[Person, Person]:
+def make_two(folder: Path, url: Path, kind: RemoteKind) -> tuple[Person, Person]:
     people = make_person(folder, "ada"), make_person(folder, "bob", hours=5)
     for person in people:
         person.join(url, kind=kind)
@@ -37,7 +37,9 @@ def fetched(person: Person, thread: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["dedicated", "shared"])
-def test_a_thread_goes_back_and_forth_by_plain_git(tmp_path: Path, kind: Kind) -> None:
+def test_a_thread_goes_back_and_forth_by_plain_git(
+    tmp_path: Path, kind: RemoteKind
+) -> None:
     make = make_code if kind == "shared" else make_bare
     url = make(tmp_path / "between.git")
     code = code_refs(url)
@@ -66,7 +68,7 @@ def test_a_thread_goes_back_and_forth_by_plain_git(tmp_path: Path, kind: Kind) -
 
 @pytest.mark.parametrize("kind", ["dedicated", "shared"])
 def test_plain_git_forces_neither_a_push_nor_a_fetch(
-    tmp_path: Path, kind: Kind
+    tmp_path: Path, kind: RemoteKind
 ) -> None:
     ada, bob = make_two(tmp_path, make_bare(tmp_path / "between.git"), kind)
     thread = ada.begin(DONE)

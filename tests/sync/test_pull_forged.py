@@ -26,12 +26,12 @@ from tests.sync.people import (
     smuggle,
 )
 from tests.sync.tour import make_tour, tip_of
-from uwfgit.cli.check.limited import Limits, verify_limited
+from uwfgit.cli.check.limited import CheckLimits, verify_limited
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
-from uwfgit.sync.exchange.exchange import Outcome, Source, Verify
+from uwfgit.sync.exchange.exchange import ExchangeSource, RefOutcome, Verify
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.verify.report import ThreadReport
 from uwfgit.sync.verify.verify import verify_threads
@@ -43,10 +43,10 @@ def take(
     origin: Person,
     tip: Oid,
     verify: Verify = verify_threads,
-) -> Outcome:
+) -> RefOutcome:
     """Let somebody pull a commit as a thread; give what becomes of it."""
     git(origin.store, "update-ref", "refs/forged/x", tip)
-    source = Source(
+    source = ExchangeSource(
         url=str(origin.store.path),
         name="origin",
         names={thread_ref(thread): "refs/forged/x"},
@@ -216,7 +216,7 @@ def test_a_schema_that_never_comes_to_an_end_holds_up_no_other_thread(
     before = kept_of(bob)
 
     def verify(store: Store, threads: Sequence[ThreadId]) -> Iterable[ThreadReport]:
-        limits = Limits(seconds=1)
+        limits = CheckLimits(seconds=1)
         return verify_limited(store, threads, environment=os.environ, limits=limits)
 
     refused = take(bob, bad, ada, tip, verify)

@@ -11,7 +11,7 @@ from uwfgit.errors import NotFoundError, RemoteError, UsageError
 from uwfgit.store.handle import Store
 from uwfgit.store.repository import open_store
 from uwfgit.sync.exchange.remotes import (
-    Kind,
+    RemoteKind,
     absolute_url,
     add_remote,
     choose_remote,
@@ -26,7 +26,9 @@ THREAD = "01M8FV0G61K8RNY396JMTGNRK5"
 TOKEN = "ghp_" + "0a1B2c3D" * 4 + "5e6F"
 
 
-def add(store: Store, name: str, url: str = "/x", kind: Kind = "dedicated") -> None:
+def add(
+    store: Store, name: str, url: str = "/x", kind: RemoteKind = "dedicated"
+) -> None:
     add_remote(store, name, url, kind=kind, environment=os.environ)
 
 
@@ -70,7 +72,7 @@ def set_config(store: Store, *words: str) -> None:
     ],
 )
 def test_a_remotes_refspecs_stand_in_the_config_for_plain_git(
-    store: Store, home: Path, kind: Kind, fetch: list[str], push: list[str]
+    store: Store, home: Path, kind: RemoteKind, fetch: list[str], push: list[str]
 ) -> None:
     add(store, "o", "https://example.com/x y.git", kind)
 

@@ -31,7 +31,7 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.store.safety.hooks import install_hook
-from uwfgit.sync.exchange.remotes import Kind, get_remote
+from uwfgit.sync.exchange.remotes import RemoteKind, get_remote
 from uwfgit.sync.exchange.signatures import check_approvals, find_approvals
 from uwfgit.sync.review.forges import Ci
 from uwfgit.sync.review.jobs import set_up
@@ -508,7 +508,7 @@ def _put_code(bare: Path, branch: str) -> None:
     ("kind", "branch"), [("shared", "uwf/main"), ("dedicated", "main")]
 )
 def test_a_base_that_has_nothing_in_common_with_threads_is_refused(
-    ada: Person, tmp_path: Path, kind: Kind, branch: str
+    ada: Person, tmp_path: Path, kind: RemoteKind, branch: str
 ) -> None:
     bare = tmp_path / "code.git"
     subprocess.run(["git", "init", "-q", "--bare", bare], check=True)

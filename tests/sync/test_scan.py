@@ -22,8 +22,8 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     read_commit,
     write_blob,
@@ -31,7 +31,7 @@ from uwfgit.store.objects import (
 )
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.secrets.scan import (
-    Finding,
+    SecretFinding,
     allow_findings,
     find_blocked,
     find_secrets,
@@ -50,7 +50,9 @@ def tip(store: Store, thread: ThreadId) -> Oid:
     return found
 
 
-def look(store: Store, *oids: Oid, known: tuple[Oid, ...] = ()) -> tuple[Finding, ...]:
+def look(
+    store: Store, *oids: Oid, known: tuple[Oid, ...] = ()
+) -> tuple[SecretFinding, ...]:
     return find_secrets(store, oids, (GENESIS_OID, *known), environment=os.environ)
 
 
@@ -58,7 +60,7 @@ def commit(
     store: Store, path: str, data: bytes, *, message: str = "m", by: Person = ADA
 ) -> Oid:
     base = read_commit(store, GENESIS_OID).tree
-    tree = edit_tree(store, base, {path: Entry(oid=write_blob(store, data))})
+    tree = edit_tree(store, base, {path: TreeEntry(oid=write_blob(store, data))})
     return write_commit(
         store,
         tree=tree,

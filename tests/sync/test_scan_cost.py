@@ -15,8 +15,8 @@ import pytest
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     read_commit,
     write_blob,
@@ -54,7 +54,9 @@ def make_keys(count: int) -> list[str]:
 
 def find_in(store: Store, text: str, message: str = "m") -> int:
     base = read_commit(store, GENESIS_OID).tree
-    tree = edit_tree(store, base, {"a/f": Entry(oid=write_blob(store, text.encode()))})
+    tree = edit_tree(
+        store, base, {"a/f": TreeEntry(oid=write_blob(store, text.encode()))}
+    )
     person = Person(name="Ada", email="ada@example.com", time=1_800_000_000)
     oid = write_commit(
         store,

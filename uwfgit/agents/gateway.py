@@ -13,7 +13,7 @@ from urllib.parse import quote
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, ToolCall, Turn, Usage
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import TimeLimits
-from uwfgit.agents.http.client import Answer, Bounds, Endpoint, Refusal, send
+from uwfgit.agents.http.client import Endpoint, HttpAnswer, HttpBounds, Refusal, send
 from uwfgit.agents.http.events import EventReader, ServerEvent
 from uwfgit.agents.stdio import time_limits
 
@@ -162,7 +162,9 @@ class _Call:
             self.endpoint,
             "/sessions",
             body={"workspaceRoot": str(self.request.cwd)},
-            bounds=Bounds(idle_seconds=_SHORT, total_seconds=_SHORT, max_bytes=65_536),
+            bounds=HttpBounds(
+                idle_seconds=_SHORT, total_seconds=_SHORT, max_bytes=65_536
+            ),
             hear=hear,
         )
         if isinstance(found, Refusal):
@@ -176,7 +178,7 @@ class _Call:
     def talk(self, session: str) -> AgentReply:
         """Send the prompt and hear the answer; after a silence ask once more for it."""
         talk = _Talk(request=self.request)
-        found: Answer | Refusal | Failure
+        found: HttpAnswer | Refusal | Failure
         try:
             found = self._post(session, talk, is_again=False)
             if self._is_broken_off(found, talk):
@@ -186,7 +188,9 @@ class _Call:
             found = Failure(phase="interrupted", message="the agent was interrupted")
         return self._reply(session, talk, found)
 
-    def _post(self, session: str, talk: _Talk, *, is_again: bool) -> Answer | Refusal:
+    def _post(
+        self, session: str, talk: _Talk, *, is_again: bool
+    ) -> HttpAnswer | Refusal:
         headers = {
             **_STREAM,
             **({"Last-Event-ID": talk.last_id or "0"} if is_again else {}),
@@ -199,7 +203,7 @@ class _Call:
             f"/sessions/{quote(session, safe='')}/messages",
             body=None if is_again else {"content": self.request.prompt},
             headers=headers,
-            bounds=Bounds(
+            bounds=HttpBounds(
                 idle_seconds=self.agent.silent_seconds,
                 total_seconds=max(0.01, left),
                 max_bytes=64 * 1024 * 1024,
@@ -207,16 +211,16 @@ class _Call:
             hear=talk.hear,
         )
 
-    def _is_broken_off(self, found: Answer | Refusal, talk: _Talk) -> bool:
+    def _is_broken_off(self, found: HttpAnswer | Refusal, talk: _Talk) -> bool:
         if talk.is_over:
             return False
-        if isinstance(found, Answer):
+        if isinstance(found, HttpAnswer):
             return not found.is_cut
         # A connection that was lost, or silent, and no answer of the server's.
         return found.status is None and (found.again or found.late == "idle")
 
     def _reply(
-        self, session: str, talk: _Talk, found: Answer | Refusal | Failure
+        self, session: str, talk: _Talk, found: HttpAnswer | Refusal | Failure
     ) -> AgentReply:
         failure = self._failure(talk, found)
         is_gone = (
@@ -244,7 +248,7 @@ class _Call:
         )
 
     def _failure(
-        self, talk: _Talk, found: Answer | Refusal | Failure
+        self, talk: _Talk, found: HttpAnswer | Refusal | Failure
     ) -> Failure | None:
         if isinstance(found, Failure):
             return found

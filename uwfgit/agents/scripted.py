@@ -14,7 +14,7 @@ from uwfgit.model.yaml.core import parse_yaml
 from uwfgit.store.canonical import Json
 from uwfgit.store.safety.plainfile import read_plain
 
-Entry = tuple[str, ...]
+ScriptEntry = tuple[str, ...]
 """A reply, then the answers to its corrections; the last one repeats."""
 
 
@@ -23,8 +23,8 @@ class Script:
     """A script's content: replies by role, or steps in the order they come."""
 
     file: Path
-    replies: Mapping[str, tuple[Entry, ...]]
-    steps: tuple[tuple[str, Entry], ...] | None = None
+    replies: Mapping[str, tuple[ScriptEntry, ...]]
+    steps: tuple[tuple[str, ScriptEntry], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class ScriptedAgent:
         return AgentReply(text=text, turns=(turn,), usage=usage)
 
 
-def _find_entry(script: Script, request: AgentRequest) -> Entry | Failure:
+def _find_entry(script: Script, request: AgentRequest) -> ScriptEntry | Failure:
     count = request.count_replies()
     if script.steps is not None:
         return _find_step(script, script.steps, role=request.role, index=count.of_all)
@@ -62,8 +62,8 @@ def _find_entry(script: Script, request: AgentRequest) -> Entry | Failure:
 
 
 def _find_step(
-    script: Script, steps: Sequence[tuple[str, Entry]], *, role: str, index: int
-) -> Entry | Failure:
+    script: Script, steps: Sequence[tuple[str, ScriptEntry]], *, role: str, index: int
+) -> ScriptEntry | Failure:
     asked = f"asked for number {index + 1}, of role '{role}'"
     if index >= len(steps):
         return _failure(script, f"ends at number {len(steps)}, {asked}")
@@ -122,7 +122,7 @@ def _read_content(path: Path, content: Mapping[str, Json]) -> Script:
     )
 
 
-def _read_step(path: Path, key: str, step: Json) -> tuple[str, Entry]:
+def _read_step(path: Path, key: str, step: Json) -> tuple[str, ScriptEntry]:
     if not isinstance(step, dict) or set(step) != {"role", "output"}:
         raise _misshapen(path, key, "must hold `role` and `output`")
     role = step["role"]
@@ -131,14 +131,14 @@ def _read_step(path: Path, key: str, step: Json) -> tuple[str, Entry]:
     return role, _read_entry(path, f"{key}.output", step["output"])
 
 
-def _read_entries(path: Path, key: str, entries: Json) -> tuple[Entry, ...]:
+def _read_entries(path: Path, key: str, entries: Json) -> tuple[ScriptEntry, ...]:
     return tuple(
         _read_entry(path, f"{key}[{index}]", entry)
         for index, entry in enumerate(_read_list(path, key, entries))
     )
 
 
-def _read_entry(path: Path, key: str, entry: Json) -> Entry:
+def _read_entry(path: Path, key: str, entry: Json) -> ScriptEntry:
     texts = [entry] if isinstance(entry, str) else _read_list(path, key, entry)
     if not texts:
         raise _misshapen(path, key, "must hold at least one text")

@@ -115,7 +115,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SettingEntry:
     """One value in force and where it comes from; ``value`` is not masked."""
 
     path: KeyPath
@@ -158,7 +158,7 @@ class Settings:
     identity_email: str | None = None
     notify: str | None = None
     share: str | None = None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[SettingEntry, ...] = ()
 
 
 def settings_from(
@@ -198,13 +198,13 @@ def settings_from(
     return settings, warnings
 
 
-def _entry(path: KeyPath, value: object, origin: str) -> Entry:
-    return Entry(path=path, value=value, origin=origin)
+def _entry(path: KeyPath, value: object, origin: str) -> SettingEntry:
+    return SettingEntry(path=path, value=value, origin=origin)
 
 
 def _allow(
-    path: KeyPath, theirs: LayerValues, entries: Mapping[KeyPath, Entry]
-) -> Entry | None:
+    path: KeyPath, theirs: LayerValues, entries: Mapping[KeyPath, SettingEntry]
+) -> SettingEntry | None:
     """Return what a repository's value comes to; ``None`` when it has no effect."""
     value: Any = theirs.values[path]
     if path[0] == "limits":
@@ -251,7 +251,7 @@ def _judge(get: Callable[[str], Any], section: str) -> JudgeSettings | None:
 
 
 def _build(
-    entries: Mapping[KeyPath, Entry],
+    entries: Mapping[KeyPath, SettingEntry],
     *,
     own: LayerValues,
     theirs: LayerValues,
@@ -312,7 +312,7 @@ def _build(
 
 
 def _group(
-    entries: Mapping[KeyPath, Entry],
+    entries: Mapping[KeyPath, SettingEntry],
     head: str,
     make: Callable[[str, dict[KeyPath, Any]], Item],
 ) -> dict[str, Item]:
@@ -369,7 +369,7 @@ def _model(name: str, values: Mapping[KeyPath, Any], *, source: str) -> Model:
     return Model(provider=values["provider",], name=values["name",])
 
 
-def _choice(entry: Entry | None, theirs: LayerValues) -> AgentChoice | None:
+def _choice(entry: SettingEntry | None, theirs: LayerValues) -> AgentChoice | None:
     if entry is None:
         return None
     return AgentChoice(
@@ -381,7 +381,7 @@ def _choice(entry: Entry | None, theirs: LayerValues) -> AgentChoice | None:
 
 
 def _overrides(
-    entries: Mapping[KeyPath, Entry], theirs: LayerValues
+    entries: Mapping[KeyPath, SettingEntry], theirs: LayerValues
 ) -> dict[tuple[str, str], AgentChoice]:
     found = {}
     for path, entry in entries.items():
@@ -401,7 +401,7 @@ def _workflow_paths(
     return (*inside, *(_absolute(path, home, home) for path in mine))
 
 
-def _beside(own: LayerValues, theirs: LayerValues) -> list[Entry]:
+def _beside(own: LayerValues, theirs: LayerValues) -> list[SettingEntry]:
     """Return the user's values that count although the repository has its own."""
     path = ("workflowPaths",)
     both = path in own.values and path in theirs.values

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from uwfgit.errors import Problem, Severity
-from uwfgit.model.yaml.located import Located, Path, Place
+from uwfgit.model.yaml.located import Located, SourcePlace, ValuePath
 from uwfgit.spelling import find_similar
 from uwfgit.store.canonical import Json, format_path
 
@@ -83,7 +83,7 @@ _MAX_MESSAGE: Final = 400
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class RuleFindings:
     """Collects the problems of one document, each with its place."""
 
     doc: Located
@@ -108,13 +108,13 @@ class Findings:
     def add(
         self,
         code: str,
-        path: Path,
+        path: ValuePath,
         message: str,
         *,
         hint: str,
         key: bool = False,
         severity: Severity = "error",
-        place: Place | None = None,
+        place: SourcePlace | None = None,
     ) -> None:
         """Report a problem at a path: at its value, its key, or a given place.
 

@@ -9,7 +9,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
-from uwfgit.store.objects import Entry, find_entry, list_tree, read_commit
+from uwfgit.store.objects import TreeEntry, find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref
 
 Content = tuple[Hash, Oid]
@@ -22,7 +22,7 @@ class Kept:
 
     store: Store
     commit: Oid | None = None
-    _roots: Mapping[str, Entry] = field(default_factory=dict)
+    _roots: Mapping[str, TreeEntry] = field(default_factory=dict)
     _folders: dict[str, Mapping[Hash, tuple[Content, ...]]] = field(
         default_factory=dict
     )

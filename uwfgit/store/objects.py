@@ -43,7 +43,7 @@ _PERSON: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """One entry of a tree.
 
     ``data`` is the content of a file that the store may not have yet; whoever
@@ -132,14 +132,14 @@ def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
     return store.raw.read(oid, raw.BLOB, limit=limit)
 
 
-def list_tree(store: Store, oid: Oid) -> dict[str, Entry]:
+def list_tree(store: Store, oid: Oid) -> dict[str, TreeEntry]:
     """Read a tree's entries by name, in git's order.
 
     Raises:
         CorruptError: It is missing, not a tree, or too wide.
     """
     return {
-        name.decode(errors=_ODD): Entry(oid=Oid(entry.hex()), mode=int(mode, 8))
+        name.decode(errors=_ODD): TreeEntry(oid=Oid(entry.hex()), mode=int(mode, 8))
         for mode, name, entry in _list_entries(store, oid)
     }
 
@@ -151,13 +151,13 @@ def _list_entries(store: Store, oid: Oid) -> list[tuple[bytes, bytes, bytes]]:
     return entries
 
 
-def find_entry(store: Store, tree: Oid, path: str) -> Entry | None:
+def find_entry(store: Store, tree: Oid, path: str) -> TreeEntry | None:
     """Look up one path in a tree; ``None`` when there is nothing.
 
     Raises:
         CorruptError: A tree on the way is missing.
     """
-    entry = Entry(oid=tree, mode=TREE_MODE)
+    entry = TreeEntry(oid=tree, mode=TREE_MODE)
     for name in path.encode().split(b"/"):
         if not entry.is_tree:
             return None
@@ -168,16 +168,16 @@ def find_entry(store: Store, tree: Oid, path: str) -> Entry | None:
     return entry
 
 
-def _find_name(store: Store, tree: Oid, name: bytes) -> Entry | None:
+def _find_name(store: Store, tree: Oid, name: bytes) -> TreeEntry | None:
     for mode, found, oid in _list_entries(store, tree):
         if found == name:
-            return Entry(oid=Oid(oid.hex()), mode=int(mode, 8))
+            return TreeEntry(oid=Oid(oid.hex()), mode=int(mode, 8))
     return None
 
 
 def walk_files(
     store: Store, tree: Oid, *, depth: int = 8
-) -> Iterator[tuple[str, Entry]]:
+) -> Iterator[tuple[str, TreeEntry]]:
     """Yield every file below a tree with its path, in git's order.
 
     Raises:
@@ -211,7 +211,7 @@ def iter_names(store: Store, tree: Oid, *, depth: int = 8) -> Iterator[tuple[str
 
 
 def edit_tree(
-    store: Store, base: Oid | None, changes: Mapping[str, Entry | None]
+    store: Store, base: Oid | None, changes: Mapping[str, TreeEntry | None]
 ) -> Oid:
     """Write ``base`` with some paths set, or removed where the value is ``None``.
 
@@ -226,10 +226,10 @@ def edit_tree(
         return _edit(store, base, _nest(changes)) or _empty_tree(store)
 
 
-_Nested = dict[str, "Entry | _Nested | None"]
+_Nested = dict[str, "TreeEntry | _Nested | None"]
 
 
-def _nest(changes: Mapping[str, Entry | None]) -> _Nested:
+def _nest(changes: Mapping[str, TreeEntry | None]) -> _Nested:
     root: _Nested = {}
     for path, entry in changes.items():
         *folders, name = path.split("/")
@@ -253,7 +253,7 @@ def _edit(
         if isinstance(change, dict):
             below = old.oid if old is not None else None
             written = _edit(store, below, change, f"{path}{name}/")
-            change = Entry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
+            change = TreeEntry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
         elif change is not None:
             _require_there(store, name, change)
         if change is not None:
@@ -264,7 +264,7 @@ def _edit(
     return write_object(store, raw.TREE, encode_tree(entries)) if entries else None
 
 
-def _require_there(store: Store, name: str, entry: Entry) -> None:
+def _require_there(store: Store, name: str, entry: TreeEntry) -> None:
     if not store.raw.exists(entry.oid):
         raise CorruptError(
             f"object {entry.oid} ('{name}') is missing",
@@ -272,7 +272,7 @@ def _require_there(store: Store, name: str, entry: Entry) -> None:
         )
 
 
-def require_width(entries: Mapping[str, Entry], path: str) -> None:
+def require_width(entries: Mapping[str, TreeEntry], path: str) -> None:
     """Refuse a folder that holds more than any reader accepts.
 
     Args:
@@ -289,7 +289,7 @@ def require_width(entries: Mapping[str, Entry], path: str) -> None:
         )
 
 
-def encode_tree(entries: Mapping[str, Entry]) -> bytes:
+def encode_tree(entries: Mapping[str, TreeEntry]) -> bytes:
     """Return the bytes of a tree object."""
     ordered = sorted(entries.items(), key=_tree_order)
     return b"".join(
@@ -298,7 +298,7 @@ def encode_tree(entries: Mapping[str, Entry]) -> bytes:
     )
 
 
-def _tree_order(item: tuple[str, Entry]) -> bytes:
+def _tree_order(item: tuple[str, TreeEntry]) -> bytes:
     # git sorts a folder as if its name ended in a slash.
     name, entry = item
     return (f"{name}/" if entry.is_tree else name).encode(errors=_ODD)

@@ -31,7 +31,7 @@ from uwfgit.agents.http.chat import (
     complete,
     is_limit,
 )
-from uwfgit.agents.http.client import Bounds, Refusal
+from uwfgit.agents.http.client import HttpBounds, Refusal
 from uwfgit.agents.speech import Speech
 from uwfgit.agents.stdio import time_limits
 
@@ -195,7 +195,7 @@ class _Loop:
             self.agent.model,
             self.session.messages,
             tools=self._definitions(),
-            bounds=Bounds(
+            bounds=HttpBounds(
                 idle_seconds=self.limits.idle_seconds,
                 total_seconds=left,
                 max_bytes=_ANSWER_BYTES,

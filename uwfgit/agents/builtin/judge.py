@@ -19,10 +19,10 @@ from uwfgit.agents.base import (
     Usage,
 )
 from uwfgit.agents.http.chat import ChatModel, Patience, complete
-from uwfgit.agents.http.client import Bounds, Refusal
+from uwfgit.agents.http.client import HttpBounds, Refusal
 from uwfgit.ids import ThreadId
 
-_BOUNDS: Final = Bounds(idle_seconds=60, total_seconds=120)
+_BOUNDS: Final = HttpBounds(idle_seconds=60, total_seconds=120)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from uwfgit.agents.base import AgentReply, Failure, Turn, Usage
 from uwfgit.agents.builtin.answer import AnswerTool, make_answer_tool
 from uwfgit.agents.builtin.tools import parse_arguments
 from uwfgit.agents.http.chat import ChatModel, Completion, Patience, complete
-from uwfgit.agents.http.client import Bounds, Refusal
+from uwfgit.agents.http.client import HttpBounds, Refusal
 from uwfgit.store.canonical import Json
 
-_BOUNDS: Final = Bounds(idle_seconds=60, total_seconds=120)
+_BOUNDS: Final = HttpBounds(idle_seconds=60, total_seconds=120)
 _MOST_CHARS: Final = 100_000
 _BAD_REQUEST: Final = frozenset({400, 422})
 _SYSTEM: Final = """\

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uwfgit.agents.http.chat import Message
+from uwfgit.agents.http.chat import ChatMessage
 from uwfgit.store.safety.plainfile import read_plain
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -27,10 +27,10 @@ class Session:
 
     id: str
     path: Path | None
-    messages: list[Message] = field(default_factory=list)
+    messages: list[ChatMessage] = field(default_factory=list)
     is_kept: bool = True
 
-    def add(self, message: Message) -> None:
+    def add(self, message: ChatMessage) -> None:
         """Add a message, in the file too."""
         self.messages.append(message)
         if self.path is None or not self.is_kept:
@@ -70,7 +70,7 @@ def open_session(folder: Path | None, name: str) -> Session | None:
     return session
 
 
-def _open_calls(messages: list[Message]) -> list[str]:
+def _open_calls(messages: list[ChatMessage]) -> list[str]:
     """List the calls of the newest message with calls that have no result."""
     answered: set[str] = set()
     for message in reversed(messages):

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from uwfgit.agents.http.client import Answer, Bounds, Endpoint, Refusal, send
+from uwfgit.agents.http.client import Endpoint, HttpAnswer, HttpBounds, Refusal, send
 from uwfgit.agents.http.events import EventReader
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 """One message as the protocol writes it."""
 
 PATH: Final = "/chat/completions"
@@ -66,9 +66,9 @@ class Completion:
     model: str | None
     is_cut: bool = False
 
-    def message(self) -> Message:
+    def message(self) -> ChatMessage:
         """Write it as a message of the conversation."""
-        message: Message = {"role": "assistant", "content": self.text or None}
+        message: ChatMessage = {"role": "assistant", "content": self.text or None}
         if self.calls:
             message["tool_calls"] = [
                 {
@@ -92,9 +92,9 @@ class Patience:
 
 def complete(
     model: ChatModel,
-    messages: Sequence[Message],
+    messages: Sequence[ChatMessage],
     *,
-    bounds: Bounds,
+    bounds: HttpBounds,
     tools: Sequence[Mapping[str, Any]] = (),
     options: Mapping[str, Any] | None = None,
     on_text: Callable[[str], None] | None = None,
@@ -141,7 +141,7 @@ def _pause(refusal: Refusal, number: int, patience: Patience) -> float:
 
 def _body(
     model: ChatModel,
-    messages: Sequence[Message],
+    messages: Sequence[ChatMessage],
     tools: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _body(
 def _try(
     model: ChatModel,
     body: Mapping[str, Any],
-    bounds: Bounds,
+    bounds: HttpBounds,
     on_text: Callable[[str], None] | None,
 ) -> Completion | Refusal:
     hearing = _Hearing(on_text=on_text)
@@ -215,7 +215,7 @@ class _Hearing:
             self._take(event.data)
         return self._broken is None and self._error is None and not self.is_cut
 
-    def finish(self, answer: Answer, host: str) -> Refusal | None:
+    def finish(self, answer: HttpAnswer, host: str) -> Refusal | None:
         """Read what came as one body; tell what is wrong with the whole."""
         if not self._has_events:
             self._take(self._raw.decode(errors="replace"))

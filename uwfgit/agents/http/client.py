@@ -60,7 +60,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class HttpBounds:
     """How long and how much: silence, the whole request, decoded bytes."""
 
     idle_seconds: float
@@ -69,7 +69,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpAnswer:
     """A good answer; ``is_cut`` when it was longer than its bound."""
 
     status: int
@@ -111,9 +111,9 @@ def send(
     method: str = "POST",
     body: Any = None,  # noqa: ANN401 - what JSON can say
     headers: Mapping[str, str] | None = None,
-    bounds: Bounds,
+    bounds: HttpBounds,
     hear: Hear,
-) -> Answer | Refusal:
+) -> HttpAnswer | Refusal:
     """Send one request and hand its answer on as it comes.
 
     Nothing is tried twice here. ``hear`` is told of a good answer only; when it
@@ -136,10 +136,10 @@ def _send(
     method: str,
     body: Any,  # noqa: ANN401 - what JSON can say
     headers: Mapping[str, str],
-    bounds: Bounds,
+    bounds: HttpBounds,
     hear: Hear,
     watch: _Watch,
-) -> Answer | Refusal:
+) -> HttpAnswer | Refusal:
     wait = min(bounds.idle_seconds, bounds.total_seconds)
     timeout = httpx.Timeout(wait, connect=min(CONNECT_SECONDS, wait))
     url = endpoint.base_url.rstrip("/") + path
@@ -158,7 +158,7 @@ def _send(
             # A few bytes of it can become any number.
             return Refusal(message=f"{endpoint.host} answered in encoding {encoding}")
         is_cut = _read(response, bounds.max_bytes, hear)
-        return Answer(
+        return HttpAnswer(
             status=response.status_code, headers=dict(response.headers), is_cut=is_cut
         )
 
@@ -284,7 +284,7 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _explain(
-    exc: Exception, endpoint: Endpoint, bounds: Bounds, *, is_late: bool
+    exc: Exception, endpoint: Endpoint, bounds: HttpBounds, *, is_late: bool
 ) -> Refusal:
     host = endpoint.host
     if is_late:

@@ -41,14 +41,14 @@ def make_check(context: CommandContext) -> Check:
     def check(store: Store, tip: Oid, name: str) -> str | None:
         from uwfgit.cli.check.limited import (
             DEFAULT_LIMITS,
-            Place,
+            CheckPlace,
             check_pushes_limited,
         )
         from uwfgit.store.layout import workflow_ref
         from uwfgit.sync.receive import ZERO, Push
 
         (problem,) = check_pushes_limited(
-            Place(repository=store.path),
+            CheckPlace(repository=store.path),
             [Push(old=ZERO, new=tip, ref=workflow_ref(name))],
             shared=False,
             environment=context.environment,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     # What checks is the child's to import.
     from uwfgit.sync.receive import Push
 
-Job: TypeAlias = Literal["verify", "receive"]
+CheckJob: TypeAlias = Literal["verify", "receive"]
 
 EXIT_MEMORY: Final = 71
 _MODULE: Final = "uwfgit.cli.check.limited_child"
@@ -40,7 +40,7 @@ _MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CheckLimits:
     """What checking may cost.
 
     ``seconds`` is CPU time and ``memory`` is bytes, for each thread. Seconds by
@@ -54,11 +54,11 @@ class Limits:
     start_seconds: float = 60
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = CheckLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CheckPlace:
     """Where to look: a repository, and a receiving git's quarantine."""
 
     repository: Path
@@ -70,7 +70,7 @@ def verify_limited(
     threads: Sequence[ThreadId] | None = None,
     *,
     environment: Mapping[str, str],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: CheckLimits = DEFAULT_LIMITS,
 ) -> tuple[ThreadReport, ...]:
     """Check threads of a store, by default all, in a limited child.
 
@@ -81,16 +81,16 @@ def verify_limited(
     refs = (
         list_thread_refs(store) if threads is None else find_thread_refs(store, threads)
     )
-    place = Place(repository=store.path)
+    place = CheckPlace(repository=store.path)
     return verify_refs_limited(place, refs, environment=environment, limits=limits)
 
 
 def verify_refs_limited(
-    place: Place,
+    place: CheckPlace,
     refs: Sequence[tuple[str, str]],
     *,
     environment: Mapping[str, str],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: CheckLimits = DEFAULT_LIMITS,
 ) -> tuple[ThreadReport, ...]:
     """Check the threads that refs name, as ``verify_refs`` does, in a limited child.
 
@@ -105,12 +105,12 @@ def verify_refs_limited(
 
 
 def check_pushes_limited(
-    place: Place,
+    place: CheckPlace,
     pushes: Sequence[Push],
     *,
     shared: bool,
     environment: Mapping[str, str],
-    limits: Limits,
+    limits: CheckLimits,
 ) -> tuple[str | None, ...]:
     """Say of each ref why it may not move, as ``check_pushes`` does.
 
@@ -147,12 +147,12 @@ def decode_report(data: Mapping[str, Any]) -> ThreadReport:
 
 
 def _run(
-    place: Place,
-    job: Job,
+    place: CheckPlace,
+    job: CheckJob,
     items: Sequence[Sequence[str]],
     *,
     environment: Mapping[str, str],
-    limits: Limits,
+    limits: CheckLimits,
     extra: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any] | str]:
     """Return an answer for each item: the child's, or why it gave none."""
@@ -182,7 +182,7 @@ def _run(
 def _run_child(
     request: Mapping[str, Any],
     environment: Mapping[str, str],
-    limits: Limits,
+    limits: CheckLimits,
     deadline: _Deadline | None,
 ) -> Iterator[dict[str, Any] | str]:
     """Yield what a child says until it ends; of the last it did not, why."""
@@ -302,7 +302,7 @@ class _Watch:
                     return
 
 
-def _reason(code: int, limits: Limits, watch: _Watch) -> str:
+def _reason(code: int, limits: CheckLimits, watch: _Watch) -> str:
     if code == -signal.SIGPROF:
         return f"checking it takes longer than {limits.seconds:g} s of CPU time"
     if watch.reason is not None:

@@ -22,7 +22,7 @@ from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
-from uwfgit.sync.exchange.exchange import FAILED, Outcome
+from uwfgit.sync.exchange.exchange import FAILED, RefOutcome
 from uwfgit.sync.exchange.foreign import find_voucher, list_newest
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.pull import finish, look
@@ -69,9 +69,9 @@ class WorkerHands:
             return "it was removed here"
         return None
 
-    def _pull(self, thread: ThreadId) -> tuple[Outcome, ...]:
+    def _pull(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
         found = look(self.ledger, self.remote, wire=self.wire, only=thread)
-        brought: tuple[Outcome, ...] = ()
+        brought: tuple[RefOutcome, ...] = ()
         if found.source is not None:
             brought = bring_in(
                 self.ledger,

@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """A top-level command: where it is, and its line in the help."""
 
     name: str
@@ -24,212 +24,212 @@ _SHARE = "Share"
 _STORE = "Store and configuration"
 
 CATALOG: Final = (
-    Entry(
+    CatalogEntry(
         name="init",
         module="store.cmd_store",
         attribute="init_app",
         section=_BEGIN,
         help="Create the store this folder would use",
     ),
-    Entry(
+    CatalogEntry(
         name="setup",
         module="setup.cmd_setup",
         section=_BEGIN,
         help="Choose the agent that does the work, and its model",
     ),
-    Entry(
+    CatalogEntry(
         name="demo",
         module="store.cmd_demo",
         section=_BEGIN,
         help="Run a workflow to its end in a scratch repository, without a model",
     ),
-    Entry(
+    CatalogEntry(
         name="prompt",
         module="store.cmd_prompt",
         section=_BEGIN,
         help="Show a short guide for agents (and people)",
     ),
-    Entry(
+    CatalogEntry(
         name="skill",
         module="store.cmd_prompt",
         section=_BEGIN,
         help="Show a short guide for agents (and people)",
         hidden=True,
     ),
-    Entry(
+    CatalogEntry(
         name="workflow",
         module="workflow.cmd_workflow",
         section=_WORK,
         help="Check, register and show workflows",
     ),
-    Entry(
+    CatalogEntry(
         name="thread",
         module="thread_group",
         section=_WORK,
         help="Start, run, read and fork threads",
     ),
-    Entry(
+    CatalogEntry(
         name="step",
         module="thread.cmd_step",
         section=_WORK,
         help="Look at single steps of a thread",
     ),
-    Entry(
+    CatalogEntry(
         name="why",
         module="code.cmd_why",
         attribute="why_app",
         section=_WORK,
         help="Say which step wrote a line, and the prompt that led to it",
     ),
-    Entry(
+    CatalogEntry(
         name="blame",
         module="code.cmd_why",
         attribute="blame_app",
         section=_WORK,
         help="Show a file with the step, or the commit, of each line",
     ),
-    Entry(
+    CatalogEntry(
         name="bisect",
         module="code.cmd_bisect",
         section=_WORK,
         help="Find the first step whose code makes a command fail",
     ),
-    Entry(
+    CatalogEntry(
         name="verify",
         module="share.cmd_verify",
         section=_WORK,
         help="Prove threads from git alone",
     ),
-    Entry(
+    CatalogEntry(
         name="web",
         module="web.cmd_web",
         section=_WORK,
         help="Look at threads in a browser, and act on them",
     ),
-    Entry(
+    CatalogEntry(
         name="trust",
         module="share.cmd_trust",
         section=_SHARE,
         help="Say whose signed events run without asking",
     ),
-    Entry(
+    CatalogEntry(
         name="remote",
         module="share.cmd_remote",
         section=_SHARE,
         help="Name the repositories that threads are shared with",
     ),
-    Entry(
+    CatalogEntry(
         name="push",
         module="share.cmd_sync",
         attribute="push_app",
         section=_SHARE,
         help="Send threads to a remote",
     ),
-    Entry(
+    CatalogEntry(
         name="pull",
         module="share.cmd_sync",
         attribute="pull_app",
         section=_SHARE,
         help="Bring a remote's threads, each verified",
     ),
-    Entry(
+    CatalogEntry(
         name="clone",
         module="share.cmd_sync",
         attribute="clone_app",
         section=_SHARE,
         help="Make a store of a remote's threads",
     ),
-    Entry(
+    CatalogEntry(
         name="bundle",
         module="share.cmd_bundle",
         attribute="bundle_app",
         section=_SHARE,
         help="Share threads in a file",
     ),
-    Entry(
+    CatalogEntry(
         name="export",
         module="share.cmd_export",
         section=_SHARE,
         help="Write threads as pages that open without a server",
     ),
-    Entry(
+    CatalogEntry(
         name="review",
         module="share.cmd_review",
         section=_SHARE,
         help="Have threads reviewed where people review",
     ),
-    Entry(
+    CatalogEntry(
         name="fleet",
         module="fleet.cmd_fleet",
         section=_SHARE,
         help="See and steer the queue of a remote",
     ),
-    Entry(
+    CatalogEntry(
         name="worker",
         module="fleet.cmd_worker",
         attribute="worker_app",
         section=_SHARE,
         help="Run threads that are queued on a remote",
     ),
-    Entry(
+    CatalogEntry(
         name="cas",
         module="store.cmd_cas",
         section=_STORE,
         help="Read and write nodes by their hash",
     ),
-    Entry(
+    CatalogEntry(
         name="store",
         module="store.cmd_store",
         attribute="store_app",
         section=_STORE,
         help="Say where the store is, or trust one",
     ),
-    Entry(
+    CatalogEntry(
         name="git",
         module="store.cmd_store",
         attribute="git_app",
         section=_STORE,
         help="Run git inside the store",
     ),
-    Entry(
+    CatalogEntry(
         name="hooks",
         module="hooks.cmd_hooks",
         section=_STORE,
         help="Install hooks that check workflows and threads",
     ),
-    Entry(
+    CatalogEntry(
         name="gc",
         module="store.cmd_maintain",
         attribute="gc_app",
         section=_STORE,
         help="Pack the store, so that it is small and fast",
     ),
-    Entry(
+    CatalogEntry(
         name="reindex",
         module="store.cmd_maintain",
         attribute="reindex_app",
         section=_STORE,
         help="Rebuild the lookup of nodes, steps and threads from git",
     ),
-    Entry(
+    CatalogEntry(
         name="doctor",
         module="store.cmd_doctor",
         section=_STORE,
         help="Look for what is wrong with the store and the set-up",
     ),
-    Entry(
+    CatalogEntry(
         name="config",
         module="store.cmd_config",
         section=_STORE,
         help="Show and change settings",
     ),
-    Entry(
+    CatalogEntry(
         name="log",
         module="store.cmd_log",
         section=_STORE,
         help="Look at the program's own log",
     ),
-    Entry(
+    CatalogEntry(
         name="completion",
         module="words.cmd_completion",
         section=_STORE,
@@ -238,6 +238,6 @@ CATALOG: Final = (
 )
 
 
-def find_entry(name: str) -> Entry | None:
+def find_entry(name: str) -> CatalogEntry | None:
     """Look a command up by its name."""
     return next((entry for entry in CATALOG if entry.name == name), None)

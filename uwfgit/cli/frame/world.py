@@ -55,7 +55,7 @@ class Ready:
             os.close(descriptor)
 
 
-Source = Literal["option", "environment", "git config", "repository", "user"]
+InputSource = Literal["option", "environment", "git config", "repository", "user"]
 
 _FARTHEST: Final = 14 * 60
 """Minutes from UTC, on the Line Islands; nowhere is farther."""
@@ -66,7 +66,7 @@ class StoreChoice:
     """The store a command uses, and what chose it."""
 
     path: Path
-    source: Source
+    source: InputSource
 
     @property
     def init_hint(self) -> str:

@@ -87,15 +87,15 @@ def _check(
     environment: Mapping[str, str],
     seconds: int,
 ) -> tuple[str | None, ...]:
-    from uwfgit.cli.check.limited import Limits, Place, check_pushes_limited
+    from uwfgit.cli.check.limited import CheckLimits, CheckPlace, check_pushes_limited
 
     shared = _find_setting(path, SHARED_KEY)
     return check_pushes_limited(
-        Place(repository=path, quarantine=quarantine),
+        CheckPlace(repository=path, quarantine=quarantine),
         pushes,
         shared=shared is not None and shared.is_true,
         environment=environment,
-        limits=Limits(all_seconds=seconds),
+        limits=CheckLimits(all_seconds=seconds),
     )
 
 

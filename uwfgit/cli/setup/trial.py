@@ -26,7 +26,7 @@ def try_model(settings: Settings, variables: Mapping[str, str]) -> Trial:
     """Ask the default model for one word; costs a few tokens."""
     from uwfgit.agents.builtin.make import chat_model
     from uwfgit.agents.http.chat import Completion, Patience, complete
-    from uwfgit.agents.http.client import Bounds
+    from uwfgit.agents.http.client import HttpBounds
     from uwfgit.config.providers import find_model
 
     try:
@@ -36,7 +36,9 @@ def try_model(settings: Settings, variables: Mapping[str, str]) -> Trial:
     found = complete(
         chat_model(place),
         [{"role": "user", "content": "Say ok."}],
-        bounds=Bounds(idle_seconds=_SECONDS, total_seconds=_SECONDS, max_bytes=65_536),
+        bounds=HttpBounds(
+            idle_seconds=_SECONDS, total_seconds=_SECONDS, max_bytes=65_536
+        ),
         patience=Patience(tries=1),
     )
     if isinstance(found, Completion):

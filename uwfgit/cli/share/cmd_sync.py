@@ -35,7 +35,7 @@ from uwfgit.errors import NotFoundError, StoreError, UsageError, UwfError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.sync.exchange.exchange import Outcome
+    from uwfgit.sync.exchange.exchange import RefOutcome
     from uwfgit.sync.exchange.pull import PullReport
     from uwfgit.sync.exchange.remotes import Remote
     from uwfgit.sync.exchange.transport import Wire
@@ -300,7 +300,7 @@ def _pull(
     from uwfgit.sync.exchange.pull import finish, look
 
     found = look(ledger, remote, wire=wire, only=only, workflows=workflows)
-    brought: tuple[Outcome, ...] = ()
+    brought: tuple[RefOutcome, ...] = ()
     if found.source is not None:
         # Imported only now: a pull that finds nothing new is the usual one.
         from uwfgit.sync.exchange.incoming import bring_in

@@ -18,7 +18,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.cli.check.limited import Limits
+    from uwfgit.cli.check.limited import CheckLimits
     from uwfgit.ids import Oid
     from uwfgit.store.handle import Store
     from uwfgit.sync.exchange.signatures import Approval
@@ -106,7 +106,7 @@ def verify(
     raise typer.Exit(0 if ok else 1)
 
 
-def _limits(seconds: int | None) -> Limits:
+def _limits(seconds: int | None) -> CheckLimits:
     from uwfgit.cli.check.limited import DEFAULT_LIMITS
 
     if seconds is None:
@@ -117,7 +117,7 @@ def _limits(seconds: int | None) -> Limits:
 
 
 def _verify_store(
-    context: CommandContext, names: Sequence[str], limits: Limits
+    context: CommandContext, names: Sequence[str], limits: CheckLimits
 ) -> tuple[Store, tuple[ThreadReport, ...]]:
     from uwfgit.cli.check.limited import verify_limited
     from uwfgit.model.ledger.ledger import resolve_thread
@@ -131,9 +131,9 @@ def _verify_store(
 
 
 def _verify_clone(
-    context: CommandContext, repo: str, names: Sequence[str], limits: Limits
+    context: CommandContext, repo: str, names: Sequence[str], limits: CheckLimits
 ) -> tuple[Store, tuple[ThreadReport, ...]]:
-    from uwfgit.cli.check.limited import Place, verify_refs_limited
+    from uwfgit.cli.check.limited import CheckPlace, verify_refs_limited
     from uwfgit.store.git.reading import (
         find_repository,
         open_reading,
@@ -158,7 +158,10 @@ def _verify_clone(
         refs += merged
         spoilt += odd
     reports = verify_refs_limited(
-        Place(repository=path), refs, environment=context.environment, limits=limits
+        CheckPlace(repository=path),
+        refs,
+        environment=context.environment,
+        limits=limits,
     )
     return store, (*reports, *spoilt)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.sync.exchange.remotes import Remote
 if TYPE_CHECKING:
-    from uwfgit.sync.exchange.exchange import Outcome
+    from uwfgit.sync.exchange.exchange import RefOutcome
     from uwfgit.sync.exchange.pull import PullReport
     from uwfgit.sync.exchange.push import PushReport
 
@@ -54,10 +54,10 @@ def push_payload(report: PushReport) -> dict[str, Any]:
     }
 
 
-def _split(report: PushReport) -> tuple[list[Outcome], list[Outcome]]:
+def _split(report: PushReport) -> tuple[list[RefOutcome], list[RefOutcome]]:
     """Return what was tried, and what is not shared yet and was not asked for."""
-    tried: list[Outcome] = []
-    waiting: list[Outcome] = []
+    tried: list[RefOutcome] = []
+    waiting: list[RefOutcome] = []
     for each in report.outcomes:
         (waiting if each.result == "not-shared" else tried).append(each)
     return tried, waiting
@@ -76,7 +76,7 @@ def pull_payload(report: PullReport) -> dict[str, Any]:
     }
 
 
-def outcome_payload(outcome: Outcome) -> dict[str, Any]:
+def outcome_payload(outcome: RefOutcome) -> dict[str, Any]:
     """Return what became of one ref."""
     return {
         "threadId": outcome.thread,
@@ -89,7 +89,7 @@ def outcome_payload(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _name(outcome: Outcome) -> str:
+def _name(outcome: RefOutcome) -> str:
     return outcome.thread or outcome.ref.removeprefix("refs/heads/")
 
 
@@ -120,7 +120,7 @@ def pull_text(output: Output, report: PullReport) -> str:
     return "\n".join(lines if len(lines) > 1 else [*lines, "nothing there"])
 
 
-def _lines(output: Output, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _lines(output: Output, outcomes: Sequence[RefOutcome]) -> Iterator[str]:
     """Write a line a ref; of many that went well, the first ones and a count."""
     counts = Counter(outcome.result for outcome in outcomes)
     told: Counter[str] = Counter()

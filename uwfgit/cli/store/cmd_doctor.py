@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uwfgit.cli.store.setup_checks import FoundAgent, FoundKey
     from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.store.care.health import Finding
+    from uwfgit.store.care.health import HealthFinding
     from uwfgit.store.handle import Store
 
 app = make_single()
@@ -44,7 +44,7 @@ def doctor(
     context = get_context(ctx)
     with Progress(context) as progress:
         findings = list(_look(context, progress))
-    mended: list[Finding] = []
+    mended: list[HealthFinding] = []
     if fix:
         tried = [finding for finding in findings if _mend(context, finding)]
         with Progress(context) as progress:
@@ -73,7 +73,7 @@ def doctor(
     raise typer.Exit(0 if ok else 1)
 
 
-def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
+def _look(context: CommandContext, progress: Progress) -> Iterator[HealthFinding]:
     from uwfgit.cli.store.code_care import check_code
     from uwfgit.cli.store.setup_checks import check_git, check_signing
     from uwfgit.store.care import health, integrity
@@ -81,7 +81,7 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
     progress.tell("looking")
     yield from check_git(context.environment)
     if not context.store_choice.path.exists():
-        yield health.Finding(
+        yield health.HealthFinding(
             check="store",
             level="note",
             message=f"no store at {context.store_choice.path} yet",
@@ -91,12 +91,12 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
     try:
         ledger = context.open_ledger()
     except UwfError as exc:
-        yield health.Finding(
+        yield health.HealthFinding(
             check="store", level="problem", message=exc.message, hint=exc.hint
         )
         return
     store = ledger.store
-    yield health.Finding(check="store", level="ok", message=str(store.path))
+    yield health.HealthFinding(check="store", level="ok", message=str(store.path))
     yield from health.check_disk(store)
     yield from health.check_store_settings(store)
     yield from integrity.check_hook(store, environment=context.environment)
@@ -119,9 +119,9 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[Finding]:
     yield from check_signing(context, ledger)
 
 
-def _check_threads(ledger: Ledger) -> Iterator[Finding]:
+def _check_threads(ledger: Ledger) -> Iterator[HealthFinding]:
     from uwfgit.model.ledger.ledger import list_threads
-    from uwfgit.store.care.health import Finding
+    from uwfgit.store.care.health import HealthFinding
     from uwfgit.store.layout import THREAD_PREFIX, thread_ref
     from uwfgit.store.lookup.refscan import list_broken
 
@@ -131,7 +131,7 @@ def _check_threads(ledger: Ledger) -> Iterator[Finding]:
         if row.problem is not None and thread_ref(row.thread) not in cut:
             thread = row.thread
             good = _find_good(ledger.store, thread)
-            yield Finding(
+            yield HealthFinding(
                 check="threads",
                 level="problem",
                 message=f"thread {thread} cannot be read: {row.problem}",
@@ -157,7 +157,7 @@ def _find_good(store: Store, thread: ThreadId) -> Oid | None:
     return None
 
 
-def _mend(context: CommandContext, finding: Finding) -> bool:
+def _mend(context: CommandContext, finding: HealthFinding) -> bool:
     if finding.level != "problem" or finding.mend is None:
         return False
     try:
@@ -177,7 +177,7 @@ def _find_unshared(context: CommandContext) -> list[str]:
         return []
 
 
-def _finding_payload(finding: Finding) -> dict[str, Any]:
+def _finding_payload(finding: HealthFinding) -> dict[str, Any]:
     return {
         "check": finding.check,
         "level": finding.level,
@@ -202,7 +202,9 @@ def _key_payload(key: FoundKey) -> dict[str, Any]:
 
 
 def _format(
-    context: CommandContext, findings: Sequence[Finding], mended: Sequence[Finding]
+    context: CommandContext,
+    findings: Sequence[HealthFinding],
+    mended: Sequence[HealthFinding],
 ) -> str:
     lines = []
     for word, found in (("mended", mended), ("", findings)):

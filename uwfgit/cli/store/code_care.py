@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from uwfgit.cli.frame.context import CommandContext
     from uwfgit.code.worktree import WorkTree
     from uwfgit.ids import ThreadId
-    from uwfgit.store.care.health import Finding
+    from uwfgit.store.care.health import HealthFinding
     from uwfgit.store.handle import Store
 
 
@@ -29,11 +29,11 @@ def drop_orphans(context: CommandContext, store: Store) -> int:
     return len(orphans)
 
 
-def check_code(context: CommandContext, store: Store) -> Iterator[Finding]:
+def check_code(context: CommandContext, store: Store) -> Iterator[HealthFinding]:
     """Look at the chains in the code repository around, and at its remotes."""
     from uwfgit.code.care import find_mirrors
     from uwfgit.code.chain import list_chain_refs
-    from uwfgit.store.care.health import Finding
+    from uwfgit.store.care.health import HealthFinding
 
     tree = _find_tree(context)
     if tree is None or not list_chain_refs(tree):
@@ -41,14 +41,14 @@ def check_code(context: CommandContext, store: Store) -> Iterator[Finding]:
     orphans = _find_orphans(context, store, tree)
     if orphans:
         names = ", ".join(orphans[:3]) + (" …" if len(orphans) > 3 else "")  # noqa: PLR2004
-        yield Finding(
+        yield HealthFinding(
             check="code",
             level="note",
             message=f"code of {count_of(len(orphans), 'removed thread')}: {names}",
             hint="uwf gc removes it",
         )
     for remote in find_mirrors(tree):
-        yield Finding(
+        yield HealthFinding(
             check="code",
             level="problem",
             message=f"remote '{remote}' of the code is a mirror: git push takes "

@@ -16,7 +16,7 @@ from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContex
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
 from uwfgit.config import AgentSettings
 from uwfgit.errors import UwfError
-from uwfgit.store.care.health import Finding
+from uwfgit.store.care.health import HealthFinding
 from uwfgit.store.care.maintain import GEOMETRIC, read_git_version
 
 if TYPE_CHECKING:
@@ -48,49 +48,51 @@ class FoundKey:
     source: str | None
 
 
-def check_git(environment: Mapping[str, str]) -> Iterator[Finding]:
+def check_git(environment: Mapping[str, str]) -> Iterator[HealthFinding]:
     """Tell git's version, and what an old one cannot do."""
     try:
         version = read_git_version(environment)
     except UwfError as exc:
-        yield Finding(check="git", level="problem", message=exc.message, hint=exc.hint)
+        yield HealthFinding(
+            check="git", level="problem", message=exc.message, hint=exc.hint
+        )
         return
     text = ".".join(map(str, version))
     if version < _OLDEST:
-        yield Finding(
+        yield HealthFinding(
             check="git",
             level="problem",
             message=f"git {text} is too old",
             hint="install git 2.25 or later",
         )
     elif version < GEOMETRIC:
-        yield Finding(
+        yield HealthFinding(
             check="git",
             level="note",
             message=f"git {text}: uwf gc packs less well than with 2.32 or later",
         )
     else:
-        yield Finding(check="git", level="ok", message=f"git {text}")
+        yield HealthFinding(check="git", level="ok", message=f"git {text}")
 
 
-def check_config(context: CommandContext) -> Iterator[Finding]:
+def check_config(context: CommandContext) -> Iterator[HealthFinding]:
     """Tell what has no effect in the configuration, or why it cannot be read."""
     try:
         _, warnings = context.loaded_settings
     except UwfError as exc:
-        yield Finding(
+        yield HealthFinding(
             check="config", level="problem", message=exc.message, hint=exc.hint
         )
         return
     for warning in warnings:
-        yield Finding(
+        yield HealthFinding(
             check="config",
             level="problem",
             message=warning,
             hint=f"edit {_find_file(context, warning)}",
         )
     if not warnings:
-        yield Finding(check="config", level="ok", message="every key is known")
+        yield HealthFinding(check="config", level="ok", message="every key is known")
 
 
 def _find_file(context: CommandContext, warning: str) -> Path:
@@ -102,7 +104,7 @@ def _find_file(context: CommandContext, warning: str) -> Path:
     return context.home / CONFIG_FILE
 
 
-def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[Finding]:
+def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[HealthFinding]:
     """Whether commits can be signed, if the user wants them to be."""
     from uwfgit.model.ledger.commit import require_signing
 
@@ -110,12 +112,12 @@ def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[Finding]:
         mode = ledger.signer.signing.mode
         require_signing(replace(ledger, identity=context.identity))
     except UwfError as exc:
-        yield Finding(
+        yield HealthFinding(
             check="signing", level="problem", message=exc.message, hint=exc.hint
         )
         return
     if mode != "never":
-        yield Finding(check="signing", level="ok", message=f"uwf.sign is {mode}")
+        yield HealthFinding(check="signing", level="ok", message=f"uwf.sign is {mode}")
 
 
 def find_agents(context: CommandContext) -> tuple[FoundAgent, ...]:
@@ -166,7 +168,7 @@ def _around(context: CommandContext) -> Surroundings:
     )
 
 
-def check_default_agent(context: CommandContext) -> Iterator[Finding]:
+def check_default_agent(context: CommandContext) -> Iterator[HealthFinding]:
     """Whether there is an agent to run with, or how to get one."""
     try:
         settings, _ = context.loaded_settings
@@ -180,7 +182,7 @@ def check_default_agent(context: CommandContext) -> Iterator[Finding]:
         try:
             make_agent(choice.spec, _around(context))
         except UwfError as exc:
-            yield Finding(
+            yield HealthFinding(
                 check="agents",
                 level="problem",
                 message=f"defaultAgent: {exc.message}",
@@ -188,16 +190,16 @@ def check_default_agent(context: CommandContext) -> Iterator[Finding]:
             )
 
 
-def _suggest_agents(context: CommandContext) -> Iterator[Finding]:
+def _suggest_agents(context: CommandContext) -> Iterator[HealthFinding]:
     found = find_installed(context.environment, kinds=KINDS)
-    yield Finding(
+    yield HealthFinding(
         check="agents",
         level="note",
         message="no agent is chosen: defaultAgent is not set",
         hint="uwf setup" if not found else None,
     )
     for each in found:
-        yield Finding(
+        yield HealthFinding(
             check="agents",
             level="note",
             message=f"{each.program} is installed: {each.path}",
@@ -217,12 +219,12 @@ def _read_version(context: CommandContext, path: str) -> str | None:
     return first[:_VERSION_CHARS] or None
 
 
-def check_agents(agents: Iterable[FoundAgent]) -> Iterator[Finding]:
+def check_agents(agents: Iterable[FoundAgent]) -> Iterator[HealthFinding]:
     """Tell which agents can be used."""
     for agent in agents:
         told = f"{agent.name} ({agent.kind or 'no kind'})"
         if agent.problem is not None:
-            yield Finding(
+            yield HealthFinding(
                 check="agents",
                 level="problem",
                 message=f"{told}: {agent.problem}",
@@ -231,7 +233,7 @@ def check_agents(agents: Iterable[FoundAgent]) -> Iterator[Finding]:
             continue
         parts = [part for part in (agent.version, agent.path) if part]
         tail = f": {', '.join(parts)}" if parts else ""
-        yield Finding(check="agents", level="ok", message=f"{told}{tail}")
+        yield HealthFinding(check="agents", level="ok", message=f"{told}{tail}")
 
 
 def find_keys(context: CommandContext) -> tuple[FoundKey, ...]:
@@ -255,24 +257,24 @@ def find_keys(context: CommandContext) -> tuple[FoundKey, ...]:
     return tuple(found)
 
 
-def check_keys(keys: Iterable[FoundKey]) -> Iterator[Finding]:
+def check_keys(keys: Iterable[FoundKey]) -> Iterator[HealthFinding]:
     """Tell which keys are there, and which lie where they should not."""
     for key in keys:
         if key.source == CONFIG_FILE:
             # The check of the configuration has told how to mend it.
-            yield Finding(
+            yield HealthFinding(
                 check="keys",
                 level="note",
                 message=f"the key of '{key.provider}' stands in {CONFIG_FILE}",
             )
         elif key.source is not None:
-            yield Finding(
+            yield HealthFinding(
                 check="keys",
                 level="ok",
                 message=f"'{key.provider}': {key.variable} in {key.source}",
             )
         elif key.variable is not None:
-            yield Finding(
+            yield HealthFinding(
                 check="keys",
                 level="problem",
                 message=f"'{key.provider}' has no key: {key.variable} is not set",

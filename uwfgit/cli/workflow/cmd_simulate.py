@@ -20,7 +20,12 @@ from uwfgit.errors import UsageError
 if TYPE_CHECKING:
     from uwfgit.agents.scripted import Script, ScriptedAgent
     from uwfgit.engine.simulate.coverage import Coverage
-    from uwfgit.engine.simulate.simulate import Answer, Asked, SimulatedStep, Simulation
+    from uwfgit.engine.simulate.simulate import (
+        Asked,
+        SimulatedAnswer,
+        SimulatedStep,
+        Simulation,
+    )
     from uwfgit.model.workflow.workflow import Workflow
 
 _TASK = "<the task>"
@@ -164,7 +169,7 @@ def _follow_script(
     agent = ScriptedAgent(label="scripted", script=script)
     corrections = context.settings.limits.corrections
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: Asked) -> SimulatedAnswer:
         return _ask_agent(agent, asked, corrections=corrections)
 
     done = _simulate(context, workflow, task, answer)
@@ -174,13 +179,15 @@ def _follow_script(
     return 0 if done.status == "end" else 1
 
 
-def _ask_agent(agent: ScriptedAgent, asked: Asked, *, corrections: int) -> Answer:
+def _ask_agent(
+    agent: ScriptedAgent, asked: Asked, *, corrections: int
+) -> SimulatedAnswer:
     from uwfgit.agents.base import AgentRequest, ReplyCount
     from uwfgit.engine.ask.extract import Extraction, extract_reply
     from uwfgit.engine.simulate.simulate import THREAD, Refused, Said, Silent
     from uwfgit.ids import ThreadId, is_hash
 
-    found: Answer = Silent(reason="nobody was asked")
+    found: SimulatedAnswer = Silent(reason="nobody was asked")
     for correction in range(corrections + 1):
         reply = agent.run(
             AgentRequest(
@@ -222,7 +229,7 @@ def _simulate(
     context: CommandContext,
     workflow: Workflow,
     task: str,
-    answer: Callable[[Asked], Answer],
+    answer: Callable[[Asked], SimulatedAnswer],
 ) -> Simulation:
     from uwfgit.engine.simulate.simulate import simulate
 
@@ -280,14 +287,14 @@ def _ask_person(context: CommandContext, workflow: Workflow, task: str) -> int:
             hint="give --script FILE or --all-paths",
         )
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: Asked) -> SimulatedAnswer:
         return _ask_status(asked, shows_prompt=not context.output.is_text)
 
     done = _simulate(context, workflow, task, answer)
     return 1 if done.status == "suspended" else 0
 
 
-def _ask_status(asked: Asked, *, shows_prompt: bool) -> Answer:
+def _ask_status(asked: Asked, *, shows_prompt: bool) -> SimulatedAnswer:
     from uwfgit.engine.simulate.coverage import list_statuses, make_up_output
     from uwfgit.engine.simulate.simulate import Said, Silent
 

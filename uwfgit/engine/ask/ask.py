@@ -47,7 +47,7 @@ class Interrupted:
     message: str = "the agent was interrupted"
 
 
-Outcome: TypeAlias = Reply | Failure | Interrupted
+AskOutcome: TypeAlias = Reply | Failure | Interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Talk:
     """
 
     prompt: str
-    outcome: Outcome
+    outcome: AskOutcome
     recorder: Recorder
     replies: tuple[AgentReply, ...] = ()
     turns: tuple[Turn, ...] = ()
@@ -164,7 +164,7 @@ def _listen(
         request = _correction(agent, request, talk, problems, asking)
 
 
-def _end(reply: AgentReply) -> Outcome:
+def _end(reply: AgentReply) -> AskOutcome:
     if reply.failure is None:
         assert reply.node is not None  # noqa: S101 - asked by the caller
         return Reply(found=reply.node)
@@ -191,7 +191,7 @@ def _have_read(talk: Talk, asking: Asking, request: AgentRequest) -> Talk:
     heard = _hear(talk, read, replace(request, correction=0))
     if isinstance(found, Extraction):
         remark = f"the fields were read out of the reply by model {read.model}"
-        end: Outcome = Reply(found=found, is_read=True)
+        end: AskOutcome = Reply(found=found, is_read=True)
     else:
         problems = "; ".join(map(describe_problem, found))
         remark = (

@@ -10,7 +10,7 @@ from typing import Final
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.errors import Problem
-from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, Path
+from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, SchemaPath
 from uwfgit.model.schema.variants import Form, Variant, find_variants, merge_forms
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
@@ -96,7 +96,7 @@ def _variant_block(variant: Variant, schema: Json) -> str:
     return _block(title, variant, _description(schema, variant.path))
 
 
-def _description(schema: Json, path: Path) -> str:
+def _description(schema: Json, path: SchemaPath) -> str:
     for key in path:
         schema = schema[key]
     return _text(schema, "description")

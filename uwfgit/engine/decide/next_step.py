@@ -10,9 +10,9 @@ from uwfgit.constants import RULES_VERSION, START
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt, outcome_of
 from uwfgit.ids import Hash
-from uwfgit.model.ledger.draft import Place, StepDraft, step_nodes
+from uwfgit.model.ledger.draft import StepDraft, StepPlace, step_nodes
 from uwfgit.model.thread.record import Record, Start, start_from_payload
-from uwfgit.model.thread.state import Outcome
+from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.canonical import Json
@@ -98,7 +98,7 @@ def find_detour(record: Record) -> str | None:
     )
 
 
-def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> Outcome:
+def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> StepOutcome:
     """Return the state a thread will be in with one step more.
 
     Args:
@@ -123,7 +123,7 @@ def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> Outcome
 
 def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator[Step]:
     """Yield the steps as they will be with this one, newest first."""
-    place = Place.of(record, draft.role, replaces=replaces)
+    place = StepPlace.of(record, draft.role, replaces=replaces)
     output, _, node = step_nodes(record, draft, place)
     yield step_from_payload(node.hash, place.number, node.payload, output.payload)
     yield from islice(record.iter_steps(), 1 if replaces else 0, None)

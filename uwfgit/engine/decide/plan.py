@@ -13,7 +13,7 @@ from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, RoutingError, route
 from uwfgit.model.thread.record import Start
-from uwfgit.model.thread.state import Outcome
+from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
@@ -77,7 +77,7 @@ def outcome_of(
     thread: str,
     start: Start | None = None,
     newest_first: Iterable[Step] = (),
-) -> Outcome:
+) -> StepOutcome:
     """Return the state a thread is in after a step.
 
     Args:
@@ -88,7 +88,7 @@ def outcome_of(
         ConfigError: There are conditions, which cannot be evaluated here.
     """
     if output.get(STATUS) == SUSPEND:
-        return Outcome(
+        return StepOutcome(
             status="suspended",
             suspended_role=role,
             suspend_message=str(output.get("reason", "")),
@@ -98,12 +98,12 @@ def outcome_of(
     injected = injected_values(body, task=task, thread=thread, inputs=values)
     routed = route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
     if isinstance(routed, RoutingError):
-        return Outcome(
+        return StepOutcome(
             status="suspended", suspended_role=role, suspend_message=routed.code
         )
     if routed.role == END:
-        return Outcome(status="end", next=END)
-    return Outcome(status="idle", current_role=routed.role, next=routed.role)
+        return StepOutcome(status="end", next=END)
+    return StepOutcome(status="idle", current_role=routed.role, next=routed.role)
 
 
 def is_routing_error(suspend_message: str | None) -> bool:

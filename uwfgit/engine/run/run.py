@@ -21,7 +21,7 @@ from uwfgit.engine.run.sessions import read_total
 from uwfgit.errors import CorruptError, RoutingFailedError, SizeError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.commit import require_identity
-from uwfgit.model.ledger.draft import Place
+from uwfgit.model.ledger.draft import StepPlace
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node.node import STEP_TYPE, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
@@ -100,7 +100,7 @@ class Run:
         head = state.head if state.steps else None
         # Before the agent is asked: what it says must find room.
         require_identity(engine.ledger)
-        Place.of(record, name, replaces=replaced is not None)
+        StepPlace.of(record, name, replaces=replaced is not None)
         _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
         folder = engine.ledger.local.find_folder(state.thread)
         cwd = find_cwd(record, cycle, replaced, folder=folder)

@@ -11,7 +11,7 @@ from uwfgit.constants import END, NEW, RESUME, START, STATUS
 from uwfgit.engine.decide.moderator import Routed, route
 from uwfgit.engine.decide.plan import injected_values
 from uwfgit.engine.simulate.simulate import THREAD, SimulatedStep
-from uwfgit.model.picture.edge_counts import Edge
+from uwfgit.model.picture.edge_counts import TakenEdge
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH
 from uwfgit.model.schema.variants import Form, Variant, find_variants, merge_forms
 from uwfgit.model.workflow.workflow import Target, Workflow
@@ -172,13 +172,13 @@ def cover_edges(workflow: Workflow, *, task: str) -> Coverage:
     )
 
 
-def _name(edge: Edge) -> str:
+def _name(edge: TakenEdge) -> str:
     source, key = edge
     return f"{source} {key if isinstance(key, str) else f'[{key}]'}"
 
 
-def _list_edges(workflow: Workflow) -> dict[Edge, Target]:
-    found: dict[Edge, Target] = {}
+def _list_edges(workflow: Workflow) -> dict[TakenEdge, Target]:
+    found: dict[TakenEdge, Target] = {}
     for name, node in workflow.graph.items():
         if isinstance(node, tuple):
             found.update({(name, index): target for index, target in enumerate(node)})
@@ -191,8 +191,8 @@ def _list_edges(workflow: Workflow) -> dict[Edge, Target]:
 class _Walker:
     workflow: Workflow
     task: str
-    edges: Mapping[Edge, Target]
-    left: set[Edge] = field(default_factory=set)
+    edges: Mapping[TakenEdge, Target]
+    left: set[TakenEdge] = field(default_factory=set)
     steps: list[SimulatedStep] = field(default_factory=list)
     walks: int = 0
 
@@ -201,7 +201,7 @@ class _Walker:
         before = len(self.left)
         self.walks += 1
         steps: list[SimulatedStep] = []
-        edge: Edge | None = self._first()
+        edge: TakenEdge | None = self._first()
         while edge is not None and edge in self.edges:
             self.left.discard(edge)
             if steps and edge[0] != START:
@@ -214,20 +214,20 @@ class _Walker:
             self.steps += steps
         return len(self.left) < before
 
-    def _first(self) -> Edge | None:
+    def _first(self) -> TakenEdge | None:
         """Return the edge of a new thread; of a list's, one that leads further."""
         return (START, NEW) if (START, NEW) in self.edges else self._choose(START)
 
-    def _choose(self, role: str) -> Edge | None:
+    def _choose(self, role: str) -> TakenEdge | None:
         """Choose an edge nobody took, or the first of a way to one."""
         for path in self._paths(role):
             if path[-1] in self.left:
                 return path[0]
         return None
 
-    def _paths(self, role: str) -> Iterator[tuple[Edge, ...]]:
+    def _paths(self, role: str) -> Iterator[tuple[TakenEdge, ...]]:
         """Yield the ways from a role, the shortest first, one to each edge."""
-        waiting: deque[tuple[str, tuple[Edge, ...]]] = deque([(role, ())])
+        waiting: deque[tuple[str, tuple[TakenEdge, ...]]] = deque([(role, ())])
         seen = {role}
         while waiting:
             name, path = waiting.popleft()
@@ -238,14 +238,14 @@ class _Walker:
                     seen.add(target)
                     waiting.append((target, (*path, edge)))
 
-    def _leaving(self, name: str) -> list[Edge]:
+    def _leaving(self, name: str) -> list[TakenEdge]:
         if name == END and (START, NEW) in self.edges:
             return [(START, RESUME)] if (START, RESUME) in self.edges else []
         if name == END:
             name = START
         return [edge for edge in self.edges if edge[0] == name]
 
-    def _step(self, edge: Edge, number: int) -> SimulatedStep:
+    def _step(self, edge: TakenEdge, number: int) -> SimulatedStep:
         target = self.edges[edge]
         full = self._render(edge, required_only=False)
         bare = self._render(edge, required_only=True)
@@ -270,7 +270,7 @@ class _Walker:
             else (),
         )
 
-    def _render(self, edge: Edge, *, required_only: bool) -> Routed | str:
+    def _render(self, edge: TakenEdge, *, required_only: bool) -> Routed | str:
         """Render an edge's prompt by itself, whatever leads to it."""
         source, key = edge
         role = self.workflow.roles.get(source)
@@ -286,9 +286,9 @@ class _Walker:
         return routed if isinstance(routed, Routed) else routed.message
 
 
-def _status(edge: Edge) -> str | None:
+def _status(edge: TakenEdge) -> str | None:
     return edge[1] if isinstance(edge[1], str) else None
 
 
-def _label(edge: Edge, target: Target) -> str:
+def _label(edge: TakenEdge, target: Target) -> str:
     return str(edge[1]) if isinstance(edge[1], str) else target.when or "otherwise"

@@ -69,7 +69,7 @@ class Silent:
     reason: str
 
 
-Answer: TypeAlias = Said | Refused | Silent
+SimulatedAnswer: TypeAlias = Said | Refused | Silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def simulate(
     workflow: Workflow,
     *,
     task: str,
-    answer: Callable[[Asked], Answer],
+    answer: Callable[[Asked], SimulatedAnswer],
     max_steps: int,
     on_prompt: Callable[[SimulatedStep], None] = _ignore,
     on_step: Callable[[SimulatedStep], None] = _ignore,
@@ -150,7 +150,7 @@ class _Run:
 
     def steps(
         self,
-        answer: Callable[[Asked], Answer],
+        answer: Callable[[Asked], SimulatedAnswer],
         max_steps: int,
         on_prompt: Callable[[SimulatedStep], None],
     ) -> Iterator[SimulatedStep]:
@@ -241,7 +241,7 @@ class _Run:
         )
 
 
-def _answered(step: SimulatedStep, said: Answer) -> SimulatedStep:
+def _answered(step: SimulatedStep, said: SimulatedAnswer) -> SimulatedStep:
     if isinstance(said, Refused):
         return replace(step, status=ERROR_STATUS, problems=said.problems)
     if isinstance(said, Silent):

@@ -15,9 +15,9 @@ from uwfgit.model.ledger.commit import (
     writes_event,
 )
 from uwfgit.model.ledger.draft import (
-    Changes,
-    Place,
+    FileChanges,
     StepDraft,
+    StepPlace,
     count_entries,
     link_changes,
     next_run,
@@ -41,7 +41,7 @@ from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
-    Outcome,
+    StepOutcome,
     agent_label,
 )
 from uwfgit.model.thread.step import Step, step_from_payload
@@ -58,7 +58,7 @@ def append_step(
     draft: StepDraft,
     *,
     event: EventName,
-    outcome: Outcome,
+    outcome: StepOutcome,
     rule: LinkRule,
     is_last: bool = True,
 ) -> Tip:
@@ -76,7 +76,7 @@ def append_step(
     Raises:
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
-    place = Place.of(record, draft.role, replaces=event == "poke")
+    place = StepPlace.of(record, draft.role, replaces=event == "poke")
     strings = find_hash_strings(draft.output)
     links = collect_links(
         record, rule, strings=strings, words=find_hash_words([draft.body])
@@ -122,7 +122,7 @@ def append_attempt(
     Raises:
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
-    place = Place.of(record, draft.role, replaces=of_poke)
+    place = StepPlace.of(record, draft.role, replaces=of_poke)
     output, detail, node = step_nodes(record, draft, place)
     changes, places = place_nodes(record, place.nodes, (output, detail, node), own=node)
     tries = count_entries(record, f"{place.folder}/{ATTEMPTS}")
@@ -195,7 +195,7 @@ def append_hold(
 def _commit_run(
     ledger: Ledger,
     record: Record,
-    changes: Changes,
+    changes: FileChanges,
     *,
     told: Told,
     step: Step,

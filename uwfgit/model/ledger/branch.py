@@ -15,7 +15,7 @@ from uwfgit.model.ledger.commit import (
     write_event,
     writes_event,
 )
-from uwfgit.model.ledger.draft import Changes, file_entry
+from uwfgit.model.ledger.draft import FileChanges, file_entry
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE, Node, make_node
@@ -37,7 +37,7 @@ from uwfgit.store.layout import (
     WORKFLOW_FILE,
     thread_folder,
 )
-from uwfgit.store.objects import Entry
+from uwfgit.store.objects import TreeEntry
 
 
 def append_start(
@@ -84,7 +84,7 @@ def _write_start(
     )
     folder = thread_folder(thread)
     nodes = [*format_nodes(), *schemas, pinned, *extra, node]
-    changes: Changes = {
+    changes: FileChanges = {
         f"{folder}/{START_NODES}/{each.name}": file_entry(each.data) for each in nodes
     }
     require_workflow_file(data)
@@ -169,7 +169,7 @@ def append_summary(
     )
 
 
-def _entry(changes: Changes, path: str) -> Entry:
+def _entry(changes: FileChanges, path: str) -> TreeEntry:
     entry = changes[path]
     assert entry is not None  # noqa: S101 - a file that was just set
     return entry

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
 from uwfgit.errors import SizeError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.model.ledger.draft import Changes, file_entry
+from uwfgit.model.ledger.draft import FileChanges, file_entry
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import By, Told
 from uwfgit.model.thread.record import Tip
@@ -101,7 +101,7 @@ def recorded_by(person: Person) -> By:
 def write_event(
     ledger: Ledger,
     parent: Tip | None,
-    changes: Changes,
+    changes: FileChanges,
     *,
     told: Told,
     author: Person,

@@ -27,7 +27,7 @@ from uwfgit.store.layout import (
     thread_folder,
 )
 from uwfgit.store.objects import (
-    Entry,
+    TreeEntry,
     blob_oid,
     find_entry,
     list_tree,
@@ -35,7 +35,7 @@ from uwfgit.store.objects import (
     walk_files,
 )
 
-Changes: TypeAlias = dict[str, Entry | None]
+FileChanges: TypeAlias = dict[str, TreeEntry | None]
 """Paths of the repository's root tree to set, or to remove."""
 
 
@@ -49,7 +49,7 @@ class StepDraft(StepFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StepPlace:
     """Where a step, or a try at it, stands."""
 
     number: int
@@ -60,7 +60,7 @@ class Place:
     """The folder of its own run."""
 
     @classmethod
-    def of(cls, record: Record, role: str, *, replaces: bool) -> Place:
+    def of(cls, record: Record, role: str, *, replaces: bool) -> StepPlace:
         """Find the place of a step, or of a try at it.
 
         Args:
@@ -111,7 +111,7 @@ def next_run(record: Record, number: int) -> str:
 
 
 def step_nodes(
-    record: Record, draft: StepDraft, place: Place
+    record: Record, draft: StepDraft, place: StepPlace
 ) -> tuple[Node, Node, Node]:
     """Make output, detail and StepNode; times never go back behind the parent's."""
     output = make_node(draft.output_type, dict(draft.output))
@@ -133,7 +133,7 @@ def step_nodes(
 
 def place_nodes(
     record: Record, folder: str, nodes: Iterable[Node], *, own: Node
-) -> tuple[Changes, NodePlaces]:
+) -> tuple[FileChanges, NodePlaces]:
     """Place those nodes that the thread does not hold yet.
 
     Args:
@@ -149,7 +149,7 @@ def place_nodes(
     Raises:
         CorruptError: The thread holds another content under a node's hash.
     """
-    changes: Changes = {}
+    changes: FileChanges = {}
     places: NodePlaces = {}
     for node in nodes:
         entry = file_entry(node.data)
@@ -162,7 +162,7 @@ def place_nodes(
     return changes, places
 
 
-def output_changes(folder: str, draft: StepDraft) -> Changes:
+def output_changes(folder: str, draft: StepDraft) -> FileChanges:
     """Set ``output.md`` and ``prompt.md`` into a folder."""
     return {
         f"{folder}/{OUTPUT_FILE}": file_entry(output_file(draft.output, draft.body)),
@@ -174,26 +174,26 @@ def output_changes(folder: str, draft: StepDraft) -> Changes:
 
 def link_changes(
     record: Record, folder: str, output: Mapping[str, Json], places: NodePlaces
-) -> Changes:
+) -> FileChanges:
     """Set a file for each top-level field that names a text node."""
-    changes: Changes = {}
+    changes: FileChanges = {}
     for key, value in output.items():
         name = link_field(key)
         if name is None or not isinstance(value, str):
             continue
         known = record.places.get(Hash(value)) or places.get(Hash(value))
         if known is not None and known[0] == TEXT_TYPE:
-            changes[f"{folder}/{LINKS}/{name}"] = Entry(oid=known[1])
+            changes[f"{folder}/{LINKS}/{name}"] = TreeEntry(oid=known[1])
     return changes
 
 
-def replace_changes(ledger: Ledger, record: Record, place: Place) -> Changes:
+def replace_changes(ledger: Ledger, record: Record, place: StepPlace) -> FileChanges:
     """Move the replaced step's own files aside; an inherited step has none here."""
     folder = find_entry(ledger.store, record.tip.tree, place.folder)
     if folder is None or OUTPUT_FILE not in list_tree(ledger.store, folder.oid):
         return {}
     aside = count_entries(record, f"{place.folder}/{REPLACED}") + 1
-    changes: Changes = {}
+    changes: FileChanges = {}
     for path, entry in walk_files(ledger.store, folder.oid):
         if not path.startswith(f"{REPLACED}/"):
             changes[f"{place.folder}/{path}"] = None
@@ -207,11 +207,11 @@ def count_entries(record: Record, path: str) -> int:
     return len(list_tree(record.store, entry.oid)) if entry is not None else 0
 
 
-def file_entry(data: bytes) -> Entry:
+def file_entry(data: bytes) -> TreeEntry:
     """Return the entry of a file that is still to be written.
 
     Raises:
         SizeError: It is larger than any reader would accept.
     """
     require_blob(data)
-    return Entry(oid=blob_oid(data), data=data)
+    return TreeEntry(oid=blob_oid(data), data=data)

@@ -20,8 +20,8 @@ from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     blob_oid,
     format_commit,
     read_blob,
@@ -33,7 +33,7 @@ from uwfgit.store.refs import find_ref, replace_ref
 
 _WAIT: Final = 10.0
 """Many agents put nodes at once, each for milliseconds."""
-_Changes = dict[str, Entry | None]
+_Changes = dict[str, TreeEntry | None]
 
 
 def load_type(ledger: Ledger, node_type: Hash) -> Json:
@@ -108,7 +108,7 @@ def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
     places: NodePlaces = {}
     ledger.kept.refresh()
     for node in _with_types(ledger, nodes):
-        entry = Entry(oid=blob_oid(node.data), data=node.data)
+        entry = TreeEntry(oid=blob_oid(node.data), data=node.data)
         kept = ledger.kept.find(node.hash)
         known = places.setdefault(node.hash, kept or (node.type, entry.oid))
         if known != (node.type, entry.oid):
@@ -172,7 +172,7 @@ def list_kept(ledger: Ledger, node_type: Hash | None = None) -> tuple[Hash, ...]
     return tuple(sorted(found))
 
 
-def _iter_kept(ledger: Ledger) -> Iterable[tuple[str, Entry]]:
+def _iter_kept(ledger: Ledger) -> Iterable[tuple[str, TreeEntry]]:
     keep = find_ref(ledger.store, KEEP_REF)
     if keep is None:
         return ()

@@ -16,7 +16,7 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
 from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import Node
-from uwfgit.model.node.places import Place, read_node, read_nodes
+from uwfgit.model.node.places import NodePlace, read_node, read_nodes
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
@@ -237,8 +237,8 @@ def find_node(ledger: Ledger, node: Hash) -> Node | None:
 
 
 def _find_place(
-    ledger: Ledger, node: Hash, kept: Place | None, rows: Iterable[NodeRow]
-) -> Place | None:
+    ledger: Ledger, node: Hash, kept: NodePlace | None, rows: Iterable[NodeRow]
+) -> NodePlace | None:
     places = {(row.type, row.oid) for row in rows}
     if kept is not None:
         places.add(kept)
@@ -294,7 +294,7 @@ def load_nodes(ledger: Ledger, nodes: Iterable[Hash]) -> tuple[Node, ...]:
     wanted = tuple(nodes)
     ledger.kept.refresh()
     rows = ledger.lookup.find_many(wanted)
-    places: dict[Hash, Place] = {}
+    places: dict[Hash, NodePlace] = {}
     known: dict[Hash, Node] = {}
     for node in wanted:
         kept = ledger.kept.find(node)

@@ -40,7 +40,7 @@ from uwfgit.store.locks.moving import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     Commit,
-    Entry,
+    TreeEntry,
     blob_oid,
     find_entry,
     list_tree,
@@ -106,7 +106,7 @@ def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
     name = workflow.name
     old = find_ref(ledger.store, workflow_ref(name))
     folder = workflow_folder(name)
-    changes: dict[str, Entry | None] = {
+    changes: dict[str, TreeEntry | None] = {
         f"{folder}/{NODES}": None,
         f"{folder}/{WORKFLOW_FILE}": _file(data),
     }
@@ -311,8 +311,8 @@ def _change(ledger: Ledger, name: str, verb: str, change: Callable[[], T]) -> T:
     return write_whole(ledger.store, run, decides_anew=True)
 
 
-def _file(data: bytes) -> Entry:
-    return Entry(oid=blob_oid(data), data=data)
+def _file(data: bytes) -> TreeEntry:
+    return TreeEntry(oid=blob_oid(data), data=data)
 
 
 def _write(

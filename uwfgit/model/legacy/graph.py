@@ -8,7 +8,7 @@ from uwfgit.constants import END, NEW, RESUME, START
 from uwfgit.model.findings import is_free, kind_of
 from uwfgit.model.legacy.parts import Notes
 from uwfgit.model.yaml.edit_marks import (
-    Entry,
+    MarkedEntry,
     drop,
     entries,
     is_list,
@@ -25,7 +25,7 @@ from uwfgit.model.yaml.edit_marks import (
     with_entries,
     with_items,
 )
-from uwfgit.model.yaml.located import Mark, Path
+from uwfgit.model.yaml.located import Mark, ValuePath
 
 LIST_PROMPT: Final = "Continue with your part of the task."
 UNIT: Final = "_"
@@ -48,7 +48,7 @@ def mend_rules(root: Mark, notes: Notes) -> Mark:
         return root
     nodes: dict[str, tuple[Mark, list[Mark]]] = {}
     for index, rule in enumerate(items(rules)):
-        path: Path = ("rules", index)
+        path: ValuePath = ("rules", index)
         problem = _find_wrong(rule)
         if problem is not None:
             hint = "write {from: ROLE, to: ROLE, when: EXPRESSION}"
@@ -60,7 +60,10 @@ def mend_rules(root: Mark, notes: Notes) -> Mark:
             nodes[role] = (at, [])
     graph = with_entries(
         make_mark({}, key),
-        (Entry(n, make_mark(n, at), _list_of(at, e)) for n, (at, e) in nodes.items()),
+        (
+            MarkedEntry(n, make_mark(n, at), _list_of(at, e))
+            for n, (at, e) in nodes.items()
+        ),
     )
     action = "write a 'graph' of lists, each with a last entry to $END"
     notes.tell("'rules'", ("rules",), key, action=action)
@@ -87,7 +90,8 @@ def _add_rule(nodes: dict[str, tuple[Mark, list[Mark]]], rule: Mark) -> None:
     if when is not None and when.value.value is None:
         del by_name["when"]
     edge = with_entries(
-        make_mark({}, rule), (Entry("role", target.key, role_mark), *by_name.values())
+        make_mark({}, rule),
+        (MarkedEntry("role", target.key, role_mark), *by_name.values()),
     )
     nodes.setdefault(name, (source.value, []))[1].append(edge)
 
@@ -143,8 +147,8 @@ def _read_conditions(root: Mark, notes: Notes) -> dict[str, Mark] | None:
     return named
 
 
-def _mend_node(node: Entry, named: dict[str, Mark], notes: Notes) -> Mark:
-    path: Path = ("graph", node.name)
+def _mend_node(node: MarkedEntry, named: dict[str, Mark], notes: Notes) -> Mark:
+    path: ValuePath = ("graph", node.name)
     if is_free(node.name):
         return node.value
     if is_map(node.value):
@@ -163,7 +167,7 @@ def _mend_node(node: Entry, named: dict[str, Mark], notes: Notes) -> Mark:
 
 
 def _mend_condition(
-    path: Path, edge: Mark, named: dict[str, Mark], notes: Notes
+    path: ValuePath, edge: Mark, named: dict[str, Mark], notes: Notes
 ) -> Mark:
     key, value = edge.key("condition"), edge.child("condition")
     if key is None or value is None:
@@ -185,9 +189,9 @@ def _mend_condition(
     return rename(put(edge, "condition", expression), "condition", "when")
 
 
-def mend_targets(entry: Entry, notes: Notes) -> Mark:
+def mend_targets(entry: MarkedEntry, notes: Notes) -> Mark:
     """Give a list's edges their prompts, and ``$START`` its two edges."""
-    path: Path = ("graph", entry.name)
+    path: ValuePath = ("graph", entry.name)
     node = entry.value
     if is_list(node):
         return map_items(node, lambda at, edge: _mend_prompt((*path, at), edge, notes))
@@ -196,7 +200,7 @@ def mend_targets(entry: Entry, notes: Notes) -> Mark:
     return node
 
 
-def _mend_prompt(path: Path, edge: Mark, notes: Notes) -> Mark:
+def _mend_prompt(path: ValuePath, edge: Mark, notes: Notes) -> Mark:
     if not is_map(edge) or "role" not in edge.value:
         return edge
     nothing = edge.child("prompt")
@@ -212,7 +216,7 @@ def _mend_prompt(path: Path, edge: Mark, notes: Notes) -> Mark:
     return _with_prompt(edge)
 
 
-def _mend_start(path: Path, node: Mark, notes: Notes) -> Mark:
+def _mend_start(path: ValuePath, node: Mark, notes: Notes) -> Mark:
     key, target = node.key(UNIT), node.child(UNIT)
     if key is None or target is None:
         return node

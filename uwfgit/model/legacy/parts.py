@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from uwfgit.model.findings import Findings, is_free
+from uwfgit.model.findings import RuleFindings, is_free
 from uwfgit.model.yaml.edit_marks import (
     entries,
     is_list,
@@ -15,7 +15,7 @@ from uwfgit.model.yaml.edit_marks import (
     put,
     with_items,
 )
-from uwfgit.model.yaml.located import Mark, Path, Place
+from uwfgit.model.yaml.located import Mark, SourcePlace, ValuePath
 from uwfgit.store.canonical import Json
 
 _MIGRATE = "or run: uwf workflow migrate"
@@ -27,8 +27,8 @@ class Sighting(NamedTuple):
     """An older form at a place, and what is done about it."""
 
     form: str
-    path: Path
-    place: Place
+    path: ValuePath
+    place: SourcePlace
     action: str
 
 
@@ -36,18 +36,18 @@ class Sighting(NamedTuple):
 class Notes:
     """Collects older forms: each form once as a warning, each failure as an error."""
 
-    found: Findings
+    found: RuleFindings
     sightings: list[Sighting] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
 
     def tell(
         self,
         form: str,
-        path: Path,
+        path: ValuePath,
         at: Mark,
         *,
         action: str,
-        place: Place | None = None,
+        place: SourcePlace | None = None,
     ) -> None:
         """Note an older form that was normalised.
 
@@ -72,7 +72,7 @@ class Notes:
                 place=where,
             )
 
-    def fail(self, message: str, path: Path, at: Mark, *, hint: str) -> None:
+    def fail(self, message: str, path: ValuePath, at: Mark, *, hint: str) -> None:
         """Report an older form that cannot be normalised."""
         self.found.add("L1", path, message, hint=hint, place=at.place)
 
@@ -91,12 +91,12 @@ class RoleEnds:
 
     name: str
     schema: Mark
-    schema_path: Path
+    schema_path: ValuePath
     node: Mark | None
     output: Mark | None
 
     @property
-    def node_path(self) -> Path:
+    def node_path(self) -> ValuePath:
         """Where its edges stand."""
         return ("graph", self.name)
 
@@ -108,7 +108,7 @@ class RoleEnds:
 
 def each_branch(
     schema: Mark,
-    change: Callable[[Path, Mark], Mark],
+    change: Callable[[ValuePath, Mark], Mark],
     *,
     keys: Iterable[str] = BRANCHES,
 ) -> Mark:

@@ -13,14 +13,14 @@ from typing import TypeAlias
 
 from uwfgit.constants import WORKFLOW_VERSION
 from uwfgit.errors import Problem
-from uwfgit.model.findings import Findings, is_free
+from uwfgit.model.findings import RuleFindings, is_free
 from uwfgit.model.legacy.graph import mend_conditions, mend_rules, mend_targets
 from uwfgit.model.legacy.parts import Notes, Sighting
 from uwfgit.model.legacy.roles import mend_role
 from uwfgit.model.legacy.schema import mend_statuses
 from uwfgit.model.legacy.template import mend_templates
 from uwfgit.model.yaml.edit_marks import (
-    Entry,
+    MarkedEntry,
     is_map,
     make_mark,
     map_entries,
@@ -31,7 +31,7 @@ from uwfgit.model.yaml.located import Located, Mark
 
 __all__ = ["Normalised", "Sighting", "normalise_document", "put_version"]
 
-_Mend: TypeAlias = Callable[[Entry, Notes], Mark]
+_Mend: TypeAlias = Callable[[MarkedEntry, Notes], Mark]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def normalise_document(doc: Located) -> Normalised:
     """
     if not is_map(doc.mark):
         return Normalised(doc=doc)
-    notes = Notes(found=Findings(doc=doc))
+    notes = Notes(found=RuleFindings(doc=doc))
     root = _normalise(doc.mark, notes)
     if root is doc.mark and not notes.found.problems:
         return Normalised(doc=doc)
@@ -93,7 +93,7 @@ def _normalise(root: Mark, notes: Notes) -> Mark:
 
 
 def _mend_each(root: Mark, name: str, mend: _Mend, notes: Notes) -> Mark:
-    def mend_one(entry: Entry) -> Mark:
+    def mend_one(entry: MarkedEntry) -> Mark:
         return entry.value if is_free(entry.name) else mend(entry, notes)
 
     return update(root, (name,), lambda mark: map_entries(mark, mend_one))

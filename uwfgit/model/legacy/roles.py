@@ -7,7 +7,7 @@ from typing import Final
 from uwfgit.model.findings import is_free
 from uwfgit.model.legacy.parts import Notes
 from uwfgit.model.yaml.edit_marks import (
-    Entry,
+    MarkedEntry,
     drop,
     entries,
     is_map,
@@ -18,7 +18,7 @@ from uwfgit.model.yaml.edit_marks import (
     with_entries,
     with_text,
 )
-from uwfgit.model.yaml.located import Mark, Path
+from uwfgit.model.yaml.located import Mark, ValuePath
 
 CURRENT: Final = (
     "description",
@@ -40,12 +40,12 @@ _PHASES: Final = {
 _FORM_OF_PHASES: Final = "a role of identity, prepare, execute and report"
 
 
-def mend_role(entry: Entry, notes: Notes) -> Mark:
+def mend_role(entry: MarkedEntry, notes: Notes) -> Mark:
     """Give a role the fields of today."""
     role = entry.value
     if not is_map(role):
         return role
-    path: Path = ("roles", entry.name)
+    path: ValuePath = ("roles", entry.name)
     role = _mend_schema(role, path, notes)
     older = [each for each in (_SYSTEM, *_PHASES) if each in role.value]
     role = _mend_texts(role, path, older, notes)
@@ -64,13 +64,13 @@ def _has_texts(role: Mark) -> bool:
     return all(name in role.value for name in ("goal", "procedure", "output"))
 
 
-def _key(notes: Notes, path: Path, role: Mark) -> Mark:
+def _key(notes: Notes, path: ValuePath, role: Mark) -> Mark:
     holder = notes.found.doc.find(path[:-1])
     key = holder.key(path[-1]) if holder is not None else None
     return key or role
 
 
-def _mend_schema(role: Mark, path: Path, notes: Notes) -> Mark:
+def _mend_schema(role: Mark, path: ValuePath, notes: Notes) -> Mark:
     for name, key, _ in entries(role):
         if name not in _SCHEMAS:
             continue
@@ -85,7 +85,7 @@ def _mend_schema(role: Mark, path: Path, notes: Notes) -> Mark:
     return role
 
 
-def _mend_texts(role: Mark, path: Path, older: list[str], notes: Notes) -> Mark:
+def _mend_texts(role: Mark, path: ValuePath, older: list[str], notes: Notes) -> Mark:
     if not older:
         return role
     by_name = {entry.name: entry for entry in entries(role)}
@@ -130,7 +130,7 @@ def _mend_system(role: Mark) -> Mark:
     return role
 
 
-def _mend_phases(role: Mark, by_name: dict[str, Entry]) -> Mark | None:
+def _mend_phases(role: Mark, by_name: dict[str, MarkedEntry]) -> Mark | None:
     prepare, execute = by_name.get("prepare"), by_name.get("execute")
     if prepare is not None and execute is not None:
         joined = _join(prepare.value, execute.value)

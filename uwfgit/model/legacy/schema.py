@@ -23,7 +23,7 @@ from uwfgit.model.legacy.parts import (
 )
 from uwfgit.model.schema.variants import find_variants
 from uwfgit.model.yaml.edit_marks import (
-    Entry,
+    MarkedEntry,
     drop,
     entries,
     is_list,
@@ -41,7 +41,7 @@ from uwfgit.model.yaml.edit_marks import (
     with_items,
     with_text,
 )
-from uwfgit.model.yaml.located import Mark, Path
+from uwfgit.model.yaml.located import Mark, ValuePath
 from uwfgit.store.canonical import Json
 
 _TAG = re.compile(r"\{\{\{?[#^/&]?([^{}|]*)(?:\|[^{}]*)?\}?\}\}|\{%[^{}]*?%\}")
@@ -62,7 +62,7 @@ def mend_suspend(role: RoleEnds, notes: Notes) -> RoleEnds:
         schema = _drop_status(schema, name) if schema is not None else None
     text = text_of(role.output)
     first = waiting[0]
-    path: Path = (*role.node_path, first.name)
+    path: ValuePath = (*role.node_path, first.name)
     if schema is None or text is None or names == set(role.drawn):
         message = f"role '{role.name}' can only lead to '{SUSPEND}'"
         if text is None:
@@ -106,7 +106,7 @@ def _drop_status(schema: Mark, status: str) -> Mark | None:
     if isinstance(own, dict) and status in _texts(own.get("enum")):
         if len(own["enum"]) == 1:
             return None
-        path: Path = ("properties", STATUS, "enum")
+        path: ValuePath = ("properties", STATUS, "enum")
         schema = update(schema, path, lambda enum: _without(enum, status))
     for key in BRANCHES:
         branches = schema.child(key)
@@ -147,7 +147,7 @@ def mend_statuses(root: Mark, notes: Notes) -> tuple[Mark, frozenset[str]]:
     renamed: set[str] = set()
     nodes: dict[str, Mark] = {}
 
-    def mend(entry: Entry) -> Mark:
+    def mend(entry: MarkedEntry) -> Mark:
         fields = entry.value
         schema = fields.child("frontmatter") if is_map(fields) else None
         if schema is None or not is_map(schema) or is_free(entry.name):
@@ -200,7 +200,7 @@ def _mend_role(role: RoleEnds, notes: Notes) -> RoleEnds:
 
 
 def _rename_status(role: RoleEnds, *, listed: bool, notes: Notes) -> RoleEnds:
-    found: list[tuple[Path, Mark]] = []
+    found: list[tuple[ValuePath, Mark]] = []
     schema = _rename_in(role.schema, role.schema_path, found, listed=listed)
     if not found:
         return role
@@ -212,7 +212,7 @@ def _rename_status(role: RoleEnds, *, listed: bool, notes: Notes) -> RoleEnds:
 
 
 def _rename_in(
-    schema: Mark, path: Path, found: list[tuple[Path, Mark]], *, listed: bool
+    schema: Mark, path: ValuePath, found: list[tuple[ValuePath, Mark]], *, listed: bool
 ) -> Mark:
     """Rename ``status`` wherever nothing around it has a ``$status``."""
     if not declares(schema.value, STATUS):
@@ -243,7 +243,9 @@ def _is_status(value: Json, *, listed: bool) -> bool:
     return not listed and value.get("type") == "string"
 
 
-def _rename_all(schema: Mark, path: Path, found: list[tuple[Path, Mark]]) -> Mark:
+def _rename_all(
+    schema: Mark, path: ValuePath, found: list[tuple[ValuePath, Mark]]
+) -> Mark:
     if len(path) > MAX_DEPTH:
         return schema
     properties = schema.child("properties")

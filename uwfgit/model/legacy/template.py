@@ -15,7 +15,7 @@ from uwfgit.model.legacy.schema import PLAIN
 from uwfgit.model.schema.variants import find_variants, merge_forms
 from uwfgit.model.template.liquid import Describe, Known, is_liquid, write_as_mustache
 from uwfgit.model.yaml.edit_marks import (
-    Entry,
+    MarkedEntry,
     is_list,
     is_map,
     map_entries,
@@ -24,7 +24,7 @@ from uwfgit.model.yaml.edit_marks import (
     update,
     with_text,
 )
-from uwfgit.model.yaml.located import Mark, Path
+from uwfgit.model.yaml.located import Mark, ValuePath
 from uwfgit.store.canonical import Json
 
 _STATUS_TAG = re.compile(r"(\{\{\{?[#^/&]?\s*)" + PLAIN + r"(?=\s*(?:\}\}|\|))")
@@ -39,7 +39,7 @@ _PARTS: Final = ("prompt", "location")
 class _Node:
     """What the templates of one node are read against."""
 
-    path: Path
+    path: ValuePath
     describe: Callable[[str | None], Describe]
     is_renamed: bool
     notes: Notes
@@ -54,7 +54,7 @@ def mend_templates(root: Mark, renamed: Collection[str], notes: Notes) -> Mark:
         notes: What was met.
     """
 
-    def mend(entry: Entry) -> Mark:
+    def mend(entry: MarkedEntry) -> Mark:
         if is_free(entry.name):
             return entry.value
         node = _Node(
@@ -99,7 +99,7 @@ def _mend_edge(edge: Mark, key: str | int, status: str | None, node: _Node) -> M
     return edge
 
 
-def _mend_body(path: Path, mark: Mark, text: str, notes: Notes) -> str:
+def _mend_body(path: ValuePath, mark: Mark, text: str, notes: Notes) -> str:
     tag = _BODY_TAG.search(mark.value)
     place = mark.place_of(tag.start() if tag else 0)
     action = "write {{_body}}"
@@ -115,7 +115,7 @@ def _schema_of(root: Mark, role: str) -> Json:
 
 
 def _mend_liquid(
-    path: Path, mark: Mark, text: str, describe: Describe, notes: Notes
+    path: ValuePath, mark: Mark, text: str, describe: Describe, notes: Notes
 ) -> str:
     written = write_as_mustache(text, describe)
     if written != text:

@@ -25,8 +25,8 @@ from uwfgit.store.layout import memory_ref
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     Commit,
-    Entry,
     Person,
+    TreeEntry,
     list_tree,
     read_blob,
     read_commit,
@@ -93,13 +93,13 @@ def _write(ledger: Ledger, thread: ThreadId, session: Session, author: Person) -
     store, ref = ledger.store, memory_ref(thread)
     old = find_ref(store, ref)
     base = f"{session.number:05}/{session.run}-{session.role}"
-    changes: dict[str, Entry | None] = {
-        f"{base}/{SESSION_FILE}": Entry(oid=write_blob(store, _encode(session)))
+    changes: dict[str, TreeEntry | None] = {
+        f"{base}/{SESSION_FILE}": TreeEntry(oid=write_blob(store, _encode(session)))
     }
     for index, data in enumerate(session.files.values()):
         for place, part in enumerate(cut_parts(data)):
             path = f"{base}/{index:03}/{place:05}"
-            changes[path] = Entry(oid=write_blob(store, part))
+            changes[path] = TreeEntry(oid=write_blob(store, part))
     # Parts that are known stay where they are; the rest is small.
     batch = Batch(store=store)
     commit = add_commit(
@@ -195,7 +195,7 @@ def read_session(store: Store, commit: Oid) -> Session:
     )
 
 
-def _only(commit: Oid, entries: Mapping[str, Entry]) -> tuple[str, Entry]:
+def _only(commit: Oid, entries: Mapping[str, TreeEntry]) -> tuple[str, TreeEntry]:
     if len(entries) != 1:
         raise _corrupt(commit)
     name, entry = next(iter(entries.items()))
@@ -204,7 +204,7 @@ def _only(commit: Oid, entries: Mapping[str, Entry]) -> tuple[str, Entry]:
     return name, entry
 
 
-def _read_facts(store: Store, commit: Oid, entry: Entry) -> dict[str, Any]:
+def _read_facts(store: Store, commit: Oid, entry: TreeEntry) -> dict[str, Any]:
     try:
         facts = json.loads(read_blob(store, entry.oid, limit=_FACTS_BYTES))
     except (ValueError, RecursionError) as exc:
@@ -223,7 +223,7 @@ def _read_facts(store: Store, commit: Oid, entry: Entry) -> dict[str, Any]:
     return facts
 
 
-def _read_file(store: Store, commit: Oid, folder: Entry, room: int) -> bytes:
+def _read_file(store: Store, commit: Oid, folder: TreeEntry, room: int) -> bytes:
     if not folder.is_tree:
         raise _corrupt(commit)
     parts: list[bytes] = []

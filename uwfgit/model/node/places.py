@@ -12,9 +12,9 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import NODES, THREADS, find_node_name
 from uwfgit.store.objects import find_entry, iter_names, list_tree, read_blob
 
-Place = tuple[Hash, Oid]
+NodePlace = tuple[Hash, Oid]
 """A node's type, and its blob."""
-NodePlaces = dict[Hash, Place]
+NodePlaces = dict[Hash, NodePlace]
 """Where a thread's nodes stand: hash → type and blob."""
 
 
@@ -32,7 +32,7 @@ def read_node(store: Store, node: Hash, node_type: Hash, oid: Oid) -> Node:
 
 
 def read_nodes(
-    store: Store, wanted: Iterable[tuple[Hash, Place]], *, checked: bool = True
+    store: Store, wanted: Iterable[tuple[Hash, NodePlace]], *, checked: bool = True
 ) -> tuple[Node, ...]:
     """Read many nodes at once, in their order.
 

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from uwfgit.constants import END, START, SUSPEND
 from uwfgit.model.findings import is_free
 from uwfgit.model.picture.columns import cut, one_line
-from uwfgit.model.picture.edge_counts import Edge, Trips
+from uwfgit.model.picture.edge_counts import TakenEdge, Trips
 from uwfgit.model.workflow.workflow import Edges, Workflow
 from uwfgit.store.canonical import Json
 
@@ -92,7 +92,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    edge: Edge
+    edge: TakenEdge
     label: str
     target: str
 
@@ -151,7 +151,7 @@ def _found_links(name: str, node: Json) -> Iterator[_Link]:
 def _arrange(
     name: str, roles: Sequence[str], links: Sequence[_Link], trips: Trips | None
 ) -> Chart:
-    counts = trips.edges if trips else Counter[tuple[Edge, str]]()
+    counts = trips.edges if trips else Counter[tuple[TakenEdge, str]]()
     known = {(link.edge, link.target) for link in links}
     extra = [
         _Link(edge=edge, label=str(edge[1]), target=target)

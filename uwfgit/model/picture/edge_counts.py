@@ -14,7 +14,7 @@ from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
-Edge: TypeAlias = tuple[str, str | int]
+TakenEdge: TypeAlias = tuple[str, str | int]
 """A node of the graph, and a status there, or a place in its list."""
 
 
@@ -25,7 +25,7 @@ class Trips:
     ``here`` is where it is, ``mark`` what it does there.
     """
 
-    edges: Counter[tuple[Edge, str]]
+    edges: Counter[tuple[TakenEdge, str]]
     visits: Counter[str]
     here: str | None
     mark: str | None
@@ -68,7 +68,7 @@ def _next_role(state: ThreadState) -> str | None:
 @dataclass(slots=True, kw_only=True)
 class _Walk:
     workflow: Workflow
-    edges: Counter[tuple[Edge, str]] = field(default_factory=Counter)
+    edges: Counter[tuple[TakenEdge, str]] = field(default_factory=Counter)
     visits: Counter[str] = field(default_factory=Counter)
     last: Step | None = None
     """The newest step that is no ``$SUSPEND``."""
@@ -100,23 +100,23 @@ class _Walk:
         else:
             self._count(edge, role)
 
-    def _count(self, edge: Edge, target: str) -> None:
+    def _count(self, edge: TakenEdge, target: str) -> None:
         self.edges[edge, target] += 1
 
-    def _target(self, edge: Edge) -> Target | None:
+    def _target(self, edge: TakenEdge) -> Target | None:
         node = self.workflow.graph.get(edge[0])
         if isinstance(node, tuple):
             return node[edge[1]] if isinstance(edge[1], int) else None
         return node.get(str(edge[1])) if node is not None else None
 
-    def _edge_from_start(self, status: str, role: str, prompt: str | None) -> Edge:
+    def _edge_from_start(self, status: str, role: str, prompt: str | None) -> TakenEdge:
         node = self.workflow.graph.get(START)
         if not isinstance(node, tuple):
             return START, status
         index = _entry_of(node, role, prompt, {})
         return START, status if index is None else index
 
-    def _edge_to(self, step: Step, role: str, prompt: str | None) -> Edge:
+    def _edge_to(self, step: Step, role: str, prompt: str | None) -> TakenEdge:
         node = self.workflow.graph.get(step.role)
         if not isinstance(node, tuple):
             return step.role, step.status or "-"

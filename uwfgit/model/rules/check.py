@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uwfgit.errors import OverrunError, Problem
 from uwfgit.model.bounded import run_bounded
-from uwfgit.model.findings import RULES, Findings
+from uwfgit.model.findings import RULES, RuleFindings
 from uwfgit.model.legacy.read import Normalised, normalise_document
 from uwfgit.model.rules.graph import FindSyntaxError, check_conditions, check_graph
 from uwfgit.model.rules.schema import check_edges, check_schemas
@@ -45,7 +45,7 @@ def check_normalised(
         stem: The name the workflow must have.
         find_syntax_error: Reads conditions; without it they are not checked.
     """
-    found = Findings(doc=normalised.doc)
+    found = RuleFindings(doc=normalised.doc)
     found.problems.extend(normalised.problems)
     # What an older form leaves out would be reported again by other names.
     is_whole = normalised.is_whole
@@ -59,7 +59,7 @@ def check_normalised(
     return sort_problems(found.problems)
 
 
-def _check_comments(found: Findings) -> None:
+def _check_comments(found: RuleFindings) -> None:
     """Warn of what YAML cuts off a text: ``goal: Fix #12`` says ``Fix``."""
     seen: set[tuple[str | None, int]] = set()
     for cut in find_cuts(found.doc.mark):
@@ -73,7 +73,7 @@ def _check_comments(found: Findings) -> None:
         found.add("Y16", (), message, hint=hint, severity="warning", place=place)
 
 
-def _check_roles(found: Findings, draft: Draft) -> set[str]:
+def _check_roles(found: RuleFindings, draft: Draft) -> set[str]:
     """Check what schemas say; give the roles whose edges are not all known."""
 
     def check() -> set[str]:

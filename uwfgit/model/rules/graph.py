@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from uwfgit.constants import END, NEW, RESUME, START, SUSPEND
-from uwfgit.model.findings import Findings, is_free, list_names
-from uwfgit.model.rules.shape import Draft, Edge
+from uwfgit.model.findings import RuleFindings, is_free, list_names
+from uwfgit.model.rules.shape import Draft, DraftEdge
 from uwfgit.store.canonical import Json
 
 FindSyntaxError: TypeAlias = Callable[[str], str | None]
 """Says what is wrong with an expression."""
 
 
-def check_conditions(found: Findings, find_syntax_error: FindSyntaxError) -> None:
+def check_conditions(found: RuleFindings, find_syntax_error: FindSyntaxError) -> None:
     """Report rule S13.
 
     Whether an expression can be read depends on what is installed, so this is
@@ -41,7 +41,9 @@ def _expression(edge: Json) -> str | None:
 _MAX_GROUPED: Final = 100
 
 
-def check_graph(found: Findings, draft: Draft, *, incomplete: Collection[str]) -> None:
+def check_graph(
+    found: RuleFindings, draft: Draft, *, incomplete: Collection[str]
+) -> None:
     """Report rules R2, R3 and G*.
 
     A name that is nearly another's counts as the other from then on, so that a
@@ -73,7 +75,7 @@ def check_graph(found: Findings, draft: Draft, *, incomplete: Collection[str]) -
     _check_end(found, draft, steps, {END, SUSPEND, *incomplete, *nowhere, *without})
 
 
-def _check_nodes(found: Findings, draft: Draft) -> dict[str, str]:
+def _check_nodes(found: RuleFindings, draft: Draft) -> dict[str, str]:
     """Compare the graph's nodes with the roles; give what misspelt ones mean."""
     without = [role for role in draft.roles if role not in draft.nodes]
     meant: dict[str, str] = {}
@@ -101,13 +103,13 @@ def _check_nodes(found: Findings, draft: Draft) -> dict[str, str]:
     return meant
 
 
-def _report_stray_node(found: Findings, name: str, similar: str | None) -> None:
+def _report_stray_node(found: RuleFindings, name: str, similar: str | None) -> None:
     hint = f"did you mean '{similar}'?" if similar else "remove it, or add the role"
     message = f"graph node '{name}' is not a role"
     found.add("R2", ("graph", name), message, hint=hint, key=True)
 
 
-def _check_start(found: Findings, draft: Draft) -> None:
+def _check_start(found: RuleFindings, draft: Draft) -> None:
     if START not in draft.nodes:
         hint = "add '$START:' with the edges 'new' and 'resume'"
         found.add("G1", ("graph",), "the graph has no '$START'", hint=hint, key=True)
@@ -126,7 +128,7 @@ def _check_start(found: Findings, draft: Draft) -> None:
         found.add("G2", path, message, hint=hint, key=True, severity="warning")
 
 
-def _check_targets(found: Findings, draft: Draft) -> dict[str, str | None]:
+def _check_targets(found: RuleFindings, draft: Draft) -> dict[str, str | None]:
     """Report targets that are none; give what each unknown name may mean."""
     unknown: dict[str, str | None] = {}
     for edge in (edge for edges in draft.nodes.values() for edge in edges):
@@ -143,16 +145,16 @@ def _check_targets(found: Findings, draft: Draft) -> dict[str, str | None]:
     return unknown
 
 
-def _is_unknown(draft: Draft, edge: Edge) -> bool:
+def _is_unknown(draft: Draft, edge: DraftEdge) -> bool:
     return edge.role != END and edge.role not in draft.roles
 
 
-def _is_taken(draft: Draft, edge: Edge) -> bool:
+def _is_taken(draft: Draft, edge: DraftEdge) -> bool:
     """Whether the engine ever takes this edge of ``$START``."""
     return START in draft.listed or edge.status in (NEW, RESUME)
 
 
-def _targets(edges: Iterable[Edge], unknown: Mapping[str, str | None]) -> set[str]:
+def _targets(edges: Iterable[DraftEdge], unknown: Mapping[str, str | None]) -> set[str]:
     names = {edge.role for edge in edges if edge.role is not None}
     return {unknown.get(name) or name for name in names}
 
@@ -169,7 +171,7 @@ def _reach(start: Iterable[str], steps: Mapping[str, Collection[str]]) -> set[st
 
 
 def _check_reachable(
-    found: Findings,
+    found: RuleFindings,
     draft: Draft,
     steps: Mapping[str, Collection[str]],
     unknown: Mapping[str, str | None],
@@ -205,7 +207,7 @@ def _first_ones(names: list[str], steps: Mapping[str, Collection[str]]) -> list[
 
 
 def _check_end(
-    found: Findings,
+    found: RuleFindings,
     draft: Draft,
     steps: Mapping[str, Collection[str]],
     leads_out: Collection[str],

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from uwfgit.constants import ERROR_STATUS, INJECTED, STATUS, SUSPEND
-from uwfgit.model.findings import Findings, kind_of, list_names
+from uwfgit.model.findings import RuleFindings, kind_of, list_names
 from uwfgit.model.rules.shape import Draft, describe_bad_status, is_status
 from uwfgit.model.schema.check import check_schema, validate_value
 from uwfgit.model.schema.variants import Form, Variant, find_forms, find_variants
-from uwfgit.model.yaml.located import Path
+from uwfgit.model.yaml.located import ValuePath
 from uwfgit.store.canonical import Json
 
 _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
@@ -25,13 +25,13 @@ class _Status:
     """One ``$status`` a schema names, and where it does."""
 
     value: Json
-    path: Path
+    path: ValuePath
 
 
 _INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 
 
-def check_schemas(found: Findings, draft: Draft) -> dict[str, tuple[Variant, ...]]:
+def check_schemas(found: RuleFindings, draft: Draft) -> dict[str, tuple[Variant, ...]]:
     """Report rules J* and C*.
 
     Returns:
@@ -43,7 +43,7 @@ def check_schemas(found: Findings, draft: Draft) -> dict[str, tuple[Variant, ...
         schema = fields.get("frontmatter")
         if not isinstance(schema, dict):
             continue
-        path: Path = ("roles", role, "frontmatter")
+        path: ValuePath = ("roles", role, "frontmatter")
         if not _check_validity(found, path, schema):
             continue
         _check_injected(found, path, schema)
@@ -57,7 +57,7 @@ def check_schemas(found: Findings, draft: Draft) -> dict[str, tuple[Variant, ...
 
 
 def check_edges(
-    found: Findings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
+    found: RuleFindings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
 ) -> set[str]:
     """Report rules C4 and C5; give the roles that lack an edge."""
     incomplete = set()
@@ -67,7 +67,7 @@ def check_edges(
         drawn = _drawn(draft, role)
         known = {variant.status for variant in own}
         missing = [s for s in sorted(known - {SUSPEND}) if s not in drawn]
-        path: Path = ("graph", role)
+        path: ValuePath = ("graph", role)
         for status in drawn:
             if status not in known:
                 _report_stray(found, (*path, status), role, status, missing)
@@ -79,12 +79,12 @@ def check_edges(
     return incomplete
 
 
-def _is_mapping(found: Findings, role: str) -> bool:
+def _is_mapping(found: RuleFindings, role: str) -> bool:
     return isinstance(found.doc.value["graph"][role], dict)
 
 
 def _report_stray(
-    found: Findings, path: Path, role: str, status: str, missing: list[str]
+    found: RuleFindings, path: ValuePath, role: str, status: str, missing: list[str]
 ) -> None:
     similar = found.find_similar(status, missing)
     if similar is not None:
@@ -94,10 +94,10 @@ def _report_stray(
     found.add("C4", path, message, hint=hint, key=True)
 
 
-def _check_inputs(found: Findings) -> None:
+def _check_inputs(found: RuleFindings) -> None:
     inputs = found.doc.value.get("inputs")
     for name, schema in (inputs if isinstance(inputs, dict) else {}).items():
-        path: Path = ("inputs", name)
+        path: ValuePath = ("inputs", name)
         if not _INPUT_NAME.fullmatch(str(name)):
             message = f"'{name}' cannot be the name of an input"
             hint = "use letters, digits and '_', a letter first: templates say its name"
@@ -110,7 +110,9 @@ def _check_inputs(found: Findings) -> None:
             found.add("S3", ("inputs", name), message, hint="write a JSON Schema")
 
 
-def _check_input(found: Findings, path: Path, schema: Mapping[str, Json]) -> None:
+def _check_input(
+    found: RuleFindings, path: ValuePath, schema: Mapping[str, Json]
+) -> None:
     if schema.get("writeOnly"):
         message = "a 'writeOnly' input: what a run is given is kept for good"
         hint = "let the agent read the secret from its environment"
@@ -122,7 +124,7 @@ def _check_input(found: Findings, path: Path, schema: Mapping[str, Json]) -> Non
             found.add("J1", own, message, hint="give a default that fits")
 
 
-def _check_validity(found: Findings, path: Path, schema: Json) -> bool:
+def _check_validity(found: RuleFindings, path: ValuePath, schema: Json) -> bool:
     """Report rules J*; tell whether the schema can be judged further."""
     sound = True
     for each in check_schema(schema):
@@ -143,8 +145,8 @@ def _check_validity(found: Findings, path: Path, schema: Json) -> bool:
 
 
 def _iter_objects(
-    schema: Json, path: Path = (), depth: int = 0
-) -> Iterator[tuple[Path, Mapping[str, Json]]]:
+    schema: Json, path: ValuePath = (), depth: int = 0
+) -> Iterator[tuple[ValuePath, Mapping[str, Json]]]:
     """Yield the schema and the subschemas that describe the same object."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return
@@ -162,7 +164,7 @@ def _properties(schema: Json) -> Mapping[str, Json]:
     return own if isinstance(own, dict) else {}
 
 
-def _check_injected(found: Findings, path: Path, schema: Json) -> None:
+def _check_injected(found: RuleFindings, path: ValuePath, schema: Json) -> None:
     for inner, part in _iter_objects(schema):
         for name in INJECTED:
             if name in _properties(part):
@@ -197,7 +199,7 @@ def _iter_statuses(schema: Json) -> Iterator[_Status]:
 
 
 def _check_declared(
-    found: Findings, path: Path, schema: Json, *, drawn: Collection[str]
+    found: RuleFindings, path: ValuePath, schema: Json, *, drawn: Collection[str]
 ) -> None:
     """Report rule C8, and statuses of the wrong form that the graph has not."""
     for status in _iter_statuses(schema):
@@ -215,7 +217,9 @@ def _check_declared(
             found.add("S8", own, message, hint=hint)
 
 
-def _check_statuses(found: Findings, path: Path, schema: Mapping[str, Json]) -> bool:
+def _check_statuses(
+    found: RuleFindings, path: ValuePath, schema: Mapping[str, Json]
+) -> bool:
     """Report rules C2, C3, C6 and C7; tell whether the statuses are certain."""
     alternatives = _find_alternatives(schema)
     if alternatives and not _check_variants(found, path, schema, alternatives):
@@ -233,7 +237,7 @@ def _is_object(schema: Mapping[str, Json]) -> bool:
     return "object" in ([types] if isinstance(types, str) else types)
 
 
-def _find_alternatives(schema: Json) -> tuple[Path, ...]:
+def _find_alternatives(schema: Json) -> tuple[ValuePath, ...]:
     """Return the variants of the ``oneOf`` (or ``anyOf``) that decides ``$status``.
 
     One decides it when a branch of it names ``$status``, or when the schema
@@ -254,9 +258,12 @@ def _find_alternatives(schema: Json) -> tuple[Path, ...]:
 
 
 def _check_variants(
-    found: Findings, path: Path, schema: Json, alternatives: Collection[Path]
+    found: RuleFindings,
+    path: ValuePath,
+    schema: Json,
+    alternatives: Collection[ValuePath],
 ) -> bool:
-    seen: dict[str, Path] = {}
+    seen: dict[str, ValuePath] = {}
     sound = True
     outer = _outer_status(schema)
     for inner in alternatives:
@@ -288,7 +295,9 @@ def _nested(branch: Json) -> bool:
     return bool(find_variants(branch)) and STATUS not in _properties(branch)
 
 
-def _report_no_const(found: Findings, own: Path, branch: Json, status: Json) -> None:
+def _report_no_const(
+    found: RuleFindings, own: ValuePath, branch: Json, status: Json
+) -> None:
     place = (*own, "properties", STATUS) if status is not None else own
     if isinstance(status, dict) and isinstance(status.get("enum"), list):
         message = "a variant names its $status by 'enum', not 'const'"
@@ -305,7 +314,9 @@ def _report_no_const(found: Findings, own: Path, branch: Json, status: Json) -> 
     found.add("C2", place, message, hint=hint)
 
 
-def _report_not_fixed(found: Findings, path: Path, schema: Mapping[str, Json]) -> None:
+def _report_not_fixed(
+    found: RuleFindings, path: ValuePath, schema: Mapping[str, Json]
+) -> None:
     status = _properties(schema).get(STATUS)
     hint = "add '$status: { const: done }' to its properties"
     place = path
@@ -323,7 +334,7 @@ def _report_not_fixed(found: Findings, path: Path, schema: Mapping[str, Json]) -
 
 
 def _check_required(
-    found: Findings, path: Path, schema: Json, forms: Collection[Form]
+    found: RuleFindings, path: ValuePath, schema: Json, forms: Collection[Form]
 ) -> None:
     for form in forms:
         if STATUS in form.required or not form.statuses:
@@ -339,7 +350,7 @@ def _check_required(
         )
 
 
-def _at(schema: Json, path: Path) -> Json:
+def _at(schema: Json, path: ValuePath) -> Json:
     for part in path:
         schema = schema[part]
     return schema

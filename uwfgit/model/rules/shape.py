@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from uwfgit.constants import END, START, SUSPEND, WORKFLOW_VERSION
-from uwfgit.model.findings import Findings, is_free, kind_of
-from uwfgit.model.yaml.located import Path
+from uwfgit.model.findings import RuleFindings, is_free, kind_of
+from uwfgit.model.yaml.located import ValuePath
 from uwfgit.store.canonical import Json
 
 RESERVED: Final = (START, END, SUSPEND)
@@ -74,7 +74,7 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class DraftEdge:
     """One target in the graph; fields that do not hold are ``None``.
 
     ``status`` is ``None`` for an entry of a list.
@@ -82,7 +82,7 @@ class Edge:
 
     source: str
     status: str | None
-    path: Path
+    path: ValuePath
     role: str | None
     prompt: str | None
     location: str | None
@@ -97,14 +97,14 @@ class Draft:
     """
 
     roles: dict[str, Mapping[str, Json]] = field(default_factory=dict)
-    nodes: dict[str, list[Edge]] = field(default_factory=dict)
+    nodes: dict[str, list[DraftEdge]] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     has_roles: bool = False
     has_graph: bool = False
     whole: bool = True
 
 
-def check_shape(found: Findings, *, stem: str | None, older: bool) -> Draft:
+def check_shape(found: RuleFindings, *, stem: str | None, older: bool) -> Draft:
     """Report rules S* and give what has the right shape.
 
     Args:
@@ -134,8 +134,8 @@ def check_shape(found: Findings, *, stem: str | None, older: bool) -> Draft:
 
 
 def _check_fields(
-    found: Findings,
-    path: Path,
+    found: RuleFindings,
+    path: ValuePath,
     value: Mapping[str, Json],
     fields: Mapping[str, _Field],
     *,
@@ -161,7 +161,7 @@ def _check_fields(
             _check_type(found, (*path, name), value[name], rule)
 
 
-def _find_meant(found: Findings, name: str, unknown: list[str]) -> str | None:
+def _find_meant(found: RuleFindings, name: str, unknown: list[str]) -> str | None:
     """Find what was written for a missing field: much like it, or another word."""
     words = _OTHER_WORDS.get(name, ())
     said = next((each for each in unknown if each in words), None)
@@ -169,7 +169,7 @@ def _find_meant(found: Findings, name: str, unknown: list[str]) -> str | None:
 
 
 def _report_unknown(
-    found: Findings, path: Path, name: str, fields: Mapping[str, _Field]
+    found: RuleFindings, path: ValuePath, name: str, fields: Mapping[str, _Field]
 ) -> None:
     meant = found.find_similar(name, fields)
     if meant is not None:
@@ -182,7 +182,9 @@ def _report_unknown(
     found.add("S2", (*path, name), message, hint=hint, key=True, severity="warning")
 
 
-def _check_type(found: Findings, path: Path, value: Json, rule: _Field) -> None:
+def _check_type(
+    found: RuleFindings, path: ValuePath, value: Json, rule: _Field
+) -> None:
     if _fits(value, rule):
         if isinstance(value, list):
             for index, item in enumerate(value):
@@ -201,7 +203,7 @@ def _fits(value: Json, rule: _Field) -> bool:
     return isinstance(value, rule.kinds)
 
 
-def _check_version(found: Findings, document: Mapping[str, Json]) -> None:
+def _check_version(found: RuleFindings, document: Mapping[str, Json]) -> None:
     if "version" not in document:
         message = f"no 'version', taken for {WORKFLOW_VERSION}"
         hint = f"add 'version: {WORKFLOW_VERSION}'"
@@ -220,7 +222,7 @@ def _check_version(found: Findings, document: Mapping[str, Json]) -> None:
 
 
 def _check_name(
-    found: Findings, document: Mapping[str, Json], stem: str | None
+    found: RuleFindings, document: Mapping[str, Json], stem: str | None
 ) -> None:
     name = document.get("name")
     if not isinstance(name, str):
@@ -236,13 +238,13 @@ def _check_name(
 
 
 def _check_roles(
-    found: Findings, roles: Mapping[str, Json], draft: Draft, *, older: bool
+    found: RuleFindings, roles: Mapping[str, Json], draft: Draft, *, older: bool
 ) -> None:
     seen: dict[str, str] = {}
     for name, role in roles.items():
         if is_free(name):
             continue
-        path: Path = ("roles", name)
+        path: ValuePath = ("roles", name)
         if name in RESERVED:
             hint = "give the role another name"
             message = f"'{name}' is reserved and cannot be a role"
@@ -261,7 +263,7 @@ def _check_roles(
 
 
 def _check_role(
-    found: Findings, path: Path, role: Mapping[str, Json], *, older: bool
+    found: RuleFindings, path: ValuePath, role: Mapping[str, Json], *, older: bool
 ) -> None:
     if "workflow" not in role:
         _check_fields(found, path, role, _ROLE_FIELDS, older=older)
@@ -275,7 +277,7 @@ def _check_role(
 
 
 def _check_role_name(
-    found: Findings, path: Path, name: str, seen: dict[str, str]
+    found: RuleFindings, path: ValuePath, name: str, seen: dict[str, str]
 ) -> None:
     if not _ROLE_NAME.fullmatch(name):
         message = f"role name '{name}' has the wrong form"
@@ -287,11 +289,11 @@ def _check_role_name(
         found.add("S9", path, message, hint="rename one of them", key=True)
 
 
-def _check_graph(found: Findings, graph: Mapping[str, Json], draft: Draft) -> None:
+def _check_graph(found: RuleFindings, graph: Mapping[str, Json], draft: Draft) -> None:
     for name, node in graph.items():
         if is_free(name):
             continue
-        path: Path = ("graph", name)
+        path: ValuePath = ("graph", name)
         if isinstance(node, dict):
             draft.nodes[name] = list(_check_statuses(found, path, name, node))
         elif isinstance(node, list):
@@ -306,8 +308,8 @@ def _check_graph(found: Findings, graph: Mapping[str, Json], draft: Draft) -> No
 
 
 def _check_statuses(
-    found: Findings, path: Path, name: str, node: Mapping[str, Json]
-) -> Iterator[Edge]:
+    found: RuleFindings, path: ValuePath, name: str, node: Mapping[str, Json]
+) -> Iterator[DraftEdge]:
     for status, target in node.items():
         if is_free(status):
             continue
@@ -319,8 +321,8 @@ def _check_statuses(
 
 
 def _check_list(
-    found: Findings, path: Path, name: str, node: list[Json]
-) -> Iterator[Edge]:
+    found: RuleFindings, path: ValuePath, name: str, node: list[Json]
+) -> Iterator[DraftEdge]:
     if not node:
         message = f"'{name}' has an empty list of targets"
         hint = "add an entry with 'role:' and 'prompt:'"
@@ -330,8 +332,8 @@ def _check_list(
 
 
 def _check_target(
-    found: Findings, path: Path, target: Json, fields: Mapping[str, _Field]
-) -> Edge:
+    found: RuleFindings, path: ValuePath, target: Json, fields: Mapping[str, _Field]
+) -> DraftEdge:
     values: Mapping[str, Json] = target if isinstance(target, dict) else {}
     if isinstance(target, dict):
         _check_fields(found, path, target, fields)
@@ -341,7 +343,7 @@ def _check_target(
     if isinstance(prompt, str) and not prompt.strip():
         hint = "say what the next role has to do"
         found.add("S4", (*path, "prompt"), "the prompt is blank", hint=hint)
-    return Edge(
+    return DraftEdge(
         source=str(path[1]),
         status=path[2] if isinstance(path[2], str) else None,
         path=path,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from uwfgit.constants import INJECTED, INPUTS, START, STATUS
-from uwfgit.model.findings import Findings, list_names
-from uwfgit.model.rules.shape import Draft, Edge
+from uwfgit.model.findings import RuleFindings, list_names
+from uwfgit.model.rules.shape import Draft, DraftEdge
 from uwfgit.model.schema.variants import Form, Variant, is_named, merge_forms
 from uwfgit.model.template.render import (
     Part,
@@ -18,7 +18,7 @@ from uwfgit.model.template.render import (
     Variable,
     parse_template,
 )
-from uwfgit.model.yaml.located import Path
+from uwfgit.model.yaml.located import ValuePath
 from uwfgit.store.canonical import Json
 
 _LIQUID = re.compile(r"\{%-?\s*(\w*).*?(?:%\}|$)", re.DOTALL | re.MULTILINE)
@@ -73,7 +73,7 @@ class _Scope:
 
 
 def check_templates(
-    found: Findings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
+    found: RuleFindings, draft: Draft, variants: Mapping[str, tuple[Variant, ...]]
 ) -> None:
     """Report rules T*.
 
@@ -99,13 +99,13 @@ def check_templates(
                 _check_uses(found, uses, fields)
 
 
-def _templates(edge: Edge) -> Iterator[tuple[Path, str]]:
+def _templates(edge: DraftEdge) -> Iterator[tuple[ValuePath, str]]:
     for name, template in (("prompt", edge.prompt), ("location", edge.location)):
         if template is not None:
             yield (*edge.path, name), template
 
 
-def _read(found: Findings, path: Path, template: str) -> tuple[_Use, ...]:
+def _read(found: RuleFindings, path: ValuePath, template: str) -> tuple[_Use, ...]:
     """Return the names a template uses; report T1 and T5, then there are none."""
     liquid = False
     for match in _LIQUID.finditer(template):
@@ -136,7 +136,7 @@ def _iter_uses(parts: Iterable[Part], outer: tuple[Section, ...]) -> Iterator[_U
 
 
 def _fields_of(
-    role: Mapping[str, Json], edge: Edge, variants: Iterable[Variant]
+    role: Mapping[str, Json], edge: DraftEdge, variants: Iterable[Variant]
 ) -> Fields | None:
     """Return what an edge's templates may name; ``None`` when that is not certain."""
     schema = role.get("frontmatter")
@@ -147,7 +147,7 @@ def _fields_of(
     return own[0] if len(own) == 1 else None
 
 
-def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
+def _check_start(found: RuleFindings, uses: Iterable[tuple[ValuePath, _Use]]) -> None:
     seen: set[str] = set()
     for path, use in uses:
         if use.name.partition(".")[0] in (*INJECTED, "", *seen):
@@ -163,7 +163,7 @@ def _check_start(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
         )
 
 
-def _check_inputs(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
+def _check_inputs(found: RuleFindings, uses: Iterable[tuple[ValuePath, _Use]]) -> None:
     """Report rule T2 for inputs that the workflow does not declare, each once."""
     declared = found.doc.value.get("inputs")
     known = list(declared) if isinstance(declared, dict) else []
@@ -182,11 +182,11 @@ def _check_inputs(found: Findings, uses: Iterable[tuple[Path, _Use]]) -> None:
 
 
 def _check_uses(
-    found: Findings, uses: Sequence[tuple[Path, _Use]], fields: Fields
+    found: RuleFindings, uses: Sequence[tuple[ValuePath, _Use]], fields: Fields
 ) -> None:
     """Report rule T2, each name once, and rule T3, once for the variant."""
     seen: set[str] = set()
-    optional: dict[str, tuple[Path, int]] = {}
+    optional: dict[str, tuple[ValuePath, int]] = {}
     for path, use in _distinct(uses):
         scopes = _scopes(use.sections, fields)
         if not _is_known(use.name, scopes):
@@ -210,8 +210,8 @@ def _check_uses(
 
 
 def _distinct(
-    uses: Iterable[tuple[Path, _Use]],
-) -> Iterator[tuple[Path, _Use]]:
+    uses: Iterable[tuple[ValuePath, _Use]],
+) -> Iterator[tuple[ValuePath, _Use]]:
     """Yield the first use of each name in each section."""
     seen: set[tuple[str, bool, int]] = set()
     for path, use in uses:
@@ -222,7 +222,9 @@ def _distinct(
             yield path, use
 
 
-def _report_unknown(found: Findings, path: Path, use: _Use, fields: Fields) -> None:
+def _report_unknown(
+    found: RuleFindings, path: ValuePath, use: _Use, fields: Fields
+) -> None:
     known = [*fields.properties, *INJECTED]
     similar = found.find_similar(use.name, known)
     declared = list_names(n for n in fields.properties if n != STATUS)

@@ -32,7 +32,7 @@ from uwfgit.model.schema.messages import (
 from uwfgit.model.schema.plain import is_plainly_valid
 from uwfgit.model.schema.subschema import (
     MAX_SCHEMA_DEPTH,
-    Path,
+    SchemaPath,
     iter_children,
     iter_in_place,
     iter_subschemas,
@@ -62,7 +62,7 @@ def _is_valid_syntax(term: str, text: str) -> bool:
 
 
 __all__ = [
-    "Path",
+    "SchemaPath",
     "SchemaProblem",
     "Violation",
     "check_schema",
@@ -97,7 +97,7 @@ _UNFIT: Final = (ValueError, OverflowError, RecursionError, re.error)
 class SchemaProblem:
     """A place in a schema that uwf refuses (J1, J2) or warns of (J3, J4)."""
 
-    path: Path
+    path: SchemaPath
     code: str
     message: str
     hint: str | None = None
@@ -229,7 +229,7 @@ def _find_unknown_formats(schema: Json) -> Iterator[SchemaProblem]:
 
 
 def _find_undeclared(
-    schema: Json, path: Path, known: frozenset[str]
+    schema: Json, path: SchemaPath, known: frozenset[str]
 ) -> Iterator[SchemaProblem]:
     if not isinstance(schema, Mapping):
         return

@@ -13,7 +13,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.errors import OverrunError
-from uwfgit.model.schema.subschema import Path
+from uwfgit.model.schema.subschema import SchemaPath
 from uwfgit.store.canonical import Json
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _TYPES: Final = {
 class Violation:
     """A place in a value that does not fit its schema."""
 
-    path: Path
+    path: SchemaPath
     message: str
 
 
@@ -92,14 +92,16 @@ def _describe_error(error: ValidationError) -> Iterator[Violation]:
         yield Violation(path=path, message=shorten(describe(error)))
 
 
-def _describe_missing(error: ValidationError, path: Path) -> Iterator[Violation]:
+def _describe_missing(error: ValidationError, path: SchemaPath) -> Iterator[Violation]:
     # jsonschema gives one error for each, and names it in the message only.
     for name in _wanted(error):
         if name not in _found(error):
             yield Violation(path=(*path, name), message="is required but missing")
 
 
-def _describe_alternatives(error: ValidationError, path: Path) -> Iterator[Violation]:
+def _describe_alternatives(
+    error: ValidationError, path: SchemaPath
+) -> Iterator[Violation]:
     branches = _by_branch(error.context or ())
     if not branches:
         message = "fits more than one of the allowed forms"

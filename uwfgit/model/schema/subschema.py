@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from uwfgit.store.canonical import Json
 
-Path: TypeAlias = tuple[str | int, ...]
+SchemaPath: TypeAlias = tuple[str | int, ...]
 """A place in a value: keys and list indices, outermost first."""
 
 MAX_SCHEMA_DEPTH: Final = 40
@@ -30,7 +30,7 @@ _LISTS: Final = (*_ALTERNATIVES, "prefixItems", "items")
 _MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies")
 
 
-def iter_children(schema: Json) -> Iterator[tuple[Path, Json]]:
+def iter_children(schema: Json) -> Iterator[tuple[SchemaPath, Json]]:
     """Yield the schemas directly inside one, with their places in it."""
     if not isinstance(schema, Mapping):
         return
@@ -45,16 +45,16 @@ def iter_children(schema: Json) -> Iterator[tuple[Path, Json]]:
             yield from (((key, name), item) for name, item in schema[key].items())
 
 
-def iter_in_place(schema: Json) -> Iterator[tuple[Path, Json]]:
+def iter_in_place(schema: Json) -> Iterator[tuple[SchemaPath, Json]]:
     """Yield the schemas inside one that see the same value as it does."""
     for path, child in iter_children(schema):
         if path[0] in (*_ALTERNATIVES, *_IN_PLACE, "dependentSchemas"):
             yield path, child
 
 
-def iter_subschemas(schema: Json) -> Iterator[tuple[Path, Mapping[str, Json]]]:
+def iter_subschemas(schema: Json) -> Iterator[tuple[SchemaPath, Mapping[str, Json]]]:
     """Yield a schema and all schemas inside it that are mappings, outermost first."""
-    waiting: list[tuple[Path, Json]] = [((), schema)]
+    waiting: list[tuple[SchemaPath, Json]] = [((), schema)]
     while waiting:
         path, current = waiting.pop()
         if isinstance(current, Mapping):

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Final
 
 from uwfgit.constants import STATUS
-from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, Path
+from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, SchemaPath
 from uwfgit.store.canonical import Json
 
 MAX_FORMS: Final = 1_000
@@ -33,7 +33,7 @@ class Form:
     """
 
     statuses: tuple[str, ...] | None = None
-    path: Path = ()
+    path: SchemaPath = ()
     properties: Mapping[str, Json] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     closed: bool = False
@@ -51,7 +51,7 @@ class Variant:
     """
 
     status: str
-    path: Path
+    path: SchemaPath
     properties: Mapping[str, Json]
     required: frozenset[str]
     closed: bool
@@ -126,7 +126,7 @@ def _matches(pattern: str, name: str) -> bool:
         return False
 
 
-def _expand(schema: Json, path: Path, depth: int) -> list[Form]:
+def _expand(schema: Json, path: SchemaPath, depth: int) -> list[Form]:
     if not isinstance(schema, Mapping) or depth > MAX_SCHEMA_DEPTH:
         return [Form(path=path)]
     forms = [_own(schema, path)]
@@ -150,7 +150,7 @@ def _is_no_object(schema: Json) -> bool:
     return "object" not in ([types] if isinstance(types, str) else types)
 
 
-def _own(schema: Mapping[str, Json], path: Path) -> Form:
+def _own(schema: Mapping[str, Json], path: SchemaPath) -> Form:
     properties = schema.get("properties")
     own = dict(properties) if isinstance(properties, Mapping) else {}
     for name, value in _conditional_properties(schema):
@@ -236,7 +236,7 @@ def _merged(forms: Iterable[Form | None]) -> list[Form]:
 
     Without this, alternatives that say nothing of the status would multiply.
     """
-    found: dict[tuple[Path, tuple[str, ...] | None], Form] = {}
+    found: dict[tuple[SchemaPath, tuple[str, ...] | None], Form] = {}
     for form in forms:
         if form is None:
             continue
@@ -260,7 +260,7 @@ def _either(one: Form, other: Form) -> Form:
     )
 
 
-def narrow_schema(schema: Json, path: Path) -> Json:
+def narrow_schema(schema: Json, path: SchemaPath) -> Json:
     """Return a schema with each alternative on the way to a place chosen."""
     if not path:
         return schema

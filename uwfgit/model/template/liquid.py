@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["list", "mapping", "other"]
+LiquidKind: TypeAlias = Literal["list", "mapping", "other"]
 
 
 class Known(NamedTuple):
     """What is known of a value: what it is, and the names in it or its items."""
 
-    kind: Kind
+    kind: LiquidKind
     names: frozenset[str] = frozenset()
 
 
@@ -167,7 +167,7 @@ class _Scope(NamedTuple):
     names: frozenset[str]
 
 
-Scopes: TypeAlias = tuple[_Scope, ...]
+LiquidScopes: TypeAlias = tuple[_Scope, ...]
 """Outermost first."""
 
 
@@ -175,7 +175,7 @@ Scopes: TypeAlias = tuple[_Scope, ...]
 class _Writer:
     describe: Describe
 
-    def write(self, parts: Iterable[_Part], scopes: Scopes) -> str:
+    def write(self, parts: Iterable[_Part], scopes: LiquidScopes) -> str:
         """Write parts; what cannot be written stays as it is."""
         pieces = []
         for part in parts:
@@ -187,7 +187,7 @@ class _Writer:
                 pieces.append(self._block(part, scopes))
         return "".join(pieces)
 
-    def _check(self, parts: Iterable[_Part], scopes: Scopes) -> None:
+    def _check(self, parts: Iterable[_Part], scopes: LiquidScopes) -> None:
         """Refuse parts of a section; before its blocks are written, for speed.
 
         Raises:
@@ -197,7 +197,7 @@ class _Writer:
             if isinstance(part, _Output):
                 self._output(part, scopes, keep=False)
 
-    def _output(self, part: _Output, scopes: Scopes, *, keep: bool) -> str:
+    def _output(self, part: _Output, scopes: LiquidScopes, *, keep: bool) -> str:
         name = part.value.partition("|")[0].strip()
         try:
             path = self._resolve(name, scopes)
@@ -210,7 +210,7 @@ class _Writer:
         except _OtherMeaningError:
             return part.raw
 
-    def _value(self, part: _Output, name: str, path: str, scopes: Scopes) -> str:
+    def _value(self, part: _Output, name: str, path: str, scopes: LiquidScopes) -> str:
         if len(part.value) > _MAX_TAG:
             raise _OtherMeaningError
         shown, default = path, None
@@ -230,7 +230,7 @@ class _Writer:
             f"{{{{^{section}}}}}{missing}{{{{/{section}}}}}" if missing else ""
         )
 
-    def _default(self, argument: str, scopes: Scopes) -> str:
+    def _default(self, argument: str, scopes: LiquidScopes) -> str:
         if argument[:1] in ('"', "'"):
             if "{{" in argument or "}}" in argument:
                 raise _OtherMeaningError
@@ -239,7 +239,7 @@ class _Writer:
             return argument
         return _tag(self._resolve(argument, scopes))
 
-    def _block(self, block: _Block, scopes: Scopes) -> str:
+    def _block(self, block: _Block, scopes: LiquidScopes) -> str:
         try:
             if block.word == "for":
                 return self._loop(block, scopes)
@@ -249,13 +249,13 @@ class _Writer:
             pass
         return self._as_it_is(block, scopes)
 
-    def _as_it_is(self, block: _Block, scopes: Scopes) -> str:
+    def _as_it_is(self, block: _Block, scopes: LiquidScopes) -> str:
         pieces = [block.raw, self.write(block.parts, scopes)]
         if block.otherwise is not None:
             pieces += [block.middle, self.write(block.otherwise, scopes)]
         return "".join((*pieces, block.end))
 
-    def _loop(self, block: _Block, scopes: Scopes) -> str:
+    def _loop(self, block: _Block, scopes: LiquidScopes) -> str:
         match = _FOR.fullmatch(block.rest)
         if match is None:
             raise _OtherMeaningError
@@ -271,7 +271,7 @@ class _Writer:
         empty = self.write(block.otherwise, scopes)
         return f"{text}{{{{^{path}}}}}{empty}{{{{/{path}}}}}"
 
-    def _condition(self, block: _Block, scopes: Scopes) -> str:
+    def _condition(self, block: _Block, scopes: LiquidScopes) -> str:
         path = self._resolve(block.rest, scopes)
         section = self._section(block.rest, path, scopes)
         then, otherwise = block.parts, block.otherwise or []
@@ -287,7 +287,7 @@ class _Writer:
         missing = self.write(otherwise, scopes)
         return f"{text}{{{{^{tag}}}}}{missing}{{{{/{tag}}}}}"
 
-    def _section(self, name: str, path: str, scopes: Scopes) -> _Section:
+    def _section(self, name: str, path: str, scopes: LiquidScopes) -> _Section:
         """Return the section that a value opens at most once."""
         known = self._known(name, scopes)
         is_list = known.kind == "list"
@@ -300,11 +300,11 @@ class _Writer:
             scope = scopes[-1]
         return _Section(tag, scope)
 
-    def _known(self, name: str, scopes: Scopes) -> Known:
+    def _known(self, name: str, scopes: LiquidScopes) -> Known:
         whole = self._whole(name, scopes)
         return Known("other") if whole is None else self.describe(whole)
 
-    def _whole(self, name: str, scopes: Scopes) -> tuple[str, ...] | None:
+    def _whole(self, name: str, scopes: LiquidScopes) -> tuple[str, ...] | None:
         """Return the path from the output; an item stands for all of its list."""
         first, *rest = _path(name)
         for scope in reversed(scopes):
@@ -312,7 +312,7 @@ class _Writer:
                 return None if scope.path is None else (*scope.path, "0", *rest)
         return (first, *rest)
 
-    def _resolve(self, name: str, scopes: Scopes) -> str:
+    def _resolve(self, name: str, scopes: LiquidScopes) -> str:
         """Write a name as it is found from inside the sections.
 
         Raises:
@@ -336,7 +336,7 @@ class _Section(NamedTuple):
     scope: _Scope
 
 
-def _from_item(rest: list[str], inner: Scopes) -> str:
+def _from_item(rest: list[str], inner: LiquidScopes) -> str:
     if not rest and inner:
         raise _OtherMeaningError
     if rest and any(rest[0] in scope.names for scope in inner):

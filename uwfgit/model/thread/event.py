@@ -18,9 +18,9 @@ from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import (
     STATUSES,
     ForkedFrom,
-    Outcome,
-    Status,
+    StepOutcome,
     ThreadState,
+    ThreadStatus,
     short_message,
 )
 from uwfgit.model.thread.step import Step
@@ -58,7 +58,7 @@ class Row:
     """Whether it leaves the thread in a state of its own."""
 
 
-def _after(*statuses: Status) -> frozenset[str]:
+def _after(*statuses: ThreadStatus) -> frozenset[str]:
     return frozenset(statuses)
 
 
@@ -165,7 +165,7 @@ def tell_start(
 
 
 def tell_step(
-    before: ThreadState, event: EventName, step: Step, outcome: Outcome, *, by: By
+    before: ThreadState, event: EventName, step: Step, outcome: StepOutcome, *, by: By
 ) -> Told:
     """Tell of a step, resume or poke."""
     message = outcome.suspend_message

@@ -18,8 +18,8 @@ from uwfgit.model.node.node import (
     Node,
 )
 from uwfgit.model.node.places import (
+    NodePlace,
     NodePlaces,
-    Place,
     add_place,
     list_nodes,
     read_nodes,
@@ -165,7 +165,7 @@ class Record:
             return self._read_node(node, place, expected)
 
     def _read_node(
-        self, node: Hash, place: Place | None, expected: Hash | None
+        self, node: Hash, place: NodePlace | None, expected: Hash | None
     ) -> Node:
         if place is None:
             raise CorruptError(f"thread {self.tip.thread} lacks node {node}")

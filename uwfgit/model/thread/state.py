@@ -14,9 +14,9 @@ from uwfgit.model.thread.message import NONE
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
 from uwfgit.store.canonical import Json, decode_json, encode_json, normalise
 
-Status = Literal["idle", "suspended", "end", "cancelled"]
+ThreadStatus = Literal["idle", "suspended", "end", "cancelled"]
 """What a thread's state can be as stored; ``running`` never is."""
-STATUSES: Final = get_args(Status)
+STATUSES: Final = get_args(ThreadStatus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class ThreadState:
     """The state after an event; times in ms since 1970."""
 
     thread: ThreadId
-    status: Status
+    status: ThreadStatus
     workflow_name: str
     workflow_hash: Hash
     workflow_oid: Oid
@@ -200,7 +200,7 @@ def _state(value: dict[str, Any]) -> ThreadState:
         _check_fields(value["usage"], _USAGE_FIELDS | used, "thread.json: usage")
     return ThreadState(
         thread=ThreadId(value["threadId"]),
-        status=cast("Status", value["status"]),
+        status=cast("ThreadStatus", value["status"]),
         workflow_name=value["workflowName"],
         workflow_hash=Hash(value["workflowHash"]),
         workflow_oid=Oid(value["workflowOid"]),
@@ -239,10 +239,10 @@ _LABEL = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StepOutcome:
     """The state a step leaves a thread in."""
 
-    status: Status
+    status: ThreadStatus
     current_role: str | None = None
     suspended_role: str | None = None
     suspend_message: str | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uwfgit.errors import Problem, WorkflowError
-from uwfgit.model.findings import Findings
+from uwfgit.model.findings import RuleFindings
 from uwfgit.model.legacy.read import (
     Normalised,
     Sighting,
@@ -21,22 +21,22 @@ from uwfgit.model.workflow.include import open_includes
 from uwfgit.model.workflow.source import read_file
 from uwfgit.model.yaml.apply_changes import Left, Rewritten, rewrite_text
 from uwfgit.model.yaml.core import IncludeReader, read_yaml, sort_problems
-from uwfgit.model.yaml.edit_marks import Entry, entries, is_map, text_of
+from uwfgit.model.yaml.edit_marks import MarkedEntry, entries, is_map, text_of
 from uwfgit.model.yaml.edits import EditError
-from uwfgit.model.yaml.located import Located, Place
+from uwfgit.model.yaml.located import Located, SourcePlace
 from uwfgit.store.canonical import format_path
 
 _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class MigrationChange:
     """One thing that is done to a file, with the place it had before."""
 
     form: str
     action: str
     path: str | None
-    place: Place
+    place: SourcePlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Migration:
 
     before: str
     text: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[MigrationChange, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -141,7 +141,7 @@ def _remark_conditions(located: Located, normalised: Normalised) -> str | None:
     return "".join((text[:at], heading, *lines, text[at:]))
 
 
-def _described(entry: Entry) -> str:
+def _described(entry: MarkedEntry) -> str:
     told = text_of(entry.value.child("description")) if is_map(entry.value) else None
     expression = entry.value.child("expression") if is_map(entry.value) else entry.value
     said = f"{entry.name}: {told or text_of(expression) or ''}"
@@ -166,9 +166,9 @@ def _rewrite(
     return None
 
 
-def _changes(located: Located, normalised: Normalised) -> tuple[Change, ...]:
+def _changes(located: Located, normalised: Normalised) -> tuple[MigrationChange, ...]:
     changes = [
-        Change(
+        MigrationChange(
             form=sighting.form,
             action=sighting.action,
             path=format_path(sighting.path) or None,
@@ -179,7 +179,7 @@ def _changes(located: Located, normalised: Normalised) -> tuple[Change, ...]:
     if "version" not in located.value:
         action = f"add 'version: {normalised.doc.value['version']}'"
         changes.append(
-            Change(
+            MigrationChange(
                 form="no 'version'",
                 action=action,
                 path="version",
@@ -192,7 +192,7 @@ def _changes(located: Located, normalised: Normalised) -> tuple[Change, ...]:
 def _left(
     located: Located, left: Iterable[Left], sightings: Iterable[Sighting]
 ) -> list[Problem]:
-    found = Findings(doc=located)
+    found = RuleFindings(doc=located)
     actions: dict[str | None, list[str]] = {}
     for each in dict.fromkeys(sightings):
         actions.setdefault(each.place.file, []).append(each.action)
@@ -208,7 +208,7 @@ def _left(
 
 
 def _not_edited(located: Located) -> Problem:
-    found = Findings(doc=located)
+    found = RuleFindings(doc=located)
     message = "the file cannot be brought to the current form by editing its text"
     hint = "write each collection on lines of its own, without anchors, and try again"
     found.add("L1", (), message, hint=hint)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from uwfgit.model.yaml.compose import INCLUDE_TAG
 from uwfgit.model.yaml.edit_marks import (
-    Entry,
+    MarkedEntry,
     compare_texts,
     entries,
     is_list,
@@ -32,7 +32,7 @@ from uwfgit.model.yaml.edits import (
     read_syntax,
     reindent,
 )
-from uwfgit.model.yaml.located import Mark, Path, Source
+from uwfgit.model.yaml.located import Mark, SourceText, ValuePath
 from uwfgit.store.canonical import Json
 
 _BLANK: Final = " \t\r\n"
@@ -41,7 +41,7 @@ _BLANK: Final = " \t\r\n"
 class Left(NamedTuple):
     """A difference that stands in another file."""
 
-    path: Path
+    path: ValuePath
     mark: Mark
 
 
@@ -54,7 +54,7 @@ class Rewritten:
 
 
 def rewrite_text(
-    source: Source, old: Mark, new: Mark, *, fine: bool = True
+    source: SourceText, old: Mark, new: Mark, *, fine: bool = True
 ) -> Rewritten:
     """Edit a text so that it reads as other marks say.
 
@@ -94,7 +94,7 @@ class _Writer:
     anchors: dict[str, Json] = field(default_factory=dict)
 
     def write(
-        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: Path
+        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: ValuePath
     ) -> None:
         if node.kind == "alias":
             if new.value != self.anchors.get(node.anchor or "", old.value):
@@ -114,7 +114,7 @@ class _Writer:
             self.replace(new.value, node, slot)
 
     def _include(
-        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: Path
+        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: ValuePath
     ) -> None:
         if new is old or new.value == old.value:
             return
@@ -177,7 +177,9 @@ class _Writer:
 
     # --- mappings ---
 
-    def _map(self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: Path) -> None:
+    def _map(
+        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: ValuePath
+    ) -> None:
         before = entries(old)
         if len(before) != len(node.pairs) or (not node.pairs and new.value):
             self.replace(new.value, node, slot)
@@ -199,7 +201,7 @@ class _Writer:
 
     def _insert_pairs(self, new: Mark, by_key: Mapping[int, int], node: Syntax) -> None:
         previous: int | None = None
-        first: list[Entry] = []
+        first: list[MarkedEntry] = []
         for entry in entries(new):
             if id(entry.key) in by_key:
                 previous = by_key[id(entry.key)]
@@ -211,7 +213,7 @@ class _Writer:
             known = (by_key[id(e.key)] for e in entries(new) if id(e.key) in by_key)
             self._insert_before(first, node, next(known))
 
-    def _insert_behind(self, entry: Entry, node: Syntax, at: int) -> None:
+    def _insert_behind(self, entry: MarkedEntry, node: Syntax, at: int) -> None:
         key, value = node.pairs[at]
         if node.is_flow:
             text = f", {flow_text({entry.name: entry.value.value})[2:-2]}"
@@ -224,7 +226,7 @@ class _Writer:
         text = "".join(self.edits.newline + line for line in lines)
         self.edits.replace(end, end, text)
 
-    def _insert_before(self, new: list[Entry], node: Syntax, at: int) -> None:
+    def _insert_before(self, new: list[MarkedEntry], node: Syntax, at: int) -> None:
         key = node.pairs[at][0]
         for entry in new:
             if node.is_flow:
@@ -235,7 +237,7 @@ class _Writer:
                 text = self.edits.newline.join((*lines, " " * column))
             self.edits.replace(key.start, key.start, text)
 
-    def _drop_pairs(self, node: Syntax, kept: Mapping[int, Entry]) -> None:
+    def _drop_pairs(self, node: Syntax, kept: Mapping[int, MarkedEntry]) -> None:
         spans = [(key.start, max(key.end, value.end)) for key, value in node.pairs]
         for start, end in _runs(len(spans), set(kept)):
             self._drop(spans, start, end, is_flow=node.is_flow)
@@ -257,7 +259,7 @@ class _Writer:
     # --- lists ---
 
     def _list(
-        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: Path
+        self, old: Mark, new: Mark, node: Syntax, slot: _Slot, path: ValuePath
     ) -> None:
         before, after = items(old), items(new)
         pairs = _match_items(before, after)

@@ -19,7 +19,7 @@ from uwfgit.model.yaml.events import (
     second_document,
     too_deep,
 )
-from uwfgit.model.yaml.located import Mark, Place, Source
+from uwfgit.model.yaml.located import Mark, SourcePlace, SourceText
 from uwfgit.model.yaml.scalar import TAG_PREFIX, read_plain, read_tagged
 from uwfgit.store.canonical import Json
 
@@ -54,11 +54,11 @@ class Included:
 
 
 @dataclass(slots=True)
-class Session:
+class Composition:
     """What one reading, with all its includes, has found so far."""
 
     problems: list[Problem] = field(default_factory=list)
-    broken: set[Place] = field(default_factory=set)
+    broken: set[SourcePlace] = field(default_factory=set)
     cache: dict[str, Mark] = field(default_factory=dict)
     includes: bool = False
 
@@ -80,7 +80,7 @@ class Composer:
     """Makes the marks of one document of its events, without recursion."""
 
     def __init__(
-        self, session: Session, source: Source, include: IncludeReader | None
+        self, session: Composition, source: SourceText, include: IncludeReader | None
     ) -> None:
         self.session = session
         self.source = source
@@ -292,7 +292,7 @@ class Composer:
         # As YAML does with its own text: the line ends of a checkout, which git may
         # choose, are no part of what is said.
         text = _BREAK.sub("\n", source.text)
-        source = Source(file=source.file, text=text)
+        source = SourceText(file=source.file, text=text)
         return Mark(
             value=text,
             source=source,
@@ -327,12 +327,16 @@ class Composer:
         self.session.broken.add(place)
         self._report(code, place, message, hint)
 
-    def _report(self, code: str, place: Place, message: str, hint: str | None) -> None:
+    def _report(
+        self, code: str, place: SourcePlace, message: str, hint: str | None
+    ) -> None:
         self.session.problems.append(make_problem(code, place, message, hint))
 
-    def _event_place(self, event: Any) -> Place:  # noqa: ANN401 - see _mark_of
+    def _event_place(self, event: Any) -> SourcePlace:  # noqa: ANN401 - see _mark_of
         mark = event.start_mark
-        return Place(file=self.source.file, line=mark.line + 1, column=mark.column + 1)
+        return SourcePlace(
+            file=self.source.file, line=mark.line + 1, column=mark.column + 1
+        )
 
     def _mark_of(self, value: Json, event: Any) -> Mark:  # noqa: ANN401 - its marks are never None
         start = event.start_mark

@@ -11,18 +11,16 @@ import re
 from typing import Final
 
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.yaml.compose import Composer, Included, IncludeReader, Session
+from uwfgit.model.yaml.compose import Composer, Composition, Included, IncludeReader
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.model.yaml.events import decode_text, sort_problems
-from uwfgit.model.yaml.located import Located, Path, Place
+from uwfgit.model.yaml.located import Located
 from uwfgit.store.canonical import Json
 
 __all__ = [
     "IncludeReader",
     "Included",
     "Located",
-    "Path",
-    "Place",
     "dump_yaml",
     "parse_value",
     "parse_yaml",
@@ -86,7 +84,7 @@ def read_yaml(
     With problems that concern single values, those values are ``None`` and
     their places are in ``broken``, so that the rest can be checked too.
     """
-    session = Session()
+    session = Composition()
     try:
         mark = Composer(session, decode_text(text, file), include).compose()
     except InvalidError as exc:

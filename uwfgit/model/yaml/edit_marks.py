@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
-from uwfgit.model.yaml.located import Mark, Path
+from uwfgit.model.yaml.located import Mark, ValuePath
 from uwfgit.store.canonical import Json
 
 MADE: Final = "made"
@@ -27,7 +27,7 @@ _MAX_COMPARED: Final = 500
 """Tokens of a changed part that are compared one by one."""
 
 
-class Entry(NamedTuple):
+class MarkedEntry(NamedTuple):
     """A key of a mapping, its mark, and the mark of its value."""
 
     name: str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     value: Mark
 
 
-Change: TypeAlias = Callable[[Mark], Mark]
+MarkedChange: TypeAlias = Callable[[Mark], Mark]
 
 
 def is_map(mark: Mark | None) -> bool:
@@ -53,7 +53,7 @@ def text_of(mark: Mark | None) -> str | None:
     return mark.value if mark is not None and isinstance(mark.value, str) else None
 
 
-def entries(mark: Mark | None) -> list[Entry]:
+def entries(mark: Mark | None) -> list[MarkedEntry]:
     """List the keys and values of a mapping; of anything else there are none."""
     if mark is None or not isinstance(mark.value, dict):
         return []
@@ -61,7 +61,7 @@ def entries(mark: Mark | None) -> list[Entry]:
     for name in mark.value:
         key, value = mark.key(name), mark.child(name)
         if key is not None and value is not None:
-            found.append(Entry(name, key, value))
+            found.append(MarkedEntry(name, key, value))
     return found
 
 
@@ -73,7 +73,7 @@ def items(mark: Mark | None) -> list[Mark]:
     return [item for item in found if item is not None]
 
 
-def with_entries(mark: Mark, changed: Iterable[Entry]) -> Mark:
+def with_entries(mark: Mark, changed: Iterable[MarkedEntry]) -> Mark:
     """Give a mapping's mark with other entries; of two with one key the last counts."""
     unique = {entry.name: entry for entry in changed}
     return replace(
@@ -105,13 +105,15 @@ def make_mark(value: Json, at: Mark) -> Mark:
     )
     if isinstance(value, dict):
         pairs = ((name, make_mark(item, at)) for name, item in value.items())
-        return with_entries(made, (Entry(n, make_mark(n, at), m) for n, m in pairs))
+        return with_entries(
+            made, (MarkedEntry(n, make_mark(n, at), m) for n, m in pairs)
+        )
     if isinstance(value, list):
         return with_items(made, (make_mark(item, at) for item in value))
     return made
 
 
-def update(mark: Mark, path: Path, change: Change) -> Mark:
+def update(mark: Mark, path: ValuePath, change: MarkedChange) -> Mark:
     """Change the value at a path; a path that leads nowhere changes nothing."""
     if not path:
         return change(mark)
@@ -129,7 +131,7 @@ def update(mark: Mark, path: Path, change: Change) -> Mark:
     )
 
 
-def map_entries(mark: Mark, change: Callable[[Entry], Mark]) -> Mark:
+def map_entries(mark: Mark, change: Callable[[MarkedEntry], Mark]) -> Mark:
     """Change the values of a mapping, all in one pass; none changed is no change."""
     old = entries(mark)
     new = [entry._replace(value=change(entry)) for entry in old]
@@ -154,13 +156,13 @@ def put(mark: Mark, name: str, value: Mark, *, key: Mark | None = None) -> Mark:
         for entry in entries(mark)
     ]
     if name not in mark.value:
-        found.append(Entry(name, key or make_mark(name, value), value))
+        found.append(MarkedEntry(name, key or make_mark(name, value), value))
     return with_entries(mark, found)
 
 
 def put_after(mark: Mark, name: str, value: Mark, *, after: str) -> Mark:
     """Set a new key of a mapping, behind another one."""
-    made = Entry(name, make_mark(name, value), value)
+    made = MarkedEntry(name, make_mark(name, value), value)
     found = [
         each
         for entry in entries(mark)
@@ -171,7 +173,7 @@ def put_after(mark: Mark, name: str, value: Mark, *, after: str) -> Mark:
 
 def put_first(mark: Mark, name: str, value: Mark) -> Mark:
     """Set a new key of a mapping, before all others."""
-    first = Entry(name, make_mark(name, value), value)
+    first = MarkedEntry(name, make_mark(name, value), value)
     return with_entries(mark, (first, *entries(mark)))
 
 

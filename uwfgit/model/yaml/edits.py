@@ -13,7 +13,7 @@ import yaml
 
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.model.yaml.events import hide_old_breaks, iter_events
-from uwfgit.model.yaml.located import Source
+from uwfgit.model.yaml.located import SourceText
 from uwfgit.store.canonical import Json
 
 BLOCK_STYLES: Final = ("|", ">")
@@ -52,7 +52,7 @@ class Syntax:
             self.end = max(self.start, node.end)
 
 
-def read_syntax(source: Source) -> Syntax | None:
+def read_syntax(source: SourceText) -> Syntax | None:
     """Read the nodes of a text that was parsed before; ``None`` for none."""
     text, _ = hide_old_breaks(source.text)
     stack: list[Syntax] = []

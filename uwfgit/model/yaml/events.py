@@ -10,7 +10,7 @@ import yaml
 
 from uwfgit.constants import YAML_MAX_BYTES, YAML_MAX_DEPTH
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.yaml.located import Place, Source
+from uwfgit.model.yaml.located import SourcePlace, SourceText
 
 _REFUSED = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -31,7 +31,9 @@ def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     )
 
 
-def make_problem(code: str, place: Place, message: str, hint: str | None) -> Problem:
+def make_problem(
+    code: str, place: SourcePlace, message: str, hint: str | None
+) -> Problem:
     """Make an error at a place."""
     return Problem(
         code=code,
@@ -43,7 +45,7 @@ def make_problem(code: str, place: Place, message: str, hint: str | None) -> Pro
     )
 
 
-def decode_text(text: str | bytes, file: str | None) -> Source:
+def decode_text(text: str | bytes, file: str | None) -> SourceText:
     """Check size and characters, so that the parser meets clean text only.
 
     Raises:
@@ -51,11 +53,11 @@ def decode_text(text: str | bytes, file: str | None) -> Source:
     """
     data = text.encode(errors="replace") if isinstance(text, str) else text
     if len(data) > YAML_MAX_BYTES:
-        start = Place(file=file, line=1, column=1)
+        start = SourcePlace(file=file, line=1, column=1)
         hint = "keep long texts in files of their own"
         raise _refusal("Y3", start, "larger than 1 MiB", hint)
     decoded = text if isinstance(text, str) else _decode_bytes(text, file)
-    source = Source(file=file, text=decoded.removeprefix("\ufeff"))
+    source = SourceText(file=file, text=decoded.removeprefix("\ufeff"))
     refused = _REFUSED.search(source.text)
     if refused:
         place = source.place_at(refused.start())
@@ -70,12 +72,12 @@ def _decode_bytes(data: bytes, file: str | None) -> str:
         return data.decode()
     except UnicodeDecodeError as exc:
         before = data[: exc.start].decode().removeprefix("\ufeff")
-        place = Source(file=file, text=before).place_at(len(before))
+        place = SourceText(file=file, text=before).place_at(len(before))
         message = f"not UTF-8: byte 0x{data[exc.start]:02x}"
         raise _refusal("Y2", place, message, "save the file as UTF-8") from exc
 
 
-def _refusal(code: str, place: Place, message: str, hint: str) -> InvalidError:
+def _refusal(code: str, place: SourcePlace, message: str, hint: str) -> InvalidError:
     return InvalidError([make_problem(code, place, message, hint)])
 
 
@@ -86,7 +88,7 @@ _PRIVATE: Final = range(0xE000, 0xF8FF)
 _IN_KEY: Final = "while scanning a simple key"
 
 
-def iter_events(text: str, source: Source) -> Iterator[yaml.Event]:
+def iter_events(text: str, source: SourceText) -> Iterator[yaml.Event]:
     """Yield the events of a text, whose characters are the source's or stand-ins.
 
     Raises:
@@ -102,7 +104,7 @@ def iter_events(text: str, source: Source) -> Iterator[yaml.Event]:
             raise _syntax_error(exc, source, ended=ended) from exc
         except (yaml.YAMLError, ValueError, OverflowError) as exc:
             # The parser in Python lets a number of an escape through to chr().
-            place = Place(file=source.file, line=1, column=1)
+            place = SourcePlace(file=source.file, line=1, column=1)
             message = "not YAML: it holds an escape of no character"
             hint = "fix the escape"
             raise InvalidError([make_problem("Y1", place, message, hint)]) from exc
@@ -112,14 +114,14 @@ def iter_events(text: str, source: Source) -> Iterator[yaml.Event]:
 
 
 def _syntax_error(
-    exc: yaml.MarkedYAMLError, source: Source, *, ended: bool
+    exc: yaml.MarkedYAMLError, source: SourceText, *, ended: bool
 ) -> InvalidError:
     mark = exc.problem_mark or exc.context_mark
     if exc.context == _IN_KEY:
         # The parser says where it gave up: a line later, or behind the file.
         mark = exc.context_mark or mark
     line, column, index = (mark.line, mark.column, mark.index) if mark else (0, 0, 0)
-    place = Place(file=source.file, line=line + 1, column=column + 1)
+    place = SourcePlace(file=source.file, line=line + 1, column=column + 1)
     if index >= len(source.text):
         # Behind the last line the parser counts one more, which is not there.
         place = source.place_at(len(source.text.rstrip()))
@@ -132,13 +134,13 @@ def _syntax_error(
     return InvalidError([make_problem("Y1", place, f"not YAML: {said}", hint)])
 
 
-def second_document(place: Place) -> InvalidError:
+def second_document(place: SourcePlace) -> InvalidError:
     """Make the refusal of a document after the first."""
     message, hint = "a second document starts here", "keep one document in the file"
     return InvalidError([make_problem("Y4", place, message, hint)])
 
 
-def too_deep(place: Place) -> InvalidError:
+def too_deep(place: SourcePlace) -> InvalidError:
     """Make the refusal of a structure nested too deeply."""
     message = f"nested deeper than {YAML_MAX_DEPTH} levels"
     return InvalidError([make_problem("Y10", place, message, "make it flatter")])

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from uwfgit.store.canonical import Json
 
-Path: TypeAlias = tuple[str | int, ...]
+ValuePath: TypeAlias = tuple[str | int, ...]
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _BLANK: Final = frozenset(" \t\r\n")
@@ -19,7 +19,7 @@ _BLANK_ESCAPES: Final = frozenset("nrt \t\r\n") | {"\r\n"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SourcePlace:
     """A position in a file; line and column count from 1, in characters."""
 
     file: str | None
@@ -28,20 +28,20 @@ class Place:
 
 
 @dataclass(slots=True, kw_only=True)
-class Source:
+class SourceText:
     """The text positions are counted in."""
 
     file: str | None
     text: str
     _lines: list[int] = field(default_factory=list, repr=False)
 
-    def place_at(self, index: int) -> Place:
+    def place_at(self, index: int) -> SourcePlace:
         """Return the line and column of a character."""
         if not self._lines:
             self._lines = [0, *(m.end() for m in _BREAK.finditer(self.text))]
         line = bisect_right(self._lines, index)
         column = index - self._lines[line - 1] + 1
-        return Place(file=self.file, line=line, column=column)
+        return SourcePlace(file=self.file, line=line, column=column)
 
 
 def find_solid(text: str) -> list[int]:
@@ -59,7 +59,7 @@ class Mark:
     """
 
     value: Json
-    source: Source
+    source: SourceText
     line: int
     column: int
     start: int
@@ -74,9 +74,9 @@ class Mark:
     _indices: tuple[int, ...] = ()
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SourcePlace:
         """Where the value starts."""
-        return Place(file=self.source.file, line=self.line, column=self.column)
+        return SourcePlace(file=self.source.file, line=self.line, column=self.column)
 
     def child(self, part: str | int) -> Mark | None:
         """Find the mark of a value in the collection."""
@@ -86,7 +86,7 @@ class Mark:
         """Find the mark of a key of the mapping."""
         return self.keys.get(part) if self.keys and isinstance(part, str) else None
 
-    def place_of(self, offset: int) -> Place:
+    def place_of(self, offset: int) -> SourcePlace:
         """Find where a character of a text value was written.
 
         Exact for a character that is not blank, in every style; a blank one
@@ -189,14 +189,14 @@ class Located:
 
     mark: Mark
     includes: bool = False
-    broken: frozenset[Place] = frozenset()
+    broken: frozenset[SourcePlace] = frozenset()
 
     @property
     def value(self) -> Json:
         """The value; parts that an alias named are shared, so never change it."""
         return self.mark.value
 
-    def place(self, path: Path, *, key: bool = False) -> Place:
+    def place(self, path: ValuePath, *, key: bool = False) -> SourcePlace:
         """Return the place of the value at a path, or of its key.
 
         A path that leads nowhere gives its nearest known ancestor: the key
@@ -214,12 +214,12 @@ class Located:
             mark = child
         return mark.place
 
-    def place_of(self, path: Path, offset: int) -> Place:
+    def place_of(self, path: ValuePath, offset: int) -> SourcePlace:
         """Return the place of a character of the text at a path."""
         mark = self.find(path)
         return self.place(path) if mark is None else mark.place_of(offset)
 
-    def find(self, path: Path) -> Mark | None:
+    def find(self, path: ValuePath) -> Mark | None:
         """Find the mark of the value at a path."""
         mark: Mark | None = self.mark
         for part in path:

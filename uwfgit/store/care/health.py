@@ -52,7 +52,7 @@ _TAGS: Final = "refs/tags/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HealthFinding:
     """One thing that was looked at.
 
     ``hint`` says how to mend a problem; ``mend`` does it, where that is safe.
@@ -65,12 +65,12 @@ class Finding:
     mend: Callable[[], object] | None = None
 
 
-def check_store_settings(store: Store) -> Iterator[Finding]:
+def check_store_settings(store: Store) -> Iterator[HealthFinding]:
     """Compare the store's own git config with what uwf writes there."""
     wrong = init.check_settings(read_config(store.path / "config"))
     for each in wrong:
         found = "missing" if each.found is None else f"'{each.found}'"
-        yield Finding(
+        yield HealthFinding(
             check="settings",
             level="problem",
             message=f"{each.key} is {found}, not '{each.wanted}'",
@@ -79,7 +79,7 @@ def check_store_settings(store: Store) -> Iterator[Finding]:
         )
     forced = list_forced(read_config(store.path / "config"))
     for name in forced:
-        yield Finding(
+        yield HealthFinding(
             check="settings",
             level="problem",
             message=f"refspecs of remote '{name}' overwrite threads: a plain fetch or "
@@ -88,9 +88,9 @@ def check_store_settings(store: Store) -> Iterator[Finding]:
             mend=lambda: _drop_forced(store),
         )
     if not wrong and not forced:
-        yield Finding(check="settings", level="ok", message="as uwf wrote them")
+        yield HealthFinding(check="settings", level="ok", message="as uwf wrote them")
     for name in list_bare(read_config(store.path / "config")):
-        yield Finding(
+        yield HealthFinding(
             check="settings",
             level="note",
             message=f"remote '{name}' has no refspecs: plain git brings and sends no "
@@ -111,7 +111,7 @@ def _setter(store: Store, setting: init.Setting) -> Callable[[], None]:
     return change
 
 
-def check_refs(store: Store) -> Iterator[Finding]:
+def check_refs(store: Store) -> Iterator[HealthFinding]:
     """Look for refs that no rule gives, and for ones that lead nowhere."""
     refs = list_refs(store, "refs/")
     problems = [
@@ -123,12 +123,12 @@ def check_refs(store: Store) -> Iterator[Finding]:
     workflows = sum(name.startswith(WORKFLOW_PREFIX) for name in refs)
     if not problems:
         told = f"{len(refs)} in all; of threads {threads}, of workflows {workflows}"
-        yield Finding(check="refs", level="ok", message=told)
+        yield HealthFinding(check="refs", level="ok", message=told)
 
 
-def _check_main(refs: dict[str, Oid]) -> Iterator[Finding]:
+def _check_main(refs: dict[str, Oid]) -> Iterator[HealthFinding]:
     if HEAD_REF not in refs:
-        yield Finding(
+        yield HealthFinding(
             check="refs",
             level="problem",
             message=f"'{HEAD_REF}' is missing",
@@ -136,9 +136,9 @@ def _check_main(refs: dict[str, Oid]) -> Iterator[Finding]:
         )
 
 
-def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
+def _check_ref(store: Store, name: str, oid: Oid) -> HealthFinding | None:
     if not _is_known(name):
-        return Finding(
+        return HealthFinding(
             check="refs",
             level="problem",
             message=f"'{name}' is not a name that uwf gives; it is not listed",
@@ -149,7 +149,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> Finding | None:
     try:
         _read_target(store, name, oid)
     except CorruptError as exc:
-        return Finding(
+        return HealthFinding(
             check="refs",
             level="problem",
             message=f"'{name}' leads nowhere: {exc.message}",
@@ -178,12 +178,12 @@ def _is_known(name: str) -> bool:
     return True
 
 
-def check_lookup(store: Store, lookup: Lookup) -> Iterator[Finding]:
+def check_lookup(store: Store, lookup: Lookup) -> Iterator[HealthFinding]:
     """Look whether the lookup's file can be read; it is never the truth."""
     path = store.state_dir / "lookup.sqlite3"
     problem = _find_damage(path)
     if problem is not None:
-        yield Finding(
+        yield HealthFinding(
             check="lookup",
             level="problem",
             message=f"the lookup {problem}",
@@ -192,16 +192,16 @@ def check_lookup(store: Store, lookup: Lookup) -> Iterator[Finding]:
         )
         return
     made = "is up to date" if path.exists() else "is made when it is first needed"
-    yield Finding(check="lookup", level="ok", message=f"the lookup {made}")
+    yield HealthFinding(check="lookup", level="ok", message=f"the lookup {made}")
 
 
-def check_local(store: Store) -> Iterator[Finding]:
+def check_local(store: Store) -> Iterator[HealthFinding]:
     """Look whether what only this machine knows of the store can be read."""
     path = store.state_dir / "local.sqlite3"
     aside = path.with_name(f"{path.name}.damaged")
     problem = _find_damage(path)
     if problem is not None:
-        yield Finding(
+        yield HealthFinding(
             check="local",
             level="problem",
             message=f"'{path}' {problem}: threads count as others' until they are "
@@ -210,14 +210,14 @@ def check_local(store: Store) -> Iterator[Finding]:
             "each thread once with --trust",
         )
     elif aside.exists():
-        yield Finding(
+        yield HealthFinding(
             check="local",
             level="note",
             message=f"a damaged file was put aside: '{aside}'",
             hint=f"when nobody needs it: rm {shlex.quote(str(aside))}",
         )
     else:
-        yield Finding(check="local", level="ok", message="can be read")
+        yield HealthFinding(check="local", level="ok", message="can be read")
 
 
 def _find_damage(path: Path) -> str | None:
@@ -243,11 +243,11 @@ def _check_file(place: str) -> str:
     return str(said)
 
 
-def check_disk(store: Store) -> Iterator[Finding]:
+def check_disk(store: Store) -> Iterator[HealthFinding]:
     """Look whether the store can be written, and for how much longer."""
     for folder in (store.path, store.path / "objects", store.path / "refs"):
         if not os.access(folder, os.W_OK):
-            yield Finding(
+            yield HealthFinding(
                 check="disk",
                 level="problem",
                 message=f"'{folder}' cannot be written",
@@ -258,7 +258,7 @@ def check_disk(store: Store) -> Iterator[Finding]:
     found = os.statvfs(store.path)
     free = found.f_bavail * found.f_frsize
     is_full = free < _LEAST_FREE
-    yield Finding(
+    yield HealthFinding(
         check="disk",
         level="problem" if is_full else "ok",
         message=f"{format_size(free)} are free",
@@ -266,12 +266,12 @@ def check_disk(store: Store) -> Iterator[Finding]:
     )
 
 
-def check_objects(store: Store) -> Iterator[Finding]:
+def check_objects(store: Store) -> Iterator[HealthFinding]:
     """Count loose objects and packs."""
     count = count_objects(store.path)
     problems = list(_weigh(count))
     yield from problems
-    yield Finding(
+    yield HealthFinding(
         check="objects",
         level="note" if problems else "ok",
         message=f"{count.loose:,} loose, {count.packed:,} packed "
@@ -279,18 +279,18 @@ def check_objects(store: Store) -> Iterator[Finding]:
     )
 
 
-def _weigh(count: ObjectCount) -> Iterator[Finding]:
+def _weigh(count: ObjectCount) -> Iterator[HealthFinding]:
     many = f"{count.loose:,} loose objects" if count.loose > MANY_LOOSE else ""
     many = f"{count.packs} packs" if count.packs > MANY_PACKS else many
     if many:
-        yield Finding(
+        yield HealthFinding(
             check="objects",
             level="problem",
             message=f"{many} make every command slower",
             hint="uwf gc",
         )
     if count.cruft_packs:
-        yield Finding(
+        yield HealthFinding(
             check="objects",
             level="problem",
             message="a cruft pack: what is written again from it is lost later",
@@ -298,17 +298,17 @@ def _weigh(count: ObjectCount) -> Iterator[Finding]:
         )
 
 
-def check_locks(store: Store) -> Iterator[Finding]:
+def check_locks(store: Store) -> Iterator[HealthFinding]:
     """Tell who holds what, and find lock files that were left behind."""
     held = list(_iter_held(store))
     for name, holder in held:
         what = f"thread {name}" if is_thread_id(name) else f"lock '{name}'"
-        yield Finding(check="locks", level="note", message=f"{what}: {holder}")
+        yield HealthFinding(check="locks", level="note", message=f"{what}: {holder}")
     stale = find_stale_locks(store.path)
     # Another's lock may be held by a git that is merely slow.
     mend = (lambda: tidy_up(store)) if has_leftovers(store) else None
     for path in stale:
-        yield Finding(
+        yield HealthFinding(
             check="locks",
             level="problem",
             message=f"'{path}' was left by a git that is gone",
@@ -316,7 +316,7 @@ def check_locks(store: Store) -> Iterator[Finding]:
             mend=mend,
         )
     if not held and not stale:
-        yield Finding(check="locks", level="ok", message="nobody holds one")
+        yield HealthFinding(check="locks", level="ok", message="nobody holds one")
 
 
 def _iter_held(store: Store) -> Iterator[tuple[str, Holder]]:
@@ -354,15 +354,17 @@ def find_unshared(store: Store) -> tuple[ThreadId, ...]:
     return tuple(thread for thread in threads if thread not in shared)
 
 
-def check_unshared(store: Store) -> Iterator[Finding]:
+def check_unshared(store: Store) -> Iterator[HealthFinding]:
     """Tell which threads exist only here."""
     unshared = find_unshared(store)
     has_remotes = any(store.repo.remotes.names())
     if not unshared:
-        yield Finding(check="sharing", level="ok", message="no thread exists only here")
+        yield HealthFinding(
+            check="sharing", level="ok", message="no thread exists only here"
+        )
         return
     word = "thread exists" if len(unshared) == 1 else "threads exist"
-    yield Finding(
+    yield HealthFinding(
         check="sharing",
         level="note",
         message=f"{len(unshared)} {word} only here: {shorten(unshared)}",

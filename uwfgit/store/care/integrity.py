@@ -15,7 +15,7 @@ from typing import Final
 
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.store.care.health import Finding, shorten
+from uwfgit.store.care.health import HealthFinding, shorten
 from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import HEAD_REF, THREAD_PREFIX, TRASH_PREFIX, WORKFLOW_PREFIX
@@ -72,11 +72,13 @@ def is_scanning(store: Path) -> bool:
     return is_own_hook(path) and os.access(path, os.X_OK)
 
 
-def check_hook(store: Store, *, environment: Mapping[str, str]) -> Iterator[Finding]:
+def check_hook(
+    store: Store, *, environment: Mapping[str, str]
+) -> Iterator[HealthFinding]:
     """Look whether a plain ``git push`` would be scanned for secrets."""
     path = store.path / "hooks" / _PRE_PUSH
     if not is_scanning(store.path):
-        yield Finding(
+        yield HealthFinding(
             check="hook",
             level="problem",
             message=f"'{path}' {_find_fault(path)}: a plain 'git push' is not scanned "
@@ -89,9 +91,11 @@ def check_hook(store: Store, *, environment: Mapping[str, str]) -> Iterator[Find
     if find_git(environment) is not None:
         other = find_hooks_path(environment, git_dir=store.path)
     if other is None or is_run_hook(other / _PRE_PUSH, f"uwf hooks {_PRE_PUSH}"):
-        yield Finding(check="hook", level="ok", message="a plain 'git push' is scanned")
+        yield HealthFinding(
+            check="hook", level="ok", message="a plain 'git push' is scanned"
+        )
         return
-    yield Finding(
+    yield HealthFinding(
         check="hook",
         level="note",
         message="your git config sets core.hooksPath: a plain 'git push' is not "
@@ -138,7 +142,7 @@ _RESTORE: Final = (
 )
 
 
-def check_broken_refs(store: Store) -> Iterator[Finding]:
+def check_broken_refs(store: Store) -> Iterator[HealthFinding]:
     """Look for refs whose files hold no target, and for ones that vanished.
 
     A power cut leaves an empty file on some file systems. What the ref pointed
@@ -152,7 +156,7 @@ def check_broken_refs(store: Store) -> Iterator[Finding]:
         trashed = TRASH_PREFIX + name.removeprefix(THREAD_PREFIX)
         path = store.path / name
         if name not in refs and trashed not in refs and not os.path.lexists(path):
-            yield Finding(
+            yield HealthFinding(
                 check="refs",
                 level="problem",
                 message=f"'{name}' is gone, and nobody removed it",
@@ -160,17 +164,17 @@ def check_broken_refs(store: Store) -> Iterator[Finding]:
             )
 
 
-def _broken(store: Store, name: str) -> Finding:
+def _broken(store: Store, name: str) -> HealthFinding:
     oid = _find_logged(store, name)
     if oid is None:
-        return Finding(
+        return HealthFinding(
             check="refs",
             level="problem",
             message=f"'{name}' is damaged",
             hint="its log does not tell what it pointed at; a remote may have it: "
             f"rm {shlex.quote(str(store.path / name))}, then uwf pull",
         )
-    return Finding(
+    return HealthFinding(
         check="refs",
         level="problem",
         message=f"'{name}' is damaged; by its log it pointed at {oid}",
@@ -225,7 +229,7 @@ def check_integrity(
     *,
     environment: Mapping[str, str],
     on_phase: Callable[[str], None],
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """Let git read every object; takes as long as that takes.
 
     Args:
@@ -243,14 +247,14 @@ def check_integrity(
     oids = _lost_oids(result)
     if oids:
         told = "object is" if len(oids) == 1 else "objects are"
-        yield Finding(
+        yield HealthFinding(
             check="objects",
             level="problem",
             message=f"{len(oids)} {told} missing or damaged: {shorten(oids)}",
             hint=f"{_RESTORE}; uwf verify names the threads",
         )
     elif result.code:
-        yield Finding(
+        yield HealthFinding(
             check="objects",
             level="problem",
             message=f"git fsck complains: {result.complaint}",
@@ -258,7 +262,7 @@ def check_integrity(
         )
 
 
-def check_packs(store: Store) -> Iterator[Finding]:
+def check_packs(store: Store) -> Iterator[HealthFinding]:
     """Look for packs whose index is damaged, or was never written."""
     horizon = time.time() - _WRITING_SECONDS
     folder = store.path / "objects" / "pack"
@@ -277,9 +281,9 @@ def check_packs(store: Store) -> Iterator[Finding]:
             yield _indexless(pack, "has a damaged index")
 
 
-def _indexless(pack: Path, what: str) -> Finding:
+def _indexless(pack: Path, what: str) -> HealthFinding:
     index = shlex.quote(str(pack.with_suffix(".idx")))
-    return Finding(
+    return HealthFinding(
         check="objects",
         level="problem",
         message=f"'{pack}' {what}",

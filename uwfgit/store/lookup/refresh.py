@@ -40,7 +40,7 @@ _FEW_LOOSE: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RefreshSource:
     """Where the rows come from."""
 
     path: Path
@@ -70,7 +70,7 @@ class _Changes:
         return bool(self.moved or self.repacked or self.gone)
 
 
-def sync(db: sqlite3.Connection, source: Source) -> None:
+def sync(db: sqlite3.Connection, source: RefreshSource) -> None:
     """Notice every ref that moved, came or went since the last time.
 
     Costs four ``stat`` when nothing did, for longer than the file system's
@@ -99,7 +99,7 @@ def _read_data_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
-def is_synced(db: sqlite3.Connection, source: Source) -> bool:
+def is_synced(db: sqlite3.Connection, source: RefreshSource) -> bool:
     """Whether the tables are what the refs say; writes nothing."""
     meta = read_meta(db)
     fingerprint = refscan.read_fingerprint(source.path)
@@ -119,7 +119,7 @@ def _is_unchanged(meta: Mapping[str, str], fingerprint: refscan.Fingerprint) -> 
 
 def _find_changes(
     db: sqlite3.Connection,
-    source: Source,
+    source: RefreshSource,
     meta: Mapping[str, str],
     fingerprint: refscan.Fingerprint,
 ) -> _Changes:
@@ -174,7 +174,7 @@ def _compare(
     return moved, repacked
 
 
-def _apply(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+def _apply(db: sqlite3.Connection, source: RefreshSource, changes: _Changes) -> None:
     if not changes:
         return
     stale = read_meta(db).get("stale") != "0"
@@ -198,7 +198,9 @@ def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
     db.executemany("DELETE FROM ref WHERE name = ?", ((name,) for name in changes.gone))
 
 
-def _write_threads(db: sqlite3.Connection, source: Source, changes: _Changes) -> None:
+def _write_threads(
+    db: sqlite3.Connection, source: RefreshSource, changes: _Changes
+) -> None:
     reader = source.reader
     db.executemany(
         "INSERT INTO thread VALUES (?, ?, ?, ?) ON CONFLICT (ulid) DO UPDATE"
@@ -227,7 +229,7 @@ def _find_task(db: sqlite3.Connection, thread: ThreadId) -> str | None:
     return rows[0][0] if rows else None
 
 
-def _add_rows(db: sqlite3.Connection, source: Source, changes: _Changes) -> bool:
+def _add_rows(db: sqlite3.Connection, source: RefreshSource, changes: _Changes) -> bool:
     """Add what moved refs hold beyond before; return whether that was all."""
     found = Found()
     for name, (old, target) in sorted(changes.moved.items()):
@@ -260,7 +262,7 @@ def _stop_at(db: sqlite3.Connection, old: bytes | None) -> Callable[[bytes], boo
 
 
 def _collect_keep(
-    source: Source, found: Found, *, old: bytes | None, new: bytes
+    source: RefreshSource, found: Found, *, old: bytes | None, new: bytes
 ) -> bool:
     """Compare two commits of keep, which is replaced and has no chain."""
     reader = source.reader
@@ -296,7 +298,7 @@ def forget(db: sqlite3.Connection) -> None:
         write_meta(db, {"stale": "1", "loose": "", "packed": ""})
 
 
-def fill(db: sqlite3.Connection, source: Source) -> None:
+def fill(db: sqlite3.Connection, source: RefreshSource) -> None:
     """Fill nodes and steps from the refs of the snapshot, if they are stale.
 
     Each commit and each tree is read once, however many threads share it.
@@ -313,7 +315,7 @@ def fill(db: sqlite3.Connection, source: Source) -> None:
             write_meta(db, {"stale": "0"})
 
 
-def _fill_rows(db: sqlite3.Connection, source: Source) -> None:
+def _fill_rows(db: sqlite3.Connection, source: RefreshSource) -> None:
     found = Found()
     commits: set[bytes] = set()
     trees: set[bytes] = set()
@@ -333,7 +335,7 @@ def _fill_rows(db: sqlite3.Connection, source: Source) -> None:
 
 
 def _collect(
-    source: Source, found: Found, chain: Chain, *, branch: ThreadId | None
+    source: RefreshSource, found: Found, chain: Chain, *, branch: ThreadId | None
 ) -> None:
     collect_chain(
         source.reader, chain, found, branch=branch, step_type=source.step_type
@@ -341,7 +343,7 @@ def _collect(
 
 
 def _collect_tip(
-    source: Source,
+    source: RefreshSource,
     found: Found,
     tip: bytes,
     chain: Chain,

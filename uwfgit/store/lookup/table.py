@@ -81,7 +81,7 @@ class Lookup:
         self._store = store
         self._file = store.state_dir / _FILE
         self._read_only = read_only
-        self._source = refresh.Source(
+        self._source = refresh.RefreshSource(
             path=store.path,
             reader=fill.Reader(objects=store.raw),
             step_type=step_type,

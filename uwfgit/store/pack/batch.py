@@ -13,14 +13,20 @@ from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
     TREE_MODE,
-    Entry,
+    TreeEntry,
     encode_tree,
     list_tree,
     require_blob,
     require_width,
     write_object,
 )
-from uwfgit.store.pack.pack import CODES, Kind, WrittenPack, name_object, write_pack
+from uwfgit.store.pack.pack import (
+    CODES,
+    ObjectKind,
+    WrittenPack,
+    name_object,
+    write_pack,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,9 +34,9 @@ class Batch:
     """Objects named already, and not yet written."""
 
     store: Store
-    objects: dict[bytes, tuple[Kind, bytes]] = field(default_factory=dict)
+    objects: dict[bytes, tuple[ObjectKind, bytes]] = field(default_factory=dict)
 
-    def add(self, kind: Kind, data: bytes) -> Oid:
+    def add(self, kind: ObjectKind, data: bytes) -> Oid:
         """Name an object and keep it for :meth:`write`.
 
         Raises:
@@ -47,7 +53,9 @@ class Batch:
         found = self.objects.get(bytes.fromhex(oid))
         return found[1] if found else None
 
-    def edit_tree(self, base: Oid | None, changes: Mapping[str, Entry | None]) -> Oid:
+    def edit_tree(
+        self, base: Oid | None, changes: Mapping[str, TreeEntry | None]
+    ) -> Oid:
         """Add ``base`` with some paths set, or removed where the value is ``None``.
 
         Only the trees on the way to a changed path are added, and the files whose
@@ -60,10 +68,10 @@ class Batch:
         return self.add("tree", encode_tree(self._edit(base, changes)))
 
     def _edit(
-        self, base: Oid | None, changes: Mapping[str, Entry | None], at: str = ""
-    ) -> dict[str, Entry]:
+        self, base: Oid | None, changes: Mapping[str, TreeEntry | None], at: str = ""
+    ) -> dict[str, TreeEntry]:
         entries = list_tree(self.store, base) if base is not None else {}
-        below: dict[str, dict[str, Entry | None]] = {}
+        below: dict[str, dict[str, TreeEntry | None]] = {}
         for path, change in changes.items():
             if change is not None and change.data is not None:
                 self.add("blob", change.data)
@@ -77,7 +85,7 @@ class Batch:
             known = old.oid if old and old.is_tree else None
             found = self._edit(known, inner, f"{at}{name}/")
             tree = self.add("tree", encode_tree(found)) if found else None
-            _set(entries, name, Entry(oid=tree, mode=TREE_MODE) if tree else None)
+            _set(entries, name, TreeEntry(oid=tree, mode=TREE_MODE) if tree else None)
         require_width(entries, at)
         return entries
 
@@ -102,7 +110,7 @@ class Batch:
             write_object(self.store, CODES[kind], data)
 
 
-def _set(entries: dict[str, Entry], name: str, entry: Entry | None) -> None:
+def _set(entries: dict[str, TreeEntry], name: str, entry: TreeEntry | None) -> None:
     if entry is None:
         entries.pop(name, None)
     else:

@@ -60,9 +60,9 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-Kind = Literal["commit", "tree", "blob"]
+ObjectKind = Literal["commit", "tree", "blob"]
 
-CODES: Final[dict[Kind, int]] = {"commit": COMMIT, "tree": TREE, "blob": BLOB}
+CODES: Final[dict[ObjectKind, int]] = {"commit": COMMIT, "tree": TREE, "blob": BLOB}
 _INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
 MANY_PACKS: Final = 50
 """Each is one more place for git to look into; about so many events."""
@@ -126,7 +126,7 @@ class _Packed(NamedTuple):
 
 
 def write_pack(
-    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
+    store: Store, objects: Mapping[bytes, tuple[ObjectKind, bytes]], *, fsync: bool
 ) -> WrittenPack:
     """Write objects as one pack.
 
@@ -151,13 +151,13 @@ def write_pack(
         return WrittenPack(path=_write_files(store, objects, fsync=fsync))
 
 
-def name_object(kind: Kind, data: bytes) -> bytes:
+def name_object(kind: ObjectKind, data: bytes) -> bytes:
     """Return the raw oid of an object."""
     return raw.name_object(CODES[kind], data)
 
 
 def _write_files(
-    store: Store, objects: Mapping[bytes, tuple[Kind, bytes]], *, fsync: bool
+    store: Store, objects: Mapping[bytes, tuple[ObjectKind, bytes]], *, fsync: bool
 ) -> Path:
     data, packed = _make_pack(objects)
     index = _make_index(packed, trailer=data[-20:])
@@ -182,7 +182,7 @@ def _write_files(
 
 
 def _make_pack(
-    objects: Mapping[bytes, tuple[Kind, bytes]],
+    objects: Mapping[bytes, tuple[ObjectKind, bytes]],
 ) -> tuple[bytes, list[_Packed]]:
     parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
     offset = len(parts[0])

@@ -14,8 +14,8 @@ from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.commit import commit_tree, recorded_by, signer_for
 from uwfgit.model.ledger.draft import (
-    Changes,
-    Place,
+    FileChanges,
+    StepPlace,
     count_entries,
     next_run,
     replace_changes,
@@ -43,8 +43,8 @@ from uwfgit.store.layout import (
     thread_folder,
 )
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     find_entry,
     read_blob,
@@ -190,7 +190,7 @@ def _body(replay: _Replay, event: Event) -> str:
     return read_quote(event.commit.message)
 
 
-def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
+def _changes(replay: _Replay, event: Event, after: ThreadState) -> FileChanges:
     """Return what an event changes in the new thread's folder."""
     store = replay.ledger.store
     base = thread_folder(replay.thread)
@@ -209,8 +209,8 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
     }
     number = _number(changed, event, after)
     run = next_run(replay.copy, number)
-    nodes: Changes = {
-        f"{copy}/{run}/{path.rpartition('/')[2]}": Entry(oid=new)
+    nodes: FileChanges = {
+        f"{copy}/{run}/{path.rpartition('/')[2]}": TreeEntry(oid=new)
         for path, new in changed.items()
         if new is not None and path.startswith(f"{NODES}/")
     }
@@ -221,9 +221,9 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> Changes:
         tries = count_entries(replay.copy, f"{copy}/{folder}/{ATTEMPTS}")
         target = f"{copy}/{folder}/{ATTEMPTS}/{tries + 1}"
         return nodes | _attempt_files(changed, f"{folder}/{ATTEMPTS}/", target)
-    changes: Changes = {}
+    changes: FileChanges = {}
     if event.name == "poke":
-        place = Place(
+        place = StepPlace(
             number=number,
             prev=event.prev,
             base=copy,
@@ -248,20 +248,22 @@ def _number(changed: dict[str, Oid | None], event: Event, after: ThreadState) ->
     raise CorruptError(f"commit {event.commit.oid} adds no attempt to {HISTORY}")
 
 
-def _attempt_files(changed: dict[str, Oid | None], folder: str, target: str) -> Changes:
+def _attempt_files(
+    changed: dict[str, Oid | None], folder: str, target: str
+) -> FileChanges:
     return {
-        f"{target}/{path.rpartition('/')[2]}": Entry(oid=new)
+        f"{target}/{path.rpartition('/')[2]}": TreeEntry(oid=new)
         for path, new in changed.items()
         if new is not None and path.startswith(folder)
     }
 
 
-def _readable_files(replay: _Replay, event: Event, folder: str) -> dict[str, Entry]:
+def _readable_files(replay: _Replay, event: Event, folder: str) -> dict[str, TreeEntry]:
     """Return the files people read of a step, as they stand after its event."""
     objects = Objects(store=replay.ledger.store)
     found = objects.files(event.commit.tree, folder)
     return {
-        name: Entry(oid=oid)
+        name: TreeEntry(oid=oid)
         for path, oid in found.items()
         if (name := path.removeprefix(f"{folder}/")).startswith(_READABLE)
     }
@@ -270,7 +272,7 @@ def _readable_files(replay: _Replay, event: Event, folder: str) -> dict[str, Ent
 def _commit(
     ledger: Ledger,
     parent: Tip,
-    changes: Changes,
+    changes: FileChanges,
     state: ThreadState,
     author: Person,
     person: Person,
@@ -281,7 +283,7 @@ def _commit(
     store = ledger.store
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
     data = write_blob(store, encode_state(state))
-    tree = edit_tree(store, parent.tree, {**changes, path: Entry(oid=data)})
+    tree = edit_tree(store, parent.tree, {**changes, path: TreeEntry(oid=data)})
     commit = commit_tree(
         replace(ledger, signer=signer_for(ledger, person)),
         tree=tree,

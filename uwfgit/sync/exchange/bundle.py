@@ -16,7 +16,7 @@ from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.refs import find_ref
-from uwfgit.sync.exchange.exchange import Outcome, Source, Verify
+from uwfgit.sync.exchange.exchange import ExchangeSource, RefOutcome, Verify
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.known import verify_unknown
 from uwfgit.sync.exchange.pull import PullReport, make_report
@@ -134,10 +134,10 @@ def open_bundle(
         if is_exchanged(ref) and not ref.startswith(WORKFLOW_PREFIX)
     }
     told = [
-        Outcome(ref=ref, result="refused", message="no name of a thread")
+        RefOutcome(ref=ref, result="refused", message="no name of a thread")
         for ref in there
         if ref not in names and ref.startswith("refs/heads/thread")
     ]
-    source = Source(url=str(file), name=BUNDLE, names=names, is_remote=False)
+    source = ExchangeSource(url=str(file), name=BUNDLE, names=names, is_remote=False)
     outcomes = bring_in(ledger, source, wire=wire, verify=verify, command=command)
     return make_report(ledger, str(file), [*told, *outcomes])

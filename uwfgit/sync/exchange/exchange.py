@@ -50,7 +50,7 @@ Verify: TypeAlias = Callable[[Store, Sequence[ThreadId]], Iterable[ThreadReport]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RefOutcome:
     """What became of one ref; ``ref`` is its name here.
 
     ``old`` is what was there before, at the end that was to change. A refused
@@ -185,7 +185,7 @@ def move_all(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ExchangeSource:
     """Where refs come from.
 
     Args:

@@ -30,9 +30,9 @@ from uwfgit.store.locks.writing import writing
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
-    Outcome,
+    ExchangeSource,
+    RefOutcome,
     Result,
-    Source,
     Verify,
     approval_hint,
     chunks,
@@ -61,20 +61,20 @@ _Moves: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
 @dataclass(slots=True, kw_only=True)
 class _Work:
     ledger: Ledger
-    source: Source
+    source: ExchangeSource
     wire: Wire
     verify: Verify
     check: Check
     command: str
     scratch: Store
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[RefOutcome] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
     """What else is told of a branch that moves."""
 
     def tell(
         self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
     ) -> None:
-        outcome = Outcome(ref=ref, result=result, message=message, **oids)
+        outcome = RefOutcome(ref=ref, result=result, message=message, **oids)
         self.outcomes.append(outcome)
 
     @property
@@ -84,13 +84,13 @@ class _Work:
 
 def bring_in(
     ledger: Ledger,
-    source: Source,
+    source: ExchangeSource,
     *,
     wire: Wire,
     verify: Verify,
     command: str,
     check: Check = check_entries,
-) -> tuple[Outcome, ...]:
+) -> tuple[RefOutcome, ...]:
     """Fetch refs, verify each, and adopt what is good by fast-forward.
 
     Args:
@@ -105,7 +105,7 @@ def bring_in(
         AuthError, RemoteError: The remote cannot be reached (any more).
         StoreError: The store cannot be written.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[RefOutcome] = []
     for chunk in chunks(list(source.names), CHUNK):
         with open_scratch(ledger.store) as scratch:
             work = _Work(
@@ -338,7 +338,7 @@ def _move_all(work: _Work, tips: Mapping[str, Oid]) -> None:
             )
 
 
-def _plan(work: _Work, ref: str, new: Oid) -> tuple[Outcome, _Moves]:
+def _plan(work: _Work, ref: str, new: Oid) -> tuple[RefOutcome, _Moves]:
     """Say what becomes of one branch, and which refs that moves."""
     store = work.store
     old = find_ref(store, ref)
@@ -362,11 +362,11 @@ def _plan(work: _Work, ref: str, new: Oid) -> tuple[Outcome, _Moves]:
     message = work.notes.get(ref)
     if result == "diverged":
         message = diverged_hint(store, ref)
-    outcome = Outcome(ref=ref, result=result, old=old, new=new, message=message)
+    outcome = RefOutcome(ref=ref, result=result, old=old, new=new, message=message)
     return outcome, moves
 
 
-def _settle(work: _Work, outcome: Outcome) -> None:
+def _settle(work: _Work, outcome: RefOutcome) -> None:
     if outcome.thread is not None and outcome.new is not None:
         work.ledger.local.record_verified(outcome.new)
     work.outcomes.append(outcome)

@@ -20,7 +20,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, memory_ref
 from uwfgit.store.locks.writing import writing
 from uwfgit.store.refs import find_ref, move_ref
-from uwfgit.sync.exchange.exchange import Outcome, Result, compare
+from uwfgit.sync.exchange.exchange import RefOutcome, Result, compare
 from uwfgit.sync.exchange.push import Scan
 from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.exchange.transport import (
@@ -55,7 +55,7 @@ def push_memory(
     wire: Wire,
     scan: Scan,
     dry_run: bool = False,
-) -> tuple[Outcome, ...]:
+) -> tuple[RefOutcome, ...]:
     """Send the memory of some threads; what a remote has more is brought first.
 
     Raises:
@@ -79,10 +79,10 @@ def push_memory(
         if problem is None and not dry_run:
             problem = _send(ledger, remote, ref, new, wire)
         if problem is not None:
-            told.append(Outcome(ref=ref, result="refused", new=new, message=problem))
+            told.append(RefOutcome(ref=ref, result="refused", new=new, message=problem))
         else:
             result: Result = "updated" if old else "new"
-            told.append(Outcome(ref=ref, result=result, old=old, new=new))
+            told.append(RefOutcome(ref=ref, result=result, old=old, new=new))
     return tuple(told)
 
 
@@ -97,7 +97,7 @@ def _send(ledger: Ledger, remote: Remote, ref: str, new: Oid, wire: Wire) -> str
 
 def pull_memory(
     ledger: Ledger, remote: Remote, threads: Iterable[ThreadId], *, wire: Wire
-) -> tuple[Outcome, ...]:
+) -> tuple[RefOutcome, ...]:
     """Bring what a remote has of the memory of some threads.
 
     Raises:
@@ -121,7 +121,7 @@ def _bring(
     theirs: Mapping[ThreadId, Oid],
     *,
     wire: Wire,
-) -> Iterable[Outcome]:
+) -> Iterable[RefOutcome]:
     store = ledger.store
     wanted = [
         thread
@@ -143,11 +143,11 @@ def _bring(
                 else check_memory(scratch, new, known=old)
             )
             if new is None or problem is not None:
-                yield Outcome(ref=ref, result="refused", new=new, message=problem)
+                yield RefOutcome(ref=ref, result="refused", new=new, message=problem)
             else:
                 _adopt(ledger, scratch, thread, old, new, wire)
                 result: Result = "updated" if old else "new"
-                yield Outcome(ref=ref, result=result, old=old, new=new)
+                yield RefOutcome(ref=ref, result=result, old=old, new=new)
 
 
 def _is_known(store: Store, thread: ThreadId, theirs: Oid) -> bool:

@@ -25,8 +25,8 @@ from uwfgit.store.layout import (
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import (
     FAILED,
-    Outcome,
-    Source,
+    ExchangeSource,
+    RefOutcome,
     back_hint,
     compare,
     diverged_hint,
@@ -56,7 +56,7 @@ class PullReport:
     """What a pull did; branches that had nothing new are only counted."""
 
     source: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RefOutcome, ...]
     up_to_date: int
     collisions: tuple[Collision, ...] = ()
 
@@ -82,8 +82,8 @@ class Look:
     remote: Remote
     theirs: Mapping[str, Oid]
     mine: Mapping[str, Oid]
-    told: tuple[Outcome, ...]
-    source: Source | None
+    told: tuple[RefOutcome, ...]
+    source: ExchangeSource | None
     gone: frozenset[str]
 
 
@@ -124,7 +124,9 @@ def look(
     if remote.kind == "dedicated" and HEAD_REF in there:
         theirs[HEAD_REF] = there[HEAD_REF]
     names = {ref: remote.theirs(ref) for ref in wanted}
-    source = Source(url=remote.url, name=remote.name, names=names, is_remote=True)
+    source = ExchangeSource(
+        url=remote.url, name=remote.name, names=names, is_remote=True
+    )
     return Look(
         remote=remote,
         theirs=theirs,
@@ -136,7 +138,7 @@ def look(
 
 
 def finish(
-    ledger: Ledger, found: Look, brought: Iterable[Outcome], *, wire: Wire
+    ledger: Ledger, found: Look, brought: Iterable[RefOutcome], *, wire: Wire
 ) -> PullReport:
     """Keep what the remote had, and sum up.
 
@@ -169,16 +171,16 @@ def _mine(ledger: Ledger) -> dict[str, Oid]:
     return found | ({HEAD_REF: main} if main else {})
 
 
-def _misnamed(remote: Remote, there: Iterable[str]) -> Iterator[Outcome]:
+def _misnamed(remote: Remote, there: Iterable[str]) -> Iterator[RefOutcome]:
     """Refuse refs that stand where threads do; the first of them by their names."""
     found = (ref for ref in there if remote.is_misnamed(ref))
     for ref in islice(found, _NAMED):
-        yield Outcome(ref=ref, result="refused", message="no name of a thread")
+        yield RefOutcome(ref=ref, result="refused", message="no name of a thread")
     more = sum(1 for _ in found)
     if more:
         names = "1 more name" if more == 1 else f"{more:,} more names"
         message = f"and {names} that no thread may have"
-        yield Outcome(ref=f"{THREAD_PREFIX}*", result="refused", message=message)
+        yield RefOutcome(ref=f"{THREAD_PREFIX}*", result="refused", message=message)
 
 
 def _find_there(theirs: Iterable[str], text: str, remote: Remote) -> ThreadId:
@@ -217,9 +219,9 @@ def _choose(
     mine: Mapping[str, Oid],
     *,
     workflows: bool,
-) -> tuple[list[Outcome], list[str]]:
+) -> tuple[list[RefOutcome], list[str]]:
     """Tell of what needs no fetch, and give the refs that do."""
-    told: list[Outcome] = []
+    told: list[RefOutcome] = []
     wanted: list[str] = []
     for ref, oid in theirs.items():
         if find_approved(ref):
@@ -247,39 +249,41 @@ def _settled(
     mine: Oid | None,
     *,
     workflows: bool,
-) -> Outcome | None:
+) -> RefOutcome | None:
     """Say what becomes of a branch when nothing of it has to be fetched."""
     store = ledger.store
     if mine is not None:
         found = compare(store, mine, theirs)
         if found == "ahead" and has_gone_back(store, remote, ref, theirs):
             hint = back_hint(remote, ref)
-            return Outcome(
+            return RefOutcome(
                 ref=ref, result="went-back", old=mine, new=theirs, message=hint
             )
         if found in {"up-to-date", "ahead"}:
-            return Outcome(ref=ref, result=found, old=mine, new=theirs)
+            return RefOutcome(ref=ref, result=found, old=mine, new=theirs)
         # Kept as it is only after it was verified, or fetched by plain git.
         is_kept = find_ref(store, remote.tracking(ref)) == theirs and (
             find_ref_thread(ref) is None or ledger.local.is_verified_here(theirs)
         )
         if found == "diverged" and is_kept:
             message = diverged_hint(store, ref)
-            return Outcome(
+            return RefOutcome(
                 ref=ref, result="diverged", old=mine, new=theirs, message=message
             )
     elif has_object(store, theirs) and is_removed(store, ref, theirs, where=store):
         message = removed_message(ref)
-        return Outcome(ref=ref, result="removed", new=theirs, message=message)
+        return RefOutcome(ref=ref, result="removed", new=theirs, message=message)
     if ref.startswith(WORKFLOW_PREFIX) and not workflows:
         message = "adopt it with: uwf pull --workflows"
-        return Outcome(
+        return RefOutcome(
             ref=ref, result="available", old=mine, new=theirs, message=message
         )
     return None
 
 
-def make_report(ledger: Ledger, source: str, outcomes: Iterable[Outcome]) -> PullReport:
+def make_report(
+    ledger: Ledger, source: str, outcomes: Iterable[RefOutcome]
+) -> PullReport:
     """Sum up what was brought, and look for hashes that now name two contents."""
     outcomes = list(outcomes)
     told = [each for each in outcomes if each.result not in {"up-to-date", "ahead"}]

@@ -27,7 +27,7 @@ from uwfgit.sync.exchange.children import with_children
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
     FAILED,
-    Outcome,
+    RefOutcome,
     Result,
     Verify,
     approval_hint,
@@ -64,7 +64,7 @@ class PushReport:
     """What a push did; refs that needed nothing are only counted."""
 
     remote: Remote
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RefOutcome, ...]
     up_to_date: int
     dry_run: bool
 
@@ -79,7 +79,7 @@ class _Push:
     ledger: Ledger
     remote: Remote
     wire: Wire
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[RefOutcome] = field(default_factory=list)
     is_cut: bool = False
     """Whether something is sent for the second time."""
     there: Mapping[str, Oid] | None = None
@@ -90,7 +90,7 @@ class _Push:
     def tell(
         self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
     ) -> None:
-        outcome = Outcome(ref=ref, result=result, message=message, **oids)
+        outcome = RefOutcome(ref=ref, result=result, message=message, **oids)
         self.outcomes.append(outcome)
 
 

@@ -29,7 +29,7 @@ from uwfgit.store.layout import (
 from uwfgit.store.safety.configfile import ConfigEntry, read_config
 from uwfgit.sync.exchange.transport import Wire, list_refs_there
 
-Kind = Literal["dedicated", "shared", "other"]
+RemoteKind = Literal["dedicated", "shared", "other"]
 
 APPROVED_PREFIX: Final = "refs/tags/approved/"
 DEFAULT_NAME: Final = "origin"
@@ -41,7 +41,7 @@ _SHARED: Final = {
 }
 """Our names → those in a repository that has branches and tags of its own."""
 _DEDICATED: Final = {ref: ref for ref in _SHARED}
-_PREFIXES: Final[Mapping[Kind, Mapping[str, str]]] = {
+_PREFIXES: Final[Mapping[RemoteKind, Mapping[str, str]]] = {
     "dedicated": _DEDICATED,
     "shared": _SHARED,
     "other": {},
@@ -71,7 +71,7 @@ class Remote:
     name: str
     url: str
     push_urls: tuple[str, ...]
-    kind: Kind
+    kind: RemoteKind
     follows: str | None = None
     memory: bool = False
 
@@ -131,7 +131,7 @@ def find_approved(ref: str) -> ThreadId | None:
     return ThreadId(thread) if is_thread_id(thread) and is_step else None
 
 
-def _refspecs(kind: Kind, name: str) -> tuple[list[str], list[str]]:
+def _refspecs(kind: RemoteKind, name: str) -> tuple[list[str], list[str]]:
     """Return the refspecs to fetch and to push; none forces anything."""
     prefixes = _PREFIXES[kind]
     fetch = [
@@ -166,7 +166,7 @@ def _make_remote(name: str, entries: Iterable[ConfigEntry]) -> Remote:
     for entry in entries:
         values.setdefault(entry.name, []).append(entry.value or "")
     found = (sorted(values.get("fetch", [])), sorted(values.get("push", [])))
-    kind: Kind = "other"
+    kind: RemoteKind = "other"
     for each in ("dedicated", "shared"):
         fetch, push = _refspecs(each, name)
         if found == (sorted(fetch), sorted(push)):
@@ -290,7 +290,7 @@ def add_remote(
     name: str,
     url: str,
     *,
-    kind: Kind,
+    kind: RemoteKind,
     environment: Mapping[str, str],
     push_urls: Sequence[str] = (),
     follows: str | None = None,
@@ -386,7 +386,7 @@ def _run_config(
         raise InvalidError(f"cannot change the store's config: {done.complaint}")
 
 
-def find_kind(wire: Wire, url: str, *, name: str, shared: bool | None) -> Kind:
+def find_kind(wire: Wire, url: str, *, name: str, shared: bool | None) -> RemoteKind:
     """Look at a remote whether it holds threads as branches, or beside code.
 
     Args:

@@ -95,7 +95,7 @@ JOB_PATHS: Final = tuple(_FILES.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class CiJob:
     """A CI's job: its file and its text."""
 
     path: str
@@ -117,7 +117,7 @@ def check_source(source: str) -> str:
     return source
 
 
-def make_job(ci: Ci, *, beside_code: bool, install: str) -> Job:
+def make_job(ci: Ci, *, beside_code: bool, install: str) -> CiJob:
     """Write the job that verifies what is reviewed.
 
     Where a CI can take it from the base, what is reviewed cannot bring a job of
@@ -129,13 +129,13 @@ def make_job(ci: Ci, *, beside_code: bool, install: str) -> Job:
         install: Where uwf is installed from, as :func:`check_source` lets it be.
     """
     if ci == "gitlab":
-        return Job(path=_FILES[ci], text=_GITLAB.replace("INSTALL", install))
+        return CiJob(path=_FILES[ci], text=_GITLAB.replace("INSTALL", install))
     # "pull_request" takes the job from the head merged into the base at GitHub,
     # from the head alone at Gitea; "pull_request_target" from the default branch
     # at GitHub, from the base at Gitea.
     event = "pull_request" if ci == "github" and beside_code else "pull_request_target"
     text = _ACTIONS.replace("EVENT", event).replace("INSTALL", install)
-    return Job(path=_FILES[ci], text=text)
+    return CiJob(path=_FILES[ci], text=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.objects import (
-    Entry,
     Person,
+    TreeEntry,
     edit_tree,
     find_entry,
     read_blob,
@@ -36,7 +36,7 @@ from uwfgit.sync.exchange.transport import (
     list_refs_there,
     push_refs,
 )
-from uwfgit.sync.review.forges import JOB_PATHS, Ci, Job, make_job
+from uwfgit.sync.review.forges import JOB_PATHS, Ci, CiJob, make_job
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 from uwfgit.sync.verify.shape import RawCommit, Stamp, parse_commit
 
@@ -119,9 +119,9 @@ def check_main(scan: Scan, new: Oid, old: Oid | None) -> None:
         raise InvalidError(f"branch main stays here: {problem}")
 
 
-def _add_job(ledger: Ledger, parent: Oid, job: Job) -> Oid:
+def _add_job(ledger: Ledger, parent: Oid, job: CiJob) -> Oid:
     old = read_commit(ledger.store, parent).tree
-    entry = Entry(oid=write_blob(ledger.store, job.text.encode()))
+    entry = TreeEntry(oid=write_blob(ledger.store, job.text.encode()))
     tree = edit_tree(ledger.store, old, {job.path: entry})
     if tree == old:
         return parent
@@ -159,7 +159,9 @@ def add_jobs(
     if not jobs:
         return cut
     below = read_commit(store, cut)
-    entries = {path: Entry(oid=write_blob(store, data)) for path, data in jobs.items()}
+    entries = {
+        path: TreeEntry(oid=write_blob(store, data)) for path, data in jobs.items()
+    }
     who = Person(name=_NAME, email=_EMAIL, time=below.committer.time)
     return write_commit(
         store,

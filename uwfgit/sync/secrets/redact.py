@@ -29,7 +29,7 @@ from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs
 from uwfgit.sync.exchange.exchange import describe_report
 from uwfgit.sync.secrets.clean_copy import Redone, redo_thread
-from uwfgit.sync.secrets.scan import Finding, find_secrets, read_allowed
+from uwfgit.sync.secrets.scan import SecretFinding, find_secrets, read_allowed
 from uwfgit.sync.secrets.secret_refs import find_spread, look_again, name_some
 from uwfgit.sync.verify.verify import verify_thread
 
@@ -128,7 +128,7 @@ def redact_thread(
 
 def _make_masker(
     store: Store,
-    found: Sequence[Finding],
+    found: Sequence[SecretFinding],
     others: Sequence[ThreadId],
     environment: Mapping[str, str],
 ) -> Masker:
@@ -141,9 +141,9 @@ def _make_masker(
 def _find_same(
     store: Store,
     tips: Sequence[Oid],
-    found: Sequence[Finding],
+    found: Sequence[SecretFinding],
     environment: Mapping[str, str],
-) -> list[Finding]:
+) -> list[SecretFinding]:
     """Return the places where one of some secrets stands at these tips."""
     ids = {each.id for each in found}
     there = _find_all(store, tips, environment)
@@ -152,13 +152,13 @@ def _find_same(
 
 def _find_all(
     store: Store, tips: Sequence[Oid], environment: Mapping[str, str]
-) -> tuple[Finding, ...]:
+) -> tuple[SecretFinding, ...]:
     """Return all findings at these tips: one let through may be taken out as well."""
     return find_secrets(store, tips, [GENESIS_OID], environment=environment, allowed=())
 
 
 def _find_left(
-    store: Store, found: Sequence[Finding], environment: Mapping[str, str]
+    store: Store, found: Sequence[SecretFinding], environment: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the branches of registered workflows whose files have the secret too."""
     tips = scan_refs(store, WORKFLOW_PREFIX)
@@ -176,7 +176,7 @@ def _choose(
     thread: ThreadId,
     finding: str | None,
     environment: Mapping[str, str],
-) -> tuple[Sequence[Finding], Sequence[str]]:
+) -> tuple[Sequence[SecretFinding], Sequence[str]]:
     """Give what to take out of a thread, and which ids of the rest were let through."""
     found = _find_all(store, [load_tip(store, thread).commit], environment)
     ids = [*dict.fromkeys(each.id for each in found)]
@@ -206,7 +206,7 @@ def _redo_all(
     ledger: Ledger,
     threads: Sequence[ThreadId],
     masker: Masker,
-    found: Sequence[Finding],
+    found: Sequence[SecretFinding],
     environment: Mapping[str, str],
 ) -> dict[ThreadId, Redone]:
     done = {}
@@ -230,7 +230,7 @@ def _require_whole(store: Store, tip: Tip) -> None:
 def _require_clean(
     store: Store,
     tip: Tip,
-    found: Sequence[Finding],
+    found: Sequence[SecretFinding],
     environment: Mapping[str, str],
 ) -> None:
     left = _find_same(store, [tip.commit], found, environment)

@@ -50,7 +50,7 @@ Leaving = tuple[str, Oid, Oid | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class SecretFinding:
     """A secret and a place where it stands; never printed in full.
 
     ``path`` is a file's, or names a commit, a tag or a ref.
@@ -76,7 +76,7 @@ def find_secrets(
     environment: Mapping[str, str],
     names: Iterable[str] = (),
     allowed: Collection[str] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[SecretFinding, ...]:
     """Look for secrets in all that is reachable from some objects but not from others.
 
     Every new file is read, decoded where it is JSON; and every commit's and
@@ -111,7 +111,7 @@ def find_secrets(
     return tuple(replace(each, path=paths[each.path]) for each in kept)
 
 
-def _join(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _join(findings: Sequence[SecretFinding]) -> Iterator[SecretFinding]:
     """Yield the part of a secret that a message quotes the id of the whole."""
     wholes = [f for f in findings if not f.path.startswith(_COMMIT)]
     ids = {f.id for f in wholes}
@@ -128,7 +128,7 @@ def _join(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _find_wholes(
-    wholes: Sequence[Finding], parts: Sequence[tuple[str, str]]
+    wholes: Sequence[SecretFinding], parts: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield of parts of secrets, each with its rule, the ids of the wholes."""
     if not parts:
@@ -190,7 +190,7 @@ def _list_new(
 
 def _scan_object(
     store: Store, oid: Oid, path: str, seen: set[bytes]
-) -> Iterator[Finding]:
+) -> Iterator[SecretFinding]:
     kind, data = _read(store, oid)
     if kind == "tree":
         names = "\n".join(_odd_names(data, seen))
@@ -236,9 +236,9 @@ def _odd_names(tree: bytes, seen: set[bytes]) -> Iterator[str]:
             yield text
 
 
-def _found(path: str, oid: Oid | None, matches: Iterable[Match]) -> list[Finding]:
+def _found(path: str, oid: Oid | None, matches: Iterable[Match]) -> list[SecretFinding]:
     return [
-        Finding(
+        SecretFinding(
             id=match.id,
             rule=match.rule,
             shown=match.shown,
@@ -257,7 +257,7 @@ def find_leaving(
     *,
     environment: Mapping[str, str],
     allowed: Collection[str] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[SecretFinding, ...]:
     """Look for secrets in what a push of some refs would send.
 
     Args:
@@ -314,7 +314,7 @@ def find_blocked(
 
 
 def describe_findings(
-    findings: Sequence[Finding], leaving: Sequence[Leaving] = ()
+    findings: Sequence[SecretFinding], leaving: Sequence[Leaving] = ()
 ) -> str:
     """Say in one line what would have left, each secret once, and the ways out."""
     found = _one_each(findings)
@@ -325,20 +325,20 @@ def describe_findings(
     return f"{what} in {places}{tail}; {way_out(findings, leaving)}"
 
 
-def _one_each(findings: Sequence[Finding]) -> list[Finding]:
+def _one_each(findings: Sequence[SecretFinding]) -> list[SecretFinding]:
     """Return each secret where it stands best to be read: in a file, if in one."""
     ordered = sorted(findings, key=lambda each: each.path.startswith(_COMMIT))
     return list({each.id: each for each in reversed(ordered)}.values())[::-1]
 
 
-def list_findings(findings: Sequence[Finding]) -> list[str]:
+def list_findings(findings: Sequence[SecretFinding]) -> list[str]:
     """Write findings a line each; of very many the first, and how many more."""
     lines = [str(finding) for finding in findings[:_TOLD]]
     more = len(findings) - _TOLD
     return [*lines, f"and {more} more places"] if more > 0 else lines
 
 
-def way_out(findings: Sequence[Finding], leaving: Sequence[Leaving] = ()) -> str:
+def way_out(findings: Sequence[SecretFinding], leaving: Sequence[Leaving] = ()) -> str:
     """Name the commands that take a secret out, or let through what is none.
 
     A message stands in no thread's folder: then it is the one that was to leave.

@@ -17,7 +17,7 @@ from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.objects import read_commit
-from uwfgit.sync.secrets.scan import Finding
+from uwfgit.sync.secrets.scan import SecretFinding
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 
 _TAGS: Final = "refs/tags/"
@@ -42,7 +42,7 @@ class Spread:
 def find_spread(
     store: Store,
     thread: ThreadId,
-    found: Sequence[Finding],
+    found: Sequence[SecretFinding],
     *,
     environment: Mapping[str, str],
 ) -> Spread:

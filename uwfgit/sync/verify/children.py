@@ -17,8 +17,8 @@ from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import Usage, usage_since
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
-from uwfgit.sync.verify.report import Findings
-from uwfgit.sync.verify.view import ChildView, Run, View
+from uwfgit.sync.verify.report import VerifyFindings
+from uwfgit.sync.verify.view import ChildView, VerifyRun, View
 
 _KIND = "workflow"
 
@@ -28,7 +28,7 @@ def check_pinned(
     start: Start,
     payload: Mapping[str, Json],
     places: NodePlaces,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     """Tell when a StartNode does not pin exactly the workflows its roles reach."""
     reached: set[str] = set()
@@ -59,14 +59,14 @@ def _named(workflow: Mapping[str, Json]) -> Iterator[str]:
 
 
 def check_child(
-    run: Run,
+    run: VerifyRun,
     step: Step,
     kind: str,
     *,
     is_attempt: bool,
     view: View,
     nodes: Places,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> ChildView | None:
     """Check a step that names a child; returns the child where it is here."""
     role = view.workflow.roles.get(step.role)
@@ -109,7 +109,7 @@ def _check_kin(
     *,
     view: View,
     nodes: Places,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     assert step.child is not None  # noqa: S101 - asked by the caller
     if child.thread != step.child.thread:
@@ -144,7 +144,7 @@ def _pinned(view: View, name: str) -> Hash:
     return view.start.children.get(name, own)
 
 
-def _check_failed(step: Step, child: View, findings: Findings) -> None:
+def _check_failed(step: Step, child: View, findings: VerifyFindings) -> None:
     phase, status = step.output.get("phase"), child.state.status
     if phase == "child" and status in {"suspended", "cancelled", "end"}:
         return
@@ -153,7 +153,7 @@ def _check_failed(step: Step, child: View, findings: Findings) -> None:
         findings.note("child", message)
 
 
-def _check_result(step: Step, child: ChildView, findings: Findings) -> None:
+def _check_result(step: Step, child: ChildView, findings: VerifyFindings) -> None:
     view, last = child.view, child.last
     if view is None or last is None:
         findings.note("child", "the child has no step")

@@ -36,22 +36,22 @@ from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_fo
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.children import check_pinned
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added
-from uwfgit.sync.verify.rawtree import Changes
-from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
+from uwfgit.sync.verify.rawtree import TreeChanges
+from uwfgit.sync.verify.report import Fact, VerifyFindings, refusal, shown
 from uwfgit.sync.verify.settle import Expected, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
-from uwfgit.sync.verify.view import ALL_STEPS, KEPT_STEPS, Run, View
+from uwfgit.sync.verify.view import ALL_STEPS, KEPT_STEPS, VerifyRun, View
 
 _RESOLVER: Final = ("uwf", "uwf@localhost", "+0000")
 
 
 def check_start(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     message: Message,
     *,
-    changes: Changes,
-    findings: Findings,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> tuple[Expected, NodePlaces]:
     """Check what a start adds to genesis, and say what else it must leave.
 
@@ -115,7 +115,7 @@ def _read_start(node: Node) -> Start:
     return start_from_payload(node.hash, payload)
 
 
-def _read_workflow(run: Run, node: Node, places: NodePlaces) -> Workflow:
+def _read_workflow(run: VerifyRun, node: Node, places: NodePlaces) -> Workflow:
     schemas = {
         name: load_node(run.reader, places, name, META_TYPE)
         for name in {role["frontmatter"] for role in node.payload["roles"].values()}
@@ -124,7 +124,11 @@ def _read_workflow(run: Run, node: Node, places: NodePlaces) -> Workflow:
 
 
 def _read_inputs(
-    run: Run, start: Start, workflow: Workflow, places: NodePlaces, findings: Findings
+    run: VerifyRun,
+    start: Start,
+    workflow: Workflow,
+    places: NodePlaces,
+    findings: VerifyFindings,
 ) -> Start:
     """Read what the run was given; tell when that is not what the workflow asks."""
     if (start.inputs is None) != (not workflow.inputs):
@@ -141,7 +145,11 @@ def _read_inputs(
 
 
 def _check_file(
-    run: Run, path: str, node: Node, changes: Changes, findings: Findings
+    run: VerifyRun,
+    path: str,
+    node: Node,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> None:
     oid = changes.pop(path, (None, None))[1]
     if oid is None:
@@ -163,7 +171,7 @@ def _check_file(
 
 
 def _first_view(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     thread: ThreadId,
     start: Start,
@@ -229,7 +237,12 @@ def _expect_start(view: View, told: Told) -> Expected:
 
 
 def check_fork(
-    run: Run, commit: RawCommit, message: Message, *, view: View, findings: Findings
+    run: VerifyRun,
+    commit: RawCommit,
+    message: Message,
+    *,
+    view: View,
+    findings: VerifyFindings,
 ) -> Expected:
     """Say what a fork must leave.
 
@@ -256,7 +269,9 @@ def check_fork(
     )
 
 
-def check_cancel(commit: RawCommit, *, view: View, findings: Findings) -> Expected:
+def check_cancel(
+    commit: RawCommit, *, view: View, findings: VerifyFindings
+) -> Expected:
     """Say what a cancel must leave."""
     check_order("cancel", view, findings)
     told = tell_cancel(view.state, None, by=commit.committed_by)
@@ -281,7 +296,7 @@ def check_resolve(
     view: View,
     other: View | None,
     is_merged: bool,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> Expected:
     """Say what a resolve must leave: all as on its first parent.
 

@@ -18,25 +18,25 @@ from uwfgit.model.thread.usage import Usage, is_grown, usage_from_payload
 from uwfgit.store.layout import STATE_FILE, SUMMARY_FILE, thread_folder
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added, without
-from uwfgit.sync.verify.rawtree import Changes
-from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
+from uwfgit.sync.verify.rawtree import TreeChanges
+from uwfgit.sync.verify.report import Fact, VerifyFindings, refusal, shown
 from uwfgit.sync.verify.settle import Expected, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
 from uwfgit.sync.verify.step_events import next_run_folder
-from uwfgit.sync.verify.view import Run, View
+from uwfgit.sync.verify.view import VerifyRun, View
 
 _SUPERVISOR: Final = "supervisor"
 
 
 def check_hold(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     message: Message,
     *,
     view: View,
     places: NodePlaces,
-    changes: Changes,
-    findings: Findings,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> tuple[Expected, NodePlaces]:
     """Check what a hold adds, and say what else it must leave.
 
@@ -79,11 +79,11 @@ def check_hold(
 
 
 def check_summary(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     *,
     view: View,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> Expected:
     """Say what a summary must leave; of its text only the shape is checked.
 
@@ -106,7 +106,9 @@ def check_summary(
     )
 
 
-def _read_summary(run: Run, commit: RawCommit, path: str, findings: Findings) -> str:
+def _read_summary(
+    run: VerifyRun, commit: RawCommit, path: str, findings: VerifyFindings
+) -> str:
     oid = run.objects.find_file(commit.tree, path)
     if oid is None:
         raise refusal("file", "the summary is missing", path)
@@ -120,7 +122,7 @@ def _read_summary(run: Run, commit: RawCommit, path: str, findings: Findings) ->
     return text
 
 
-def _read_usage(run: Run, commit: RawCommit, path: str) -> Usage | None:
+def _read_usage(run: VerifyRun, commit: RawCommit, path: str) -> Usage | None:
     """Read the only field of a state that no other part of a summary tells."""
     oid = run.objects.find_file(commit.tree, path)
     try:

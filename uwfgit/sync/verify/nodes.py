@@ -27,8 +27,8 @@ from uwfgit.store.canonical import (
 )
 from uwfgit.store.layout import find_node_name
 from uwfgit.store.raw import BLOB
-from uwfgit.sync.verify.rawtree import Changes, Objects
-from uwfgit.sync.verify.report import Findings, refusal
+from uwfgit.sync.verify.rawtree import Objects, TreeChanges
+from uwfgit.sync.verify.report import VerifyFindings, refusal
 
 _BUILTIN: Final = frozenset(BUILTIN_NAMES.values())
 _MAX_BYTES: Final = MAX_LINKED_BYTES + 3 * MAX_BLOB_BYTES
@@ -133,10 +133,10 @@ def load_node(
 
 
 def take_added(
-    changes: Changes,
+    changes: TreeChanges,
     folder: str,
     known: NodePlaces,
-    findings: Findings,
+    findings: VerifyFindings,
     *,
     own: str = "",
 ) -> NodePlaces:
@@ -180,7 +180,7 @@ def close_over(
     known: NodePlaces,
     added: NodePlaces,
     folder: str,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> frozenset[Hash]:
     """Check every node that is reachable from the roots and not known before.
 
@@ -215,7 +215,7 @@ def close_over(
 Tell = Callable[[str, str], None]
 
 
-def _teller(findings: Findings, path: str) -> Tell:
+def _teller(findings: VerifyFindings, path: str) -> Tell:
     return lambda code, message: findings.note(code, message, path)
 
 

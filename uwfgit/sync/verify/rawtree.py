@@ -33,9 +33,9 @@ _ENTRY_OVERHEAD: Final = 22
 """A blank, a NUL and an oid, besides mode and name."""
 _MODE = re.compile(rb"([^ \0]{0,10})[ \0]")
 
-Entry: TypeAlias = tuple[bytes, bytes]
+RawEntry: TypeAlias = tuple[bytes, bytes]
 """Mode and raw oid, as a tree has them."""
-Changes: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
+TreeChanges: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
 """Path of a file → blob before and after; ``None`` where there is none."""
 
 
@@ -47,10 +47,10 @@ class Tree:
     count: int = 0
     last: bytes = b""
     """What git sorted the last entry by."""
-    _entries: dict[bytes, Entry] | None = None
+    _entries: dict[bytes, RawEntry] | None = None
 
     @property
-    def entries(self) -> dict[bytes, Entry]:
+    def entries(self) -> dict[bytes, RawEntry]:
         """The entries by name."""
         if self._entries is None:
             found = _ENTRY.findall(self.data)
@@ -127,7 +127,7 @@ class Objects:
         self._trees[oid] = tree
         return tree
 
-    def find(self, root: Oid, path: str) -> Entry | None:
+    def find(self, root: Oid, path: str) -> RawEntry | None:
         """Look up a path below a tree; ``None`` when nothing stands there."""
         oid = root
         *folders, last = path.encode().split(b"/")
@@ -148,7 +148,7 @@ class Objects:
 
     def files(self, root: Oid, path: str) -> dict[str, Oid]:
         """Return the files at or below a path, by their paths from ``root``."""
-        found: Changes = {}
+        found: TreeChanges = {}
         _compare(self, None, self.find(root, path), path, found)
         return {name: new for name, (_, new) in found.items() if new is not None}
 
@@ -195,14 +195,14 @@ def _odd_entry(oid: Oid, data: bytes) -> CorruptError:
     return refusal("tree", f"tree {oid} is malformed")
 
 
-def diff_trees(objects: Objects, old: Oid, new: Oid) -> Changes:
+def diff_trees(objects: Objects, old: Oid, new: Oid) -> TreeChanges:
     """Compare two trees, descending only where they differ.
 
     Raises:
         CorruptError: The new one is malformed, too deep, or differs in more
             than ``MAX_CHANGES`` files.
     """
-    changes: Changes = {}
+    changes: TreeChanges = {}
     if old != new:
         left = objects.tree(old)
         _compare_trees(objects, left, objects.tree(new, left), "", changes)
@@ -210,7 +210,11 @@ def diff_trees(objects: Objects, old: Oid, new: Oid) -> Changes:
 
 
 def _compare(
-    objects: Objects, old: Entry | None, new: Entry | None, path: str, found: Changes
+    objects: Objects,
+    old: RawEntry | None,
+    new: RawEntry | None,
+    path: str,
+    found: TreeChanges,
 ) -> None:
     if old == new:
         return
@@ -227,7 +231,7 @@ def _compare(
 
 
 def _compare_trees(
-    objects: Objects, left: Tree, right: Tree, prefix: str, found: Changes
+    objects: Objects, left: Tree, right: Tree, prefix: str, found: TreeChanges
 ) -> None:
     for name, old, new in _differing(left, right):
         # No rule gives a path with a backslash, so an odd name stays one.
@@ -237,7 +241,7 @@ def _compare_trees(
 
 def _differing(
     left: Tree, right: Tree
-) -> Iterator[tuple[bytes, Entry | None, Entry | None]]:
+) -> Iterator[tuple[bytes, RawEntry | None, RawEntry | None]]:
     if right.data.startswith(left.data):
         for mode, name, oid in _ENTRY.findall(right.data, len(left.data)):
             yield name, None, (mode, oid)
@@ -251,15 +255,15 @@ def _differing(
             yield name, entry, None
 
 
-def _hex(entry: Entry) -> Oid:
+def _hex(entry: RawEntry) -> Oid:
     return Oid(entry[1].hex())
 
 
-def _blob(entry: Entry | None) -> Oid | None:
+def _blob(entry: RawEntry | None) -> Oid | None:
     return _hex(entry) if entry is not None and entry[0] == _FILE_MODE else None
 
 
-def _folder(objects: Objects, entry: Entry | None, base: Tree = _NOTHING) -> Tree:
+def _folder(objects: Objects, entry: RawEntry | None, base: Tree = _NOTHING) -> Tree:
     if entry is None or entry[0] != _FOLDER_MODE:
         return _NOTHING
     return objects.tree(_hex(entry), base)

@@ -116,7 +116,7 @@ def count_facts(facts: Iterable[Fact]) -> dict[str, object]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class VerifyFindings:
     """Collects the problems of one commit."""
 
     commit: Oid

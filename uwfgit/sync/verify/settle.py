@@ -25,8 +25,8 @@ from uwfgit.model.thread.state import (
 from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.store.objects import blob_oid
 from uwfgit.store.raw import BLOB
-from uwfgit.sync.verify.rawtree import Changes, Objects
-from uwfgit.sync.verify.report import Fact, Findings, shown
+from uwfgit.sync.verify.rawtree import Objects, TreeChanges
+from uwfgit.sync.verify.report import Fact, VerifyFindings, shown
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
 from uwfgit.sync.verify.view import View
 
@@ -81,7 +81,7 @@ def find_differences(
             yield key, found[key], value
 
 
-def check_order(event: str, view: View, findings: Findings) -> None:
+def check_order(event: str, view: View, findings: VerifyFindings) -> None:
     """Tell when an event may not follow on the state that a thread is in."""
     if view.state.status not in TABLE[event].follows:
         findings.note("event", f"no {event} may follow while {view.state.status}")
@@ -94,8 +94,8 @@ def settle(
     *,
     expected: Expected,
     root: Oid,
-    changes: Changes,
-    findings: Findings,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> None:
     """Tell of everything in a commit that differs from what its event gives.
 
@@ -117,10 +117,10 @@ def settle(
 def _settle_file(
     objects: Objects,
     root: Oid,
-    changes: Changes,
+    changes: TreeChanges,
     name: str,
     want: bytes | Oid | None,
-    findings: Findings,
+    findings: VerifyFindings,
     state: ThreadState,
     state_path: str,
 ) -> None:
@@ -141,7 +141,7 @@ def _settle_file(
 
 
 def _read_whole(
-    objects: Objects, oid: Oid, data: bytes, path: str, findings: Findings
+    objects: Objects, oid: Oid, data: bytes, path: str, findings: VerifyFindings
 ) -> None:
     try:
         objects.read_known(oid, data)
@@ -150,7 +150,7 @@ def _read_whole(
 
 
 def _tell_state(
-    objects: Objects, oid: Oid, wanted: ThreadState, path: str, findings: Findings
+    objects: Objects, oid: Oid, wanted: ThreadState, path: str, findings: VerifyFindings
 ) -> None:
     try:
         data = objects.read(oid, BLOB, limit=MAX_STATE_BYTES)
@@ -164,7 +164,9 @@ def _tell_state(
         findings.expect(key, found, value, code="state", path=path)
 
 
-def _settle_message(message: Message, expected: Expected, findings: Findings) -> None:
+def _settle_message(
+    message: Message, expected: Expected, findings: VerifyFindings
+) -> None:
     found = dict(message.trailers)
     replayed = found.pop(REPLAYED, None)
     wanted = expected.told.trailers
@@ -191,7 +193,7 @@ def _can_be_replayed(oid: str, expected: Expected) -> bool:
     return is_commit and TABLE[expected.fact.event].is_replayable
 
 
-def _settle_reason(message: Message, findings: Findings) -> None:
+def _settle_reason(message: Message, findings: VerifyFindings) -> None:
     """Compare the two places of a cancel's reason, which stands nowhere else."""
     if format_subject(message.subject) != message.subject or not may_give_reason(
         message.subject, read_quote(message.quote)
@@ -202,7 +204,7 @@ def _settle_reason(message: Message, findings: Findings) -> None:
 
 
 def _settle_author(
-    commit: RawCommit, agent: tuple[str, int] | None, findings: Findings
+    commit: RawCommit, agent: tuple[str, int] | None, findings: VerifyFindings
 ) -> None:
     if agent is None:
         findings.expect("author", commit.author, commit.committer, code="author")

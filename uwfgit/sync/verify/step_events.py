@@ -33,7 +33,7 @@ from uwfgit.model.thread.derive import (
     prompt_file,
 )
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
-from uwfgit.model.thread.state import Outcome, agent_label
+from uwfgit.model.thread.state import StepOutcome, agent_label
 from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
@@ -50,11 +50,11 @@ from uwfgit.store.layout import (
 )
 from uwfgit.sync.verify.children import check_child
 from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
-from uwfgit.sync.verify.rawtree import Changes, Objects
-from uwfgit.sync.verify.report import Fact, Findings, refusal, shown
+from uwfgit.sync.verify.rawtree import Objects, TreeChanges
+from uwfgit.sync.verify.report import Fact, VerifyFindings, refusal, shown
 from uwfgit.sync.verify.settle import REPLAYED, Expected, Files, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
-from uwfgit.sync.verify.view import ChildView, Link, Run, View, pending_after
+from uwfgit.sync.verify.view import ChildView, Link, VerifyRun, View, pending_after
 
 _OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
 
@@ -136,15 +136,15 @@ class _Slot:
 
 
 def check_step(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     message: Message,
     *,
     event: str,
     view: View,
     places: NodePlaces,
-    changes: Changes,
-    findings: Findings,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> tuple[Expected, NodePlaces]:
     """Check what a step-like event adds, and say what else it must leave.
 
@@ -178,13 +178,13 @@ def check_step(
 
 
 def _read_payload(
-    run: Run,
+    run: VerifyRun,
     message: Message,
     event: str,
     view: View,
     places: NodePlaces,
-    changes: Changes,
-    findings: Findings,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> tuple[dict[str, Any], _Slot, NodePlaces]:
     claimed = message.trailers.get("Uwf-Node", "")
     last = view.state.steps
@@ -217,7 +217,7 @@ def _read_payload(
 
 
 def _roots(
-    run: Run,
+    run: VerifyRun,
     payload: Json,
     nodes: Places,
     node: Hash,
@@ -235,7 +235,7 @@ def _roots(
 
 
 def _slot(
-    run: Run, payload: dict[str, Any], event: str, view: View, places: NodePlaces
+    run: VerifyRun, payload: dict[str, Any], event: str, view: View, places: NodePlaces
 ) -> _Slot:
     head = view.chain
     following = _Slot(number=view.state.steps + 1, before=head, replaced=None)
@@ -252,7 +252,7 @@ def _slot(
 
 
 def _read_step(
-    run: Run,
+    run: VerifyRun,
     payload: dict[str, Any],
     slot: _Slot,
     nodes: Places,
@@ -269,7 +269,11 @@ def _read_step(
 
 
 def _check_fields(
-    step: Step, payload: dict[str, Any], event: str, view: View, findings: Findings
+    step: Step,
+    payload: dict[str, Any],
+    event: str,
+    view: View,
+    findings: VerifyFindings,
 ) -> None:
     findings.expect("start", step.start, view.start.hash, code="prev")
     pending = () if event == "attempt" else view.pending.get(step.role, ())
@@ -285,7 +289,7 @@ def _check_fields(
 
 
 def _check_times(
-    step: Step, view: View, findings: Findings, *, is_replayed: bool
+    step: Step, view: View, findings: VerifyFindings, *, is_replayed: bool
 ) -> None:
     for name, at_ms in (
         ("startedAtMs", step.started_at_ms),
@@ -302,7 +306,7 @@ def _check_times(
         findings.note("time", f"completedAtMs is {completed}, before startedAtMs")
 
 
-def _check_linked(step: Step, added: NodePlaces, findings: Findings) -> None:
+def _check_linked(step: Step, added: NodePlaces, findings: VerifyFindings) -> None:
     linked = added.keys() - {step.hash, step.output_hash, step.detail_hash}
     if len(linked) > MAX_LINKED_NODES:
         findings.note("size", f"it links more than {MAX_LINKED_NODES} new nodes")
@@ -313,7 +317,7 @@ def _check_output(
     event: str,
     view: View,
     nodes: Places,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     if event == "attempt":
         wanted: Hash | None = ERROR_TYPE
@@ -327,12 +331,12 @@ def _check_output(
 
 
 def _check_route(
-    run: Run,
+    run: VerifyRun,
     step: Step,
     slot: _Slot,
     view: View,
     places: NodePlaces,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> None:
     findings.expect("prev", step.prev, slot.prev, code="prev")
     old = slot.replaced
@@ -369,7 +373,7 @@ class _Facts:
 
 
 def _expect(
-    run: Run, commit: RawCommit, view: View, nodes: Places, facts: _Facts
+    run: VerifyRun, commit: RawCommit, view: View, nodes: Places, facts: _Facts
 ) -> Expected:
     step, slot = facts.step, facts.slot
     outcome = None if facts.is_attempt else _outcome(run, view, nodes, facts)
@@ -420,7 +424,7 @@ def _taken_after(view: View, facts: _Facts) -> Mapping[ThreadId, Usage | None]:
     return {**rest, named.thread: usage}
 
 
-def _outcome(run: Run, view: View, nodes: Places, facts: _Facts) -> Outcome:
+def _outcome(run: VerifyRun, view: View, nodes: Places, facts: _Facts) -> StepOutcome:
     step = facts.step
     try:
         return outcome_of(

@@ -28,11 +28,11 @@ from uwfgit.sync.verify.events import (
 )
 from uwfgit.sync.verify.judged import check_hold, check_summary
 from uwfgit.sync.verify.nodes import NodeReader
-from uwfgit.sync.verify.rawtree import Changes, Objects, diff_trees
+from uwfgit.sync.verify.rawtree import Objects, TreeChanges, diff_trees
 from uwfgit.sync.verify.report import (
     MAX_PROBLEMS,
-    Findings,
     ThreadReport,
+    VerifyFindings,
     VerifyProblem,
     count_facts,
     plain_problem,
@@ -43,7 +43,7 @@ from uwfgit.sync.verify.report import (
 from uwfgit.sync.verify.settle import REPLAYED, Expected, settle
 from uwfgit.sync.verify.shape import Message, RawCommit, parse_commit, parse_message
 from uwfgit.sync.verify.step_events import check_step
-from uwfgit.sync.verify.view import ChildView, Run, Seen, View
+from uwfgit.sync.verify.view import ChildView, Seen, VerifyRun, View
 
 _STEPS = frozenset({*STEP_EVENTS, "attempt"})
 _MAX_DEPTH = 16
@@ -88,14 +88,14 @@ def verify_refs(
         yield _report_ref(run, ref, target)
 
 
-def _open(store: Store) -> Run:
+def _open(store: Store) -> VerifyRun:
     objects = Objects(store=store)
     return _make_run(objects, NodeReader(objects=objects), depth=0)
 
 
-def _make_run(objects: Objects, reader: NodeReader, *, depth: int) -> Run:
+def _make_run(objects: Objects, reader: NodeReader, *, depth: int) -> VerifyRun:
     """Make a run that proves the children of its threads by runs of their own."""
-    inner: list[Run] = []
+    inner: list[VerifyRun] = []
     known: dict[Oid, ChildView | None] = {}
 
     def look(_thread: ThreadId, tip: Oid) -> ChildView | None:
@@ -107,10 +107,10 @@ def _make_run(objects: Objects, reader: NodeReader, *, depth: int) -> Run:
             known[tip] = _look_at(inner[0], tip)
         return known[tip]
 
-    return Run(objects=objects, reader=reader, look=look)
+    return VerifyRun(objects=objects, reader=reader, look=look)
 
 
-def _look_at(run: Run, tip: Oid) -> ChildView | None:
+def _look_at(run: VerifyRun, tip: Oid) -> ChildView | None:
     try:
         run.objects.commit(tip)
     except CorruptError:
@@ -128,7 +128,7 @@ def _look_at(run: Run, tip: Oid) -> ChildView | None:
     return ChildView(view=view, last=last, is_sound=seen[-1].is_sound)
 
 
-def _report_ref(run: Run, ref: str, target: str) -> ThreadReport:
+def _report_ref(run: VerifyRun, ref: str, target: str) -> ThreadReport:
     name = ref.removeprefix(THREAD_PREFIX)
     is_branch = ref == THREAD_PREFIX.rstrip("/") or ref.startswith(THREAD_PREFIX)
     last = ref.rpartition("/")[2]
@@ -148,7 +148,7 @@ def _report_ref(run: Run, ref: str, target: str) -> ThreadReport:
     return _report(run, tip, thread)
 
 
-def _read_thread(run: Run, tip: Oid) -> ThreadId | None:
+def _read_thread(run: VerifyRun, tip: Oid) -> ThreadId | None:
     """Read off a commit which thread it is an event of."""
     try:
         commit = parse_commit(tip, run.objects.commit(tip))
@@ -157,7 +157,7 @@ def _read_thread(run: Run, tip: Oid) -> ThreadId | None:
         return None
 
 
-def _report(run: Run, tip: Oid, thread: ThreadId) -> ThreadReport:
+def _report(run: VerifyRun, tip: Oid, thread: ThreadId) -> ThreadReport:
     chain, problems = _check_all(run, tip)
     seen = [run.seen[commit.oid] for commit in chain if commit.oid in run.seen]
     problems += [problem for each in seen for problem in each.problems]
@@ -190,7 +190,7 @@ def _describe(view: View | None) -> dict[str, Any]:
     }
 
 
-def _check_all(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
+def _check_all(run: VerifyRun, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
     """Check a tip's chain, and before it the chains that its resolves took in."""
     waiting, done = [tip], set[Oid]()
     chain: list[RawCommit] = []
@@ -212,14 +212,16 @@ def _check_all(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]
     return chain, problems
 
 
-def _list_chain(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
+def _list_chain(
+    run: VerifyRun, tip: Oid
+) -> tuple[list[RawCommit], list[VerifyProblem]]:
     """Follow first parents to genesis; gives the chain oldest first."""
     chain: list[RawCommit] = []
     oid = tip
     while oid != GENESIS_OID:
         commit = run.commits.get(oid)
         if commit is None:
-            findings = Findings(commit=oid)
+            findings = VerifyFindings(commit=oid)
             try:
                 commit = parse_commit(oid, run.objects.commit(oid))
             except CorruptError as exc:
@@ -231,7 +233,7 @@ def _list_chain(run: Run, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem
     return chain[::-1], []
 
 
-def _check_chain(run: Run, chain: list[RawCommit]) -> None:
+def _check_chain(run: VerifyRun, chain: list[RawCommit]) -> None:
     places: NodePlaces = {}
     before: Seen | None = None
     run.begin_chain()
@@ -246,9 +248,9 @@ def _check_chain(run: Run, chain: list[RawCommit]) -> None:
 
 
 def _check_commit(
-    run: Run, commit: RawCommit, before: Seen | None, places: NodePlaces
+    run: VerifyRun, commit: RawCommit, before: Seen | None, places: NodePlaces
 ) -> Seen:
-    findings = Findings(commit=commit.oid)
+    findings = VerifyFindings(commit=commit.oid)
     view = None if before is None else before.view
     try:
         expected, added, signs = _check_event(run, commit, view, places, findings)
@@ -269,11 +271,11 @@ def _check_commit(
 
 
 def _check_event(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     view: View | None,
     places: NodePlaces,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> tuple[Expected, NodePlaces, dict[str, Any]]:
     message = parse_message(commit.message)
     event = _event_of(commit, message, view)
@@ -319,14 +321,14 @@ def _event_of(commit: RawCommit, message: Message, view: View | None) -> str:
 
 
 def _expect(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     message: Message,
     event: str,
     view: View | None,
     places: NodePlaces,
-    changes: Changes,
-    findings: Findings,
+    changes: TreeChanges,
+    findings: VerifyFindings,
 ) -> tuple[Expected, NodePlaces]:
     if view is None:
         return check_start(run, commit, message, changes=changes, findings=findings)
@@ -355,12 +357,12 @@ def _expect(
 
 
 def _expect_no_node(
-    run: Run,
+    run: VerifyRun,
     commit: RawCommit,
     message: Message,
     event: str,
     view: View,
-    findings: Findings,
+    findings: VerifyFindings,
 ) -> Expected:
     if event == "fork":
         return check_fork(run, commit, message, view=view, findings=findings)
@@ -374,7 +376,7 @@ def _expect_no_node(
 
 
 def _expect_resolve(
-    run: Run, commit: RawCommit, view: View, findings: Findings
+    run: VerifyRun, commit: RawCommit, view: View, findings: VerifyFindings
 ) -> Expected:
     kept, given = commit.parents
     other = run.seen.get(given)
@@ -388,7 +390,7 @@ def _expect_resolve(
     )
 
 
-def _ancestors(run: Run, oid: Oid) -> set[Oid]:
+def _ancestors(run: VerifyRun, oid: Oid) -> set[Oid]:
     """Return a commit and all that it holds, of the commits that were read."""
     found: set[Oid] = set()
     waiting = [oid]

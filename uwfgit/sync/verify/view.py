@@ -96,7 +96,7 @@ def _look_nowhere(_thread: ThreadId, _tip: Oid) -> ChildView | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class VerifyRun:
     """One run of verify: whatever was read or checked is not done again."""
 
     objects: Objects
