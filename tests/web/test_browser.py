@@ -74,6 +74,10 @@ def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> Non
         thread = page.url.rpartition("/")[2]
         expect(page.locator(".chip.end").first).to_be_visible()
         expect(page.locator("#step-4")).to_be_visible()
+        # A part that came while it ran stands where a page made anew has it.
+        expect(
+            page.locator("section:has(> h2:text-is('Task')) + .time")
+        ).to_be_visible()
         expect(page.get_by_role("heading", name="Paint it").first).to_be_visible()
         found.shot("thread")
         assert status(uwf, thread) == "end"

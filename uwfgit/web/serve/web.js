@@ -28,10 +28,18 @@
     } else if (old && !now && !old.contains(typing())) {
       old.remove();
     } else if (!old && now) {
-      const before = fresh.querySelector(name).previousElementSibling;
-      const place = before && before.className && keep("." + before.className.split(" ")[0]);
-      if (place) place.after(now); else main.prepend(now);
+      let before = now.previousElementSibling;
+      while (before && !same(before)) before = before.previousElementSibling;
+      if (before) same(before).after(now); else (same(now.parentElement) || main).prepend(now);
     }
+  }
+
+  // What an element of the fresh page is on this one: of the same id, class or title.
+  function same(fresh) {
+    if (fresh.id) return document.getElementById(fresh.id);
+    if (fresh.className) return keep("." + fresh.className.split(" ")[0]);
+    const title = (each) => each.querySelector("h2")?.textContent;
+    return [...main.querySelectorAll(fresh.tagName)].find((each) => title(each) === title(fresh));
   }
 
   function typing() {
