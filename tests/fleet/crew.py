@@ -9,13 +9,14 @@ from typing import Any
 from tests.sync.people import DONE, WIRE, Person
 from uwfgit.errors import StateError
 from uwfgit.fleet.hands import RunResult, Terms
-from uwfgit.fleet.queue import Contents, Entry, Queue
+from uwfgit.fleet.queue import Contents, Queue
 from uwfgit.fleet.steer import put
 from uwfgit.fleet.worker import Worker
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip, load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.diverged.diverge import set_aside
+from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.remotes import get_remote
 from uwfgit.sync.exchange.transport import list_refs_there
 

@@ -16,10 +16,11 @@ from tests.fleet.crew import (
 )
 from tests.sync.people import ASK, DONE, GOOD, Person
 from uwfgit.errors import RejectedError, StateError
-from uwfgit.fleet.queue import Entry, iter_states, queue_ref, read_entry
+from uwfgit.fleet.queue import iter_states, queue_ref
 from uwfgit.fleet.steer import cancel, clear, put, retry
 from uwfgit.ids import Oid
 from uwfgit.model.thread.record import load_tip
+from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 
 
 def test_a_queued_thread_is_run_to_its_end(ada: Person, bob: Person) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from uwfgit.fleet.queue import Entry, iter_states
+from uwfgit.fleet.queue import iter_states
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.handle import Store
+from uwfgit.sync.exchange.queue_entry import Entry
 
 LEASE: Final = 1800
 """Seconds; a worker says again and again that it is there at a third of it."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from uwfgit.fleet.claims import LEASE
-from uwfgit.fleet.queue import Entry
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip
+from uwfgit.sync.exchange.queue_entry import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

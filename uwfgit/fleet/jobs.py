@@ -8,10 +8,11 @@ from typing import Final
 
 from uwfgit.errors import RejectedError, RemoteError, UwfError
 from uwfgit.fleet.hands import Hands, Run, RunResult, Terms
-from uwfgit.fleet.queue import Entry, Queue, queue_ref, read_entry
+from uwfgit.fleet.queue import Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip, load_tip
 from uwfgit.store.layout import thread_ref
+from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import QueueState
 
 _RETRY_SECONDS: Final = 5.0

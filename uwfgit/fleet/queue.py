@@ -27,13 +27,13 @@ from uwfgit.store.objects import (
 )
 from uwfgit.store.raw import COMMIT, TREE
 from uwfgit.sync.exchange.exchange import CHUNK, chunks
+from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (
     EMPTY_TREE,
     PAUSE_REF,
     QUEUE_PREFIX,
     QueueState,
     format_queue_state,
-    parse_queue_state,
 )
 from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.exchange.transport import (
@@ -51,16 +51,6 @@ _MOST: Final = 100_000
 """Queue refs that are looked at; a remote may claim to have millions."""
 _AUDIT: Final = 1000
 """States of one thread that are read back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A thread in the queue: its newest state, the commit that says so, and when."""
-
-    oid: Oid
-    state: QueueState
-    committed_at: int
-    by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,23 +279,6 @@ def queue_ref(thread: ThreadId) -> str:
     return f"{QUEUE_PREFIX}{thread}"
 
 
-def read_entry(store: Store, oid: Oid) -> Entry | None:
-    """Read a queue commit; ``None`` when it is none that uwf writes."""
-    try:
-        commit = read_commit(store, oid)
-    except CorruptError:
-        return None
-    state = parse_queue_state(commit.message)
-    if state is None or commit.tree != EMPTY_TREE or len(commit.parents) > 1:
-        return None
-    return Entry(
-        oid=oid,
-        state=state,
-        committed_at=commit.committer.time,
-        by=str(commit.committer),
-    )
-
-
 def iter_states(store: Store, oid: Oid) -> Iterator[Entry]:
     """Yield a thread's states, newest first, as far back as they are states."""
     next_: Oid | None = oid
@@ -314,8 +287,7 @@ def iter_states(store: Store, oid: Oid) -> Iterator[Entry]:
         if entry is None:
             return
         yield entry
-        parents = read_commit(store, entry.oid).parents
-        next_ = parents[0] if parents else None
+        next_ = entry.parent
 
 
 def _check_chain(store: Store, oid: Oid, known: Oid | None) -> str | None:

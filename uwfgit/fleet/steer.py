@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from uwfgit.errors import RejectedError, StateError
-from uwfgit.fleet.queue import Contents, Entry, Queue, queue_ref
+from uwfgit.fleet.queue import Contents, Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip
+from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.queue_state import QueueState, Word
 
 

@@ -15,9 +15,10 @@ from uwfgit.errors import RejectedError, RemoteError
 from uwfgit.fleet.claims import LeaseWatch, is_free, is_stuck
 from uwfgit.fleet.hands import Hands, RunResult, Terms
 from uwfgit.fleet.jobs import Job, Jobs, cost_of
-from uwfgit.fleet.queue import Contents, Entry, Queue, queue_ref, read_entry
+from uwfgit.fleet.queue import Contents, Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import load_tip
+from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 
 TICK: Final = 0.2
 _RETRY_SECONDS: Final = 5.0

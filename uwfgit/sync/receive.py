@@ -9,23 +9,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name
-from uwfgit.store.objects import Commit, read_commit
+from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import describe_report
+from uwfgit.sync.exchange.queue_entry import read_entry
 from uwfgit.sync.exchange.queue_state import (
     EMPTY_TREE,
     PAUSE_REF,
     QUEUE_PREFIX,
-    QueueState,
     check_queue_move,
-    parse_queue_state,
 )
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved
 from uwfgit.sync.exchange.signatures import check_approval
@@ -100,8 +98,8 @@ def _check_queue(store: Store, push: Push) -> str | None:
     if not is_thread_id(name):
         return "that is not a name of a queued thread"
     if push.deletes:
-        state = _read_state(store, Oid(push.old))
-        is_done = state is not None and state[0].word == "done"
+        last = read_entry(store, Oid(push.old))
+        is_done = last is not None and last.state.word == "done"
         return None if is_done else "only what is done leaves the queue"
     return _check_states(store, push, ThreadId(name))
 
@@ -116,21 +114,20 @@ def _check_pause(store: Store, oid: Oid) -> str | None:
 def _check_states(store: Store, push: Push, thread: ThreadId) -> str | None:
     oid = Oid(push.new)
     for _ in range(_MOST_STATES):
-        found = _read_state(store, oid)
-        if found is None or found[0].thread != thread:
+        entry = read_entry(store, oid)
+        if entry is None or entry.state.thread != thread:
             return "it is not a state of that thread in a queue"
-        state, commit = found
-        parent = commit.parents[0] if commit.parents else None
+        parent = entry.parent
         if parent is None and push.old != ZERO:
             return "not a fast-forward: fetch the queue first"
-        before = _read_state(store, parent) if parent is not None else None
+        before = read_entry(store, parent) if parent is not None else None
         if parent is not None and before is None:
             return "its parent is not a state of a queue"
         problem = check_queue_move(
-            before[0] if before else None,
-            state,
-            before_time=before[1].committer.time if before else 0,
-            after_time=commit.committer.time,
+            before.state if before else None,
+            entry.state,
+            before_time=before.committed_at if before else 0,
+            after_time=entry.committed_at,
         )
         if problem is not None:
             return problem
@@ -138,17 +135,6 @@ def _check_states(store: Store, push: Push, thread: ThreadId) -> str | None:
             return None
         oid = parent
     return "too many states at once"
-
-
-def _read_state(store: Store, oid: Oid) -> tuple[QueueState, Commit] | None:
-    try:
-        commit = read_commit(store, oid)
-    except CorruptError:
-        return None
-    state = parse_queue_state(commit.message)
-    if state is None or commit.tree != EMPTY_TREE or len(commit.parents) > 1:
-        return None
-    return state, commit
 
 
 def _check_other(

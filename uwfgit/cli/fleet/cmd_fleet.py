@@ -16,8 +16,9 @@ from uwfgit.cli.share.remote_session import open_wire, take_remote
 from uwfgit.errors import NotFoundError, StateError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.fleet.queue import Contents, Entry, Queue
+    from uwfgit.fleet.queue import Contents, Queue
     from uwfgit.ids import ThreadId
+    from uwfgit.sync.exchange.queue_entry import Entry
 
 app = make_group("See and steer the queue of a remote.")
 

@@ -11,7 +11,6 @@ from uwfgit.cli.fleet.own_trees import OwnTrees
 from uwfgit.cli.fleet.running import ChildRun, clean_environment, start_run
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import StateError, UwfError
-from uwfgit.fleet.queue import Entry
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.foreign import is_foreign
 from uwfgit.model.ledger.ledger import Ledger
@@ -23,11 +22,11 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
 from uwfgit.sync.exchange.exchange import FAILED, RefOutcome
-from uwfgit.sync.exchange.foreign import find_voucher, list_newest
+from uwfgit.sync.exchange.foreign import find_signer, find_voucher, list_newest
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.pull import finish, look
+from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.remotes import Remote
-from uwfgit.sync.exchange.signatures import read_signature
 from uwfgit.sync.exchange.transport import Wire
 
 
@@ -99,16 +98,11 @@ class WorkerHands:
     def _judge(self, oid: Oid) -> str | None:
         trusted = self.context.settings.trust
         if not trusted:
-            return "nobody is trusted: set 'trust', or use --trust-pushers"
-        signed = read_signature(
-            self.ledger.store, oid, environment=self.context.environment
+            return "nobody is trusted: `uwf trust add`, or --trust-pushers"
+        signer = find_signer(
+            self.ledger.store, oid, trusted, environment=self.context.environment
         )
-        if signed is None or not signed.is_good:
-            return "its queue commit has no good signature"
-        listed = {name.casefold() for name in trusted}
-        if signed.signer in trusted or not listed.isdisjoint(signed.keys):
-            return None
-        return f"its queue commit is signed by {signed.signer}, who is not in trust"
+        return None if signer else "its queue commit is not signed by anyone in trust"
 
     def distrust_thread(self, tip: Tip) -> str | None:
         """Return why a thread is not to be run."""
