@@ -404,11 +404,6 @@ def _iter_runs(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
         yield match[0], match.start()
 
 
-def _iter_hex(text: str) -> Iterator[tuple[str, int]]:
-    """Give what may be hex digits of a text, with where it begins."""
-    return ((match[0], match.start()) for match in _HEX.finditer(text))
-
-
 def _decode(code: str) -> Iterator[str]:
     """Yield the texts that a run of letters encodes, wherever in it they begin."""
     for offset in range(4):

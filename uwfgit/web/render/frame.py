@@ -11,7 +11,7 @@ from urllib.parse import quote
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import count_of, format_duration
-from uwfgit.web.render.markup import Child, Html, join, link, span, tag
+from uwfgit.web.render.markup import Child, Html, link, span, tag
 
 STATUS_WORDS: Final = {
     "idle": "ready",
@@ -282,8 +282,3 @@ def fold(
 def command(words: str) -> Html:
     """Show a command as one would type it."""
     return tag("code", words, class_="command")
-
-
-def two(name: Child, value: Child) -> Html:
-    """Make a row of a description list."""
-    return join(tag("dt", name), tag("dd", value))
