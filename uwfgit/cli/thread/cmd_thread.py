@@ -14,13 +14,12 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.cli.thread.runs import exec_command, poke_command, resume_command
 from uwfgit.constants import READ_CHARS
-from uwfgit.errors import CorruptError, UsageError
+from uwfgit.errors import UsageError
 from uwfgit.ids import find_hash
 
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.attempts import Attempt
     from uwfgit.model.thread.record import Tip
 
 NewOption = Annotated[
@@ -58,26 +57,16 @@ add_later(app, "undo", where="code.cmd_rewind:undo_command")
 def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> None:
     """Show the state of a thread; with --new also what happened since you looked."""
     from uwfgit.cli.live.news import list_news, mark_seen, news_line, news_payload
-    from uwfgit.cli.thread.payloads import outcome_payload, thread_payload
+    from uwfgit.cli.thread.payloads import shown_payload
     from uwfgit.cli.thread.reading import thread_text
     from uwfgit.model.ledger.ledger import find_tip
-    from uwfgit.model.ledger.standing import is_running
-    from uwfgit.model.thread.sharing import find_sharing
-    from uwfgit.model.thread.task import find_task_line
     from uwfgit.store.locks.flock import read_dead_holder
     from uwfgit.store.locks.holding import lock_path
 
     context = get_context(ctx)
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
-    payload = thread_payload(
-        tip,
-        running=is_running(ledger.store, tip.thread),
-        sharing=find_sharing(ledger.store, tip.thread, tip.commit),
-        task=find_task_line(ledger.store, tip),
-        failed=_find_failed(ledger, tip),
-    )
-    payload |= outcome_payload(ledger.store, tip)
+    payload = shown_payload(ledger.store, tip)
     news = list_news(ledger, tip) if new else []
     if new:
         payload["new"] = [news_payload(event) for event in news]
@@ -91,19 +80,6 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
         if dead is not None:
             context.output.say(f"note: its runner died: {shown(str(dead))}")
         context.output.say(way_on(ledger, tip.thread, payload["status"]))
-
-
-def _find_failed(ledger: Ledger, tip: Tip) -> Attempt | None:
-    if tip.state.status != "suspended":
-        return None
-    from uwfgit.model.thread.attempts import find_last_attempt
-    from uwfgit.model.thread.record import open_record
-
-    try:
-        return find_last_attempt(open_record(ledger.store, tip, checked=False))
-    except CorruptError:
-        # What is damaged in it is for others to tell.
-        return None
 
 
 @add_command(app, "list")

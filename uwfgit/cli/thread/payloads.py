@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from uwfgit.constants import ERROR_STATUS
+from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import ThreadRow
 from uwfgit.model.ledger.standing import status_of
@@ -253,3 +254,32 @@ def outcome_payload(store: Store, tip: Tip) -> dict[str, Any]:
         if code is None
         else {"status": state.status, "returnCode": code, "summary": summary},
     }
+
+
+def shown_payload(store: Store, tip: Tip) -> dict[str, Any]:
+    """Return a thread as ``thread show`` and the API tell of it."""
+    from uwfgit.model.ledger.standing import is_running
+    from uwfgit.model.thread.sharing import find_sharing
+    from uwfgit.model.thread.task import find_task_line
+
+    payload = thread_payload(
+        tip,
+        running=is_running(store, tip.thread),
+        sharing=find_sharing(store, tip.thread, tip.commit),
+        task=find_task_line(store, tip),
+        failed=_find_failed(store, tip),
+    )
+    return payload | outcome_payload(store, tip)
+
+
+def _find_failed(store: Store, tip: Tip) -> Attempt | None:
+    if tip.state.status != "suspended":
+        return None
+    from uwfgit.model.thread.attempts import find_last_attempt
+    from uwfgit.model.thread.record import open_record
+
+    try:
+        return find_last_attempt(open_record(store, tip, checked=False))
+    except CorruptError:
+        # What is damaged in it is for others to tell.
+        return None

@@ -17,7 +17,7 @@ from uwfgit.cli.frame.app import keep_bug
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.background import run_apart
-from uwfgit.cli.thread.payloads import row_payload, step_item, thread_payload
+from uwfgit.cli.thread.payloads import row_payload, shown_payload, step_item
 from uwfgit.errors import StoreError, UsageError, UwfError
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.workflow.document import graph_payload, roles_payload
@@ -76,7 +76,7 @@ def run_server(
         rules=Rules(keys=keys, hosts=listening.hosts),
         stores=_stores(context, own, wishes, acts=acts),
         shapes=Shapes(
-            thread=thread_payload,
+            thread=shown_payload,
             row=row_payload,
             step=step_item,
             roles=roles_payload,

@@ -9,8 +9,7 @@ from importlib.resources import files
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE, META_TYPE
-from uwfgit.model.schema.check import find_refs
+from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
 from uwfgit.store.layout import WORKFLOW_FILE, thread_folder
@@ -34,7 +33,9 @@ from uwfgit.web.render.thread import thread_body, thread_page
 from uwfgit.web.render.threads import threads_page
 from uwfgit.web.render.workflow import workflow_page, workflows_page
 from uwfgit.web.view.cleaning import Cleaner
+from uwfgit.web.view.comparison import ComparisonView, Side
 from uwfgit.web.view.listing import Line, Listing, Question, answer, rows_of, titles_of
+from uwfgit.web.view.node import view_node
 from uwfgit.web.view.thread import BLOCK, view_thread
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView, pinned_by
 
@@ -80,7 +81,7 @@ class Export:
         for workflow, view in pinned.items():
             yield (
                 workflow_file(workflow),
-                workflow_page(self._site(links), view, titles),
+                workflow_page(self._site(links), view),
             )
         for thread, tip in tips.items():
             yield from self._thread_files(thread, tip, links)
@@ -216,20 +217,8 @@ class Export:
         ]
 
     def _node(self, site: Site, record: Record, name: Hash) -> Html:
-        node = record.node(name)
-        schema = record.node(node.type) if node.type in record.places else None
-        refs = (
-            find_refs(schema.payload, node.payload)
-            if schema is not None and schema.type == META_TYPE
-            else ()
-        )
-        return node_page(
-            site,
-            record.tip.thread,
-            self.cleaner.clean(node),
-            refs,
-            oid=record.places[name][1],
-        )
+        view = self.cleaner.clean(view_node(record, name))
+        return node_page(site, record.tip.thread, view)
 
     def _diff(
         self, links: FolderLinks, titles: Mapping[ThreadId, str], a: Tip, b: Tip
@@ -241,9 +230,13 @@ class Export:
             for tip in (a, b)
         ]
         sides = [
-            (tip, self._status(tip.thread), titles[tip.thread] or tip.thread)
+            Side(
+                tip=tip,
+                status=self._status(tip.thread),
+                title=titles[tip.thread] or tip.thread,
+            )
             for tip in (a, b)
         ]
-        return diff_page(
-            self._site(links), sides[0], sides[1], compare_chains(chains[0], chains[1])
-        )
+        found = compare_chains(chains[0], chains[1])
+        view = ComparisonView(a=sides[0], b=sides[1], found=found)
+        return diff_page(self._site(links), view)

@@ -8,7 +8,6 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from uwfgit.model.thread.compare import (
-    Comparison,
     Pair,
     Sum,
     list_fields,
@@ -19,33 +18,21 @@ from uwfgit.model.thread.step import Step
 from uwfgit.web.render.frame import Site, chip, facts, page, spent, steps_of, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Html, div, join, link, span, tag
+from uwfgit.web.view.comparison import ComparisonView, Side
 
 _COMPARED: Final = 20_000
 """Characters of a text whose words are compared; longer ones stand as they are."""
 
 
-def diff_page(
-    site: Site, a: tuple[Tip, str, str], b: tuple[Tip, str, str], found: Comparison
-) -> Html:
-    """Lay out two threads.
-
-    Args:
-        site: What the page is part of.
-        a: The first: its tip, its status and its title.
-        b: The second.
-        found: How they compare.
-    """
-    return page(
-        site,
-        f"{tail(a[0].thread)} and {tail(b[0].thread)}",
-        _body(site, a, b, found),
-        kind="diff",
-    )
+def diff_page(site: Site, view: ComparisonView) -> Html:
+    """Lay out two threads."""
+    a, b = view.a.tip, view.b.tip
+    title = f"{tail(a.thread)} and {tail(b.thread)}"
+    return page(site, title, _body(site, view), kind="diff")
 
 
-def _body(
-    site: Site, a: tuple[Tip, str, str], b: tuple[Tip, str, str], found: Comparison
-) -> Html:
+def _body(site: Site, view: ComparisonView) -> Html:
+    a, b, found = view.a, view.b, view.found
     point = found.fork_point
     shared = (
         "No step in common"
@@ -63,7 +50,7 @@ def _body(
                 "comparison",
                 class_="crumb",
             ),
-            tag("h1", a[2] if a[2] == b[2] else f"{a[2]} and {b[2]}"),
+            tag("h1", a.title if a.title == b.title else f"{a.title} and {b.title}"),
             tag("p", shared, class_="sum"),
             class_="head",
         ),
@@ -75,21 +62,21 @@ def _body(
                 _head(site, a, found.sum_a),
                 _head(site, b, found.sum_b),
             ),
-            [_pair(site, a[0], b[0], pair) for pair in found.pairs],
+            [_pair(site, a.tip, b.tip, pair) for pair in found.pairs],
         )
         if found.pairs
         else tag("p", "Neither goes on from there.", class_="none"),
     )
 
 
-def _head(site: Site, side: tuple[Tip, str, str], total: Sum) -> Html:
-    tip, status, _ = side
+def _head(site: Site, side: Side, total: Sum) -> Html:
+    tip = side.tip
     return div(
         "side",
         link(site.links.thread(tip.thread), tag("code", tip.thread)),
         facts(
             [
-                chip(status),
+                chip(side.status),
                 steps_of(total.steps),
                 *spent(total.duration_ms, total.usage),
             ]

@@ -37,45 +37,52 @@ def button(words: str, *, quiet: bool = False, name: str = "", value: str = "") 
 
 def thread_acts(site: Site, view: ThreadView, agents: Sequence[str]) -> Html | None:
     """Lay out what can be done with a thread as it stands."""
-    if site.token is None:
-        return None
     place = site.links.thread(view.tip.thread)
     status = view.status
-    if status == "running":
-        body: Child = div(
-            "row",
-            form(site, f"{place}/pause", button("Stop after this step", quiet=True)),
-            form(site, f"{place}/stop", button("Stop now", quiet=True)),
-        )
-    elif status == "idle":
-        body = [
-            form(
-                site,
-                f"{place}/exec",
-                button("Run the next step"),
-                button("Run to the end", quiet=True, name="all", value="1"),
-                _agents(agents),
-                class_="row",
-            ),
-            _more(site, place, view),
-        ]
-    elif status == "suspended":
-        body = [
-            _say(
-                site,
-                f"{place}/resume",
-                "Resume",
-                "What to tell the agent",
-                agents,
-                is_needed=False,
-            ),
-            _more(site, place, view),
-        ]
-    elif status == "end":
-        body = _more(site, place, view)
-    else:
+    first = {"running": _stops, "idle": _run, "suspended": _resume}.get(status)
+    body = [first(site, place, agents)] if first is not None else []
+    if status in {"idle", "suspended", "end"}:
+        body.append(_more(site, place, view))
+    if not any(body):
         return None
     return tag("section", body, class_="acts", aria_label="Acts", id="acts")
+
+
+def _stops(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
+    del agents
+    ways = (("pause", "Stop after this step"), ("stop", "Stop now"))
+    forms = [
+        form(site, f"{place}/{act}", button(words, quiet=True))
+        for act, words in ways
+        if site.may(act)
+    ]
+    return div("row", forms) if forms else None
+
+
+def _run(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
+    if not site.may("exec"):
+        return None
+    return form(
+        site,
+        f"{place}/exec",
+        button("Run the next step"),
+        button("Run to the end", quiet=True, name="all", value="1"),
+        _agents(agents),
+        class_="row",
+    )
+
+
+def _resume(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
+    if not site.may("resume"):
+        return None
+    return _say(
+        site,
+        f"{place}/resume",
+        "Resume",
+        "What to tell the agent",
+        agents,
+        is_needed=False,
+    )
 
 
 def _agents(agents: Sequence[str]) -> Html | None:
@@ -114,10 +121,10 @@ def _say(
     )
 
 
-def _more(site: Site, place: str | None, view: ThreadView) -> Html:
+def _more(site: Site, place: str | None, view: ThreadView) -> Html | None:
     thread, steps = view.tip.thread, view.tip.state.steps
     parts = []
-    if view.status == "end":
+    if view.status == "end" and site.may("resume"):
         parts.append(
             fold(
                 "Take it up again",
@@ -131,7 +138,7 @@ def _more(site: Site, place: str | None, view: ThreadView) -> Html:
                 ),
             )
         )
-    if steps:
+    if steps and site.may("poke"):
         parts.append(
             fold(
                 "Do the last step again",
@@ -145,21 +152,22 @@ def _more(site: Site, place: str | None, view: ThreadView) -> Html:
                 ),
             )
         )
-    parts.append(
-        fold(
-            "Fork",
-            form(
-                site,
-                f"{place}/fork",
-                tag("label", "after step ", _number("at", steps)),
-                button("Fork", quiet=True),
-                class_="row",
-            ),
+    if site.may("fork"):
+        parts.append(
+            fold(
+                "Fork",
+                form(
+                    site,
+                    f"{place}/fork",
+                    tag("label", "after step ", _number("at", steps)),
+                    button("Fork", quiet=True),
+                    class_="row",
+                ),
+            )
         )
-    )
-    if steps:
+    if steps and site.may("approve"):
         parts.append(fold("Approve", _approve(site, place, thread)))
-    if view.status != "end":
+    if view.status != "end" and site.may("cancel"):
         parts.append(
             fold(
                 "Cancel",
@@ -172,7 +180,7 @@ def _more(site: Site, place: str | None, view: ThreadView) -> Html:
                 ),
             )
         )
-    return div("more", parts)
+    return div("more", parts) if parts else None
 
 
 def _number(name: str, most: int) -> Html:
@@ -207,7 +215,7 @@ def start_form(
     site: Site, workflow: str, inputs: Mapping[str, Any] | None
 ) -> Html | None:
     """Lay out the form that starts a thread of a workflow."""
-    if site.token is None:
+    if not site.may("start"):
         return None
     fields = [_input(name, schema) for name, schema in (inputs or {}).items()]
     return tag(

@@ -66,11 +66,30 @@ class Links(Protocol):
         """Two threads side by side."""
 
 
+ALL_ACTS: Final = frozenset(
+    {
+        *("start", "exec", "resume", "poke", "fork", "stop", "pause", "cancel"),
+        *("approve", "trust"),
+    }
+)
+"""What a page may set going in a store of this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """A store in the list of those that are served: its name, and where it begins."""
+
+    name: str
+    href: str
+    is_gone: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What a page is part of: a served store or an exported folder.
 
-    ``token`` is what a form sends along; without one nothing can be changed.
+    ``token`` is what a form sends along; without one nothing can be changed, and
+    with one only what ``acts`` names.
     ``about`` says in the foot where the page is from.
     """
 
@@ -79,9 +98,14 @@ class Site:
     about: str = ""
     script: str | None = None
     token: str | None = None
+    acts: frozenset[str] = frozenset()
     year: int = 0
-    stores: tuple[tuple[str, str], ...] = ()
-    """All stores that are served: what each is called, and where it begins."""
+    stores: tuple[Stand, ...] = ()
+    """All stores that are served."""
+
+    def may(self, act: str) -> bool:
+        """Whether something can be done from its pages."""
+        return self.token is not None and act in self.acts
 
 
 def page(
@@ -182,10 +206,13 @@ def _stores(site: Site) -> Html:
                 tag(
                     "li",
                     link(
-                        href, name, aria_current="true" if name == site.name else None
+                        each.href,
+                        each.name,
+                        aria_current="true" if each.name == site.name else None,
                     ),
+                    span("note", "gone") if each.is_gone else None,
                 )
-                for name, href in site.stores
+                for each in site.stores
             ],
         ),
         class_="stores",

@@ -11,6 +11,7 @@ from uwfgit.web.render.code import json_block
 from uwfgit.web.render.frame import Site, command, facts, page, section, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Html, join, link, span, tag
+from uwfgit.web.view.node import NodeView
 
 _NAMES: Mapping[Hash, str] = {node: name for name, node in BUILTIN_NAMES.items()}
 
@@ -20,18 +21,9 @@ def type_name(node_type: Hash) -> str:
     return _NAMES.get(node_type, "output")
 
 
-def node_page(
-    site: Site, thread: ThreadId, node: Node, refs: tuple[Hash, ...], *, oid: str
-) -> Html:
-    """Lay out a node of a thread.
-
-    Args:
-        site: What the page is part of.
-        thread: In whose tree the hash is resolved.
-        node: The node.
-        refs: The nodes it links to.
-        oid: Its blob in git.
-    """
+def node_page(site: Site, thread: ThreadId, view: NodeView) -> Html:
+    """Lay out a node, whose hash is resolved in a thread's tree."""
+    node = view.node
     body = join(
         tag(
             "header",
@@ -49,10 +41,10 @@ def node_page(
             class_="head",
         ),
         section("Payload", _payload(node)),
-        _refs(site, thread, refs),
+        _refs(site, thread, view.refs),
         section(
             "In git",
-            tag("p", command(f"uwf git show {oid}")),
+            tag("p", command(f"uwf git show {view.oid}")),
             tag("p", command(f"uwf cas get {node.hash} --thread {tail(thread)}")),
         ),
     )

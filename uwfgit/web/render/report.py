@@ -6,21 +6,11 @@ from uwfgit.ids import ThreadId
 from uwfgit.web.render.code import code_block
 from uwfgit.web.render.frame import Site, command, page, tail
 from uwfgit.web.render.markup import Html, join, link, span, tag
+from uwfgit.web.view.report import Report
 
 
-def report_page(
-    site: Site, thread: ThreadId, title: str, told: str, text: str, kind: str
-) -> Html:
-    """Lay out a report.
-
-    Args:
-        site: What the page is part of.
-        thread: Which thread it is about.
-        title: What it comes to.
-        told: The command that says the same.
-        text: The report.
-        kind: The language it is written in, such as ``diff``.
-    """
+def report_page(site: Site, thread: ThreadId, report: Report) -> Html:
+    """Lay out a report about a thread."""
     body = join(
         tag(
             "header",
@@ -31,10 +21,10 @@ def report_page(
                 link(site.links.thread(thread), tag("code", tail(thread))),
                 class_="crumb",
             ),
-            tag("h1", title),
-            tag("p", command(told), class_="sum"),
+            tag("h1", report.title),
+            tag("p", command(report.told), class_="sum"),
             class_="head",
         ),
-        code_block(text, kind),
+        code_block(report.text, report.kind),
     )
-    return page(site, title, body, kind="report")
+    return page(site, report.title, body, kind="report")

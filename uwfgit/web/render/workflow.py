@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.registry import Version
 from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.wording import count_of
@@ -18,12 +17,12 @@ from uwfgit.web.render.picture import svg_picture
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView
 
 _HINT: Final = 100
+_SHOWN: Final = 12
 
 
 def workflow_page(
     site: Site,
     view: WorkflowView,
-    titles: Mapping[ThreadId, str],
     *,
     acts: Child = None,
 ) -> Html:
@@ -31,7 +30,7 @@ def workflow_page(
     return page(
         site,
         view.workflow.name,
-        workflow_body(site, view, titles, acts=acts),
+        workflow_body(site, view, acts=acts),
         kind="workflow",
     )
 
@@ -39,7 +38,6 @@ def workflow_page(
 def workflow_body(
     site: Site,
     view: WorkflowView,
-    titles: Mapping[ThreadId, str],
     *,
     acts: Child = None,
 ) -> Html:
@@ -65,7 +63,7 @@ def workflow_body(
                 "aside",
                 section("Graph", div("scroll", _graph(view)), class_="path"),
                 _versions(site, view),
-                _threads(site, view, titles),
+                _threads(site, view),
             ),
             div(
                 "main",
@@ -233,12 +231,10 @@ def changes_page(site: Site, name: str, version: str, text: str) -> Html:
     return page(site, f"{name} {version}", body, kind="report")
 
 
-def _threads(
-    site: Site, view: WorkflowView, titles: Mapping[ThreadId, str]
-) -> Html | None:
+def _threads(site: Site, view: WorkflowView) -> Html | None:
     if not view.threads:
         return None
-    shown = view.threads[:12]
+    shown = list(view.threads.items())[:_SHOWN]
     more = len(view.threads) - len(shown)
     return section(
         "Threads",
@@ -247,11 +243,11 @@ def _threads(
             [
                 tag(
                     "li",
-                    link(site.links.thread(each), titles.get(each) or each),
+                    link(site.links.thread(each), title or each),
                     " ",
                     tag("code", tail(each)),
                 )
-                for each in shown
+                for each, title in shown
             ],
             class_="family",
         ),

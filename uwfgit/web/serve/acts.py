@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uwfgit.errors import InvalidError
+from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
 
 _STATUS: Final = {
     "not-found": 404,
+    "refused": 403,
     "usage": 400,
     "invalid": 400,
     "ambiguous": 400,
@@ -65,6 +66,12 @@ class Outcome:
             return 200
         code = str((self.error or {}).get("code", ""))
         return _STATUS.get(code, _FAILED if code in {"", "bug"} else _CONFLICT)
+
+
+class RefusedError(UwfError):
+    """What may not be done from here."""
+
+    code = "refused"
 
 
 Run = Callable[[Command], Outcome]

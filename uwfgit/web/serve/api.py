@@ -11,22 +11,27 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from uwfgit.errors import InvalidError, NotFoundError, UwfError
-from uwfgit.ids import Oid, ThreadId, find_hash, is_oid
+from uwfgit.errors import InvalidError, NotFoundError
+from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger, load_node
 from uwfgit.model.ledger.registry import (
     list_workflows,
     load_registered,
     workflow_history,
 )
-from uwfgit.model.ledger.standing import is_running, list_sharing
+from uwfgit.model.ledger.standing import list_sharing
 from uwfgit.model.thread.record import load_tip, open_record
-from uwfgit.model.thread.sharing import NOT_SHARED, find_sharing
-from uwfgit.model.thread.task import find_task_line
-from uwfgit.web.serve.acts import Command, Outcome, start_command, thread_command
+from uwfgit.model.thread.sharing import NOT_SHARED
+from uwfgit.web.serve.acts import (
+    Command,
+    Outcome,
+    RefusedError,
+    start_command,
+    thread_command,
+)
 from uwfgit.web.serve.acts import Request as Wanted
-from uwfgit.web.serve.live import Turns, thread_stream
-from uwfgit.web.serve.pages import parse_question, thread_id
+from uwfgit.web.serve.asked import node_hash, parse_question, seen_commit, thread_id
+from uwfgit.web.serve.live import stream, thread_messages
 from uwfgit.web.serve.site import Served, Serving
 from uwfgit.web.view.listing import answer, rows_of
 
@@ -122,12 +127,7 @@ class Api:
         def ask(ledger: Ledger) -> dict[str, Any]:
             tip = load_tip(ledger.store, thread)
             record = open_record(ledger.store, tip, checked=False)
-            shown = self.shapes.thread(
-                tip,
-                task=find_task_line(ledger.store, tip),
-                running=is_running(ledger.store, thread),
-                sharing=find_sharing(ledger.store, thread, tip.commit),
-            )
+            shown = self.shapes.thread(ledger.store, tip)
             return {
                 **shown,
                 "items": [self.shapes.step(step) for step in record.steps()],
@@ -137,20 +137,12 @@ class Api:
 
     async def live(self, request: Request) -> Response:
         """A thread's events as they come, the turns of a running step among them."""
-        thread = thread_id(request)
-        seen = request.headers.get("last-event-id") or request.query_params.get("since")
-
-        def show(turns: Turns) -> dict[str, Any]:
-            return {"items": turns}
-
-        known = Oid(seen) if seen and is_oid(seen) else None
-        return thread_stream(self.shelf, thread, known, show)
+        messages = thread_messages(self.shelf, thread_id(request), seen_commit(request))
+        return stream(messages)
 
     async def node(self, request: Request) -> Response:
         """A node, as ``cas get`` has it; a hash names one inside a thread."""
-        thread, name = thread_id(request), find_hash(request.path_params["node"])
-        if name is None:
-            raise NotFoundError("node", request.path_params["node"])
+        thread, name = thread_id(request), node_hash(request)
         found = await self.shelf.ask(
             lambda ledger: load_node(ledger, name, thread=thread)
         )
@@ -184,7 +176,7 @@ class Api:
 
     async def _fields(self, request: Request) -> Mapping[str, Any]:
         if not self.served.acts:
-            raise _ReadOnlyError("nothing can be changed here")
+            raise RefusedError("nothing can be changed here")
         try:
             value = json.loads(await request.body() or b"{}")
         except (ValueError, RecursionError) as exc:
@@ -196,12 +188,6 @@ class Api:
     async def _do(self, command: Command) -> Response:
         outcome = await anyio.to_thread.run_sync(self.served.run, command)
         return _answer(outcome)
-
-
-class _ReadOnlyError(UwfError):
-    """A change was asked of a server that changes nothing."""
-
-    code = "refused"
 
 
 def _answer(outcome: Outcome) -> Response:

@@ -27,7 +27,7 @@ from uwfgit.web.serve.api import Api
 from uwfgit.web.serve.editor import BASE, Editor
 from uwfgit.web.serve.gate import Gate
 from uwfgit.web.serve.pages import Pages
-from uwfgit.web.serve.site import Served, Serving
+from uwfgit.web.serve.site import FAR_ROOT, Place, Served, Serving
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -55,13 +55,15 @@ def make_app(serving: Serving) -> ASGIApp:
         Route(
             "/static/web.js", _static("uwfgit.web.serve", "web.js", "text/javascript")
         ),
+        *(serving.elsewhere.routes() if serving.elsewhere is not None else ()),
         Mount("/api", routes=_api_routes(serving)),
         *_editor_routes(serving, first),
+        *_far_pages(serving),
         *(
-            Mount(each.shelf.root, routes=Pages(serving, each).routes())
+            Mount(each.shelf.root, routes=_pages(serving, each).routes())
             for each in others
         ),
-        *Pages(serving, first).routes(),
+        *_pages(serving, first).routes(),
     ]
     app = Starlette(
         routes=routes,
@@ -75,10 +77,22 @@ def make_app(serving: Serving) -> ASGIApp:
     return Gate(app, serving.rules, on_bug=serving.on_bug)
 
 
+def _pages(serving: Serving, served: Served) -> Pages:
+    return Pages(serving, lambda _: served.place)
+
+
+def _far_pages(serving: Serving) -> list[Mount]:
+    elsewhere = serving.elsewhere
+    if elsewhere is None:
+        return []
+    pages = Pages(serving, lambda asked: elsewhere.place(asked.path_params["client"]))
+    return [Mount(f"{FAR_ROOT}/{{client}}", routes=pages.routes())]
+
+
 def _editor_routes(serving: Serving, first: Served) -> list[Mount]:
     if serving.desk is None:
         return []
-    editor = Editor(serving=serving, served=first, desk=serving.desk)
+    editor = Editor(serving=serving, place=first.place, desk=serving.desk)
     return [Mount(BASE, routes=editor.routes())]
 
 
@@ -142,9 +156,7 @@ class _Errors:
         """Answer with an error of ours."""
         assert isinstance(exc, UwfError)  # noqa: S101 - registered for it
         error = {"code": exc.code, "message": exc.message, "hint": exc.hint}
-        status = (
-            403 if exc.code == "refused" else Outcome(code=1, error=error).http_status
-        )
+        status = Outcome(code=1, error=error).http_status
         return self._answer(request, error, status)
 
     async def http(self, request: Request, exc: Exception) -> Response:
@@ -160,22 +172,19 @@ class _Errors:
     ) -> Response:
         if request.url.path.startswith("/api"):
             return JSONResponse({"error": error}, status_code=status)
-        served = self._served(request.url.path)
-        site = self.serving.site(served)
+        site = self.serving.site(self._place(request.url.path))
         title = "Not found" if status == 404 else "Not done"  # noqa: PLR2004 - not found
         page = problem_page(
             site, title, str(error["message"]), error["hint"], site.links.threads()
         )
         return HTMLResponse(page, status_code=status)
 
-    def _served(self, path: str) -> Served:
-        stores = self.serving.stores
+    def _place(self, path: str) -> Place:
+        places = [each.place for each in self.serving.stores]
         mine = (
-            each
-            for each in stores
-            if each.shelf.root and path.startswith(f"{each.shelf.root}/")
+            each for each in places if each.root and path.startswith(f"{each.root}/")
         )
-        return next(mine, stores[0])
+        return next(mine, places[0])
 
 
 def _life(serving: Serving) -> Lifespan[Starlette]:

@@ -23,7 +23,7 @@ from uwfgit.web.edit.files import Desk, Opened
 from uwfgit.web.edit.redraw import read_drawn
 from uwfgit.web.render.editor import Draft, all_of, editor_page
 from uwfgit.web.serve.pages import read_form
-from uwfgit.web.serve.site import Served, Serving
+from uwfgit.web.serve.site import Place, Serving
 
 BASE: Final = "/edit"
 _TEXT: Final = 900_000
@@ -34,7 +34,7 @@ class Editor:
     """The handlers of the editor's pages."""
 
     serving: Serving
-    served: Served
+    place: Place
     desk: Desk
 
     def routes(self) -> list[Route]:
@@ -54,7 +54,7 @@ class Editor:
 
     async def act(self, request: Request) -> Response:
         """Check the text, change it as a button says, or save it."""
-        fields = await read_form(request, self.serving, self.served)
+        fields = await read_form(request, self.serving, self.place)
         opened = await anyio.to_thread.run_sync(
             self.desk.open, request.path_params["name"]
         )
@@ -64,7 +64,7 @@ class Editor:
         return self._page(draft)
 
     def _page(self, draft: Draft) -> Response:
-        site = self.serving.site(self.served)
+        site = self.serving.site(self.place)
         status = 409 if draft.is_bad else 200
         page = editor_page(site, draft, f"{BASE}/{draft.name}")
         return HTMLResponse(page, status_code=status)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -33,6 +33,19 @@ _QUIET: Final = 15.0
 _ENDED: Final = ("end", "cancelled")
 
 Turns = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a stream; ``oid`` is the commit that the reader knows with it."""
+
+    event: str
+    data: Any
+    oid: Oid | None = None
+
+
+Messages = AsyncIterator[Message | None]
+"""What happens as it comes; ``None`` whenever nothing did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,48 +100,40 @@ def _mark(ledger: Ledger, thread: ThreadId) -> tuple[int, int]:
     return (found.st_size, found.st_mtime_ns)
 
 
-def thread_stream(
-    shelf: Shelf, thread: ThreadId, seen: Oid | None, show: Callable[[Turns], Any]
-) -> StreamingResponse:
-    """Stream a thread's events from a commit on, until it ends.
+async def thread_messages(shelf: Shelf, thread: ThreadId, seen: Oid | None) -> Messages:
+    """Yield a thread's events from a commit on, until it ends.
 
     Args:
         shelf: The store.
         thread: Which thread.
         seen: The newest commit that the reader knows; ``None``: only what comes.
-        show: Makes of the turns of a running step what is sent of them.
     """
-    return _stream(_thread_messages(shelf, thread, seen, show))
-
-
-async def _thread_messages(
-    shelf: Shelf, thread: ThreadId, seen: Oid | None, show: Callable[[Turns], Any]
-) -> AsyncIterator[str]:
     mark, was_running = (-1, -1), None
     while True:
         try:
             look = await shelf.ask(partial(_look, thread, seen, mark))
         except NotFoundError:
-            yield _message("gone", {})
+            yield Message(event="gone", data={})
             return
         except UwfError as exc:
-            yield _message("problem", {"message": exc.message})
+            yield Message(event="problem", data={"message": exc.message})
             return
         if not look.is_known:
             # Its branch was moved aside: what the page shows is not of this thread.
-            yield _message("reset", {}, look.tip)
+            yield Message(event="reset", data={}, oid=look.tip)
         else:
             for event in look.events:
-                yield _message("event", _event(event), event.commit.oid)
+                yield Message(event="event", data=_event(event), oid=event.commit.oid)
         if look.running is not was_running:
-            yield _message("running", {"running": look.running}, look.tip)
+            running = {"running": look.running}
+            yield Message(event="running", data=running, oid=look.tip)
         if look.turns is not None:
-            yield _message("turns", show(look.turns))
+            yield Message(event="turns", data={"items": look.turns})
         seen, mark, was_running = look.tip, look.live_mark, look.running
         if look.status in _ENDED and not look.running:
-            yield _message("end", {"status": look.status}, look.tip)
+            yield Message(event="end", data={"status": look.status}, oid=look.tip)
             return
-        yield ""
+        yield None
         await asyncio.sleep(_POLL)
 
 
@@ -143,37 +148,48 @@ def _event(event: Event) -> dict[str, Any]:
     }
 
 
-def listing_stream(shelf: Shelf) -> StreamingResponse:
-    """Stream a word whenever any thread of the store has changed."""
-    return _stream(_listing_messages(shelf))
-
-
-async def _listing_messages(shelf: Shelf) -> AsyncIterator[str]:
+async def listing_messages(shelf: Shelf) -> Messages:
+    """Yield a word whenever any thread of the store has changed."""
     known = await shelf.mark()
     while True:
         mark = await shelf.mark()
         if mark != known:
             known = mark
-            yield _message("changed", {})
-        yield ""
+            yield Message(event="changed", data={})
+        yield None
         await asyncio.sleep(_LISTING_POLL)
 
 
-def _message(event: str, data: Any, oid: Oid | None = None) -> str:  # noqa: ANN401 - a JSON value
-    head = f"id: {oid}\n" if oid else ""
-    return f"{head}event: {event}\ndata: {json.dumps(data)}\n\n"
+def stream(
+    messages: Messages, show: Callable[[Turns], Any] | None = None
+) -> StreamingResponse:
+    """Send messages as they come.
+
+    Args:
+        messages: The messages.
+        show: Makes of the turns of a running step what is sent of them.
+    """
+    return StreamingResponse(_written(messages, show), media_type="text/event-stream")
 
 
-def _stream(messages: AsyncIterator[str]) -> StreamingResponse:
-    return StreamingResponse(_with_comments(messages), media_type="text/event-stream")
-
-
-async def _with_comments(messages: AsyncIterator[str]) -> AsyncIterator[bytes]:
-    """Leave out what is empty, but say now and then that the line is there."""
+async def _written(
+    messages: Messages, show: Callable[[Turns], Any] | None
+) -> AsyncIterator[bytes]:
+    """Write messages; where there are none, say now and then that the line is there."""
     loop = asyncio.get_running_loop()
     said = loop.time()
     yield b"retry: 1000\n\n"
     async for message in messages:
-        if message or loop.time() - said > _QUIET:
+        if message is not None:
             said = loop.time()
-            yield message.encode() or b": still here\n\n"
+            if show is not None and message.event == "turns":
+                message = replace(message, data=show(message.data["items"]))  # noqa: PLW2901 - as it is shown
+            yield _text(message).encode()
+        elif loop.time() - said > _QUIET:
+            said = loop.time()
+            yield b": still here\n\n"
+
+
+def _text(message: Message) -> str:
+    head = f"id: {message.oid}\n" if message.oid else ""
+    return f"{head}event: {message.event}\ndata: {json.dumps(message.data)}\n\n"

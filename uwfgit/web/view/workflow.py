@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import unified_diff
 
 from uwfgit.errors import NotFoundError, UwfError
@@ -28,8 +28,8 @@ class WorkflowView:
     source: str
     """The file's text, where it is known."""
     versions: tuple[Version, ...] = ()
-    threads: tuple[ThreadId, ...] = ()
-    """Those that pin it, newest first."""
+    threads: Mapping[ThreadId, str] = field(default_factory=dict)
+    """The titles of those that pin it, newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +83,13 @@ def version_diff(ledger: Ledger, name: str, version: Hash | None) -> str:
     return "\n".join(lines)
 
 
-def pinned_by(lines: Sequence[Line], workflow: Hash) -> tuple[ThreadId, ...]:
-    """Name the threads that pin a workflow."""
-    return tuple(
-        line.thread
+def pinned_by(lines: Sequence[Line], workflow: Hash) -> dict[ThreadId, str]:
+    """Return the titles of the threads that pin a workflow."""
+    return {
+        line.thread: line.title
         for line in lines
         if line.state is not None and line.state.workflow_hash == workflow
-    )
+    }
 
 
 def list_registered(ledger: Ledger, lines: Sequence[Line]) -> tuple[WorkflowLine, ...]:

@@ -1,0 +1,18 @@
+"""What a command said about a thread, as a page shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A report, what it comes to, and the command that says the same.
+
+    ``kind`` is the language it is written in, such as ``diff``.
+    """
+
+    title: str
+    told: str
+    text: str
+    kind: str = ""
