@@ -76,3 +76,4 @@ class Terms:
     drain: bool = False
     idle_exit: float | None = None
     max_cost: float | None = None
+    only: ThreadId | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from uwfgit.errors import RejectedError, StateError
 from uwfgit.fleet.queue import Contents, Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip
+from uwfgit.sync.exchange.exchange import CHUNK, chunks
 from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.queue_state import QueueState, Word
 
@@ -20,10 +21,52 @@ def put(queue: Queue, contents: Contents, tip: Tip) -> None:
         RejectedError: Another was faster, or the server refused.
         AuthError, RemoteError: The remote cannot be reached.
     """
+    queue.push({queue_ref(tip.thread): _write_queued(queue, contents, tip)})
+
+
+def put_all(
+    queue: Queue, contents: Contents, tips: Iterable[Tip]
+) -> Mapping[ThreadId, str | None]:
+    """Queue threads as :func:`put` does, many in a push; return of each why not.
+
+    Raises:
+        AuthError, RemoteError: The remote cannot be reached.
+    """
+    problems: dict[ThreadId, str | None] = {}
+    written: dict[ThreadId, Oid] = {}
+    for tip in tips:
+        problems[tip.thread] = None
+        try:
+            written[tip.thread] = _write_queued(queue, contents, tip)
+        except (StateError, RejectedError) as exc:
+            problems[tip.thread] = exc.message
+    for part in chunks(list(written), CHUNK):
+        try:
+            queue.push({queue_ref(thread): written[thread] for thread in part})
+        except RejectedError:
+            # One of them, or some, moved meanwhile: that keeps no other back.
+            for thread in part:
+                problems[thread] = _push_one(queue, thread, written[thread])
+    return problems
+
+
+def _push_one(queue: Queue, thread: ThreadId, oid: Oid) -> str | None:
+    try:
+        queue.push({queue_ref(thread): oid})
+    except RejectedError as exc:
+        return "; ".join(exc.refs.values())
+    return None
+
+
+def _write_queued(queue: Queue, contents: Contents, tip: Tip) -> Oid:
+    """Write that a thread is queued; what is done leaves the queue for it."""
     entry = contents.entries.get(tip.thread)
     if entry is not None and entry.state.word == "done":
         queue.delete(tip.thread, entry.oid)
         entry = None
+    if entry is not None and entry.state.word != "waiting":
+        by = f" by worker {entry.state.worker}" if entry.state.worker else ""
+        raise StateError(f"thread {tip.thread} is {entry.state.word} already{by}")
     state = QueueState(
         word="queued",
         thread=tip.thread,
@@ -31,11 +74,7 @@ def put(queue: Queue, contents: Contents, tip: Tip) -> None:
         workflow=tip.state.workflow_oid,
         nonce=queue.nonce(),
     )
-    if entry is not None and entry.state.word != "waiting":
-        by = f" by worker {entry.state.worker}" if entry.state.worker else ""
-        raise StateError(f"thread {tip.thread} is {entry.state.word} already{by}")
-    parent = entry.oid if entry is not None else None
-    queue.push({queue_ref(tip.thread): queue.write(state, parent=parent)})
+    return queue.write(state, parent=entry.oid if entry is not None else None)
 
 
 def cancel(queue: Queue, entry: Entry, *, worker: str) -> None:

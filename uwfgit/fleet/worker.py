@@ -170,6 +170,8 @@ class Worker:
             thread = entry.state.thread
             if thread in mine or not is_free(entry, self._watch, now):
                 continue
+            if self.terms.only not in {None, thread}:
+                continue
             if self._skipped.get(thread, ("", ""))[0] == entry.oid:
                 continue
             why = self.hands.distrust_entry(entry)
@@ -200,6 +202,8 @@ class Worker:
     def _why_not(self, entry: Entry, *, is_paused: bool) -> str | None:
         if is_paused:
             return "the queue is paused"
+        if self.terms.only not in {None, entry.state.thread}:
+            return "it is not the one of --thread"
         if not is_free(entry, self._watch, self._now_ms()):
             state = entry.state
             by = f" by {state.worker}" if state.worker else ""

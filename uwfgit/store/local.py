@@ -224,6 +224,14 @@ class Local:
             return "foreign"
         return Oid(value) if value is not None else None
 
+    def set_batch(self, name: str, facts: str) -> bool:
+        """Keep that a batch of threads has begun, and what their ids are made of."""
+        return self._set_fact(f"batch {name}", facts)
+
+    def find_batch(self, name: str) -> str | None:
+        """Return what was kept of a batch."""
+        return self._find_fact(f"batch {name}")
+
     def is_first(self, what: str) -> bool:
         """Whether this is asked of a thing for the first time, and note it."""
         name = f"first {what}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from uwfgit.cli.frame.commands import add_command, make_group
+from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.remote_session import open_wire, take_remote
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from uwfgit.sync.exchange.queue_entry import Entry
 
 app = make_group("See and steer the queue of a remote.")
+add_later(app, "map", where="fleet.cmd_map:map_command")
 
 RemoteArgument = Annotated[
     str | None,
@@ -258,19 +259,19 @@ def queue_threads(
     context = get_context(ctx)
     with open_queue(context, remote) as queue:
         found = [resolve_thread(queue.ledger, name) for name in threads]
-        act = _cancel if cancel else _put
+        act = _cancel if cancel else put_threads
         items = act(context, queue, found)
     word = "cancelled" if cancel else "queued"
     context.output.emit({"items": items}, lambda: _told(items, word))
     raise typer.Exit(0 if all(item["why"] is None for item in items) else 1)
 
 
-def _put(
-    context: CommandContext, queue: Queue, threads: list[ThreadId]
+def put_threads(
+    context: CommandContext, queue: Queue, threads: Sequence[ThreadId]
 ) -> list[dict[str, Any]]:
+    """Push threads and queue them; say of each why it could not be."""
     from uwfgit.cli.check.checks import make_scan, make_verify
-    from uwfgit.errors import RejectedError
-    from uwfgit.fleet.steer import put
+    from uwfgit.fleet.steer import put_all
     from uwfgit.model.thread.record import load_tip
     from uwfgit.store.layout import thread_ref
     from uwfgit.sync.exchange.exchange import FAILED
@@ -284,28 +285,18 @@ def _put(
         scan=make_scan(context, queue.store),
         named=[thread_ref(thread) for thread in threads],
     )
-    failed = {
+    problems = {
         each.thread: each.message or each.result
         for each in report.outcomes
-        if each.result in FAILED
+        if each.thread is not None and each.result in FAILED
     }
-    contents = queue.fetch()
-    items = []
-    for thread in threads:
-        why = failed.get(thread)
-        if why is None:
-            try:
-                put(queue, contents, load_tip(queue.store, thread))
-            except StateError as exc:
-                why = exc.message
-            except RejectedError as exc:
-                why = "; ".join(exc.refs.values())
-        items.append({"threadId": thread, "why": why})
-    return items
+    tips = [load_tip(queue.store, each) for each in threads if each not in problems]
+    found = {**put_all(queue, queue.fetch(), tips), **problems}
+    return [{"threadId": thread, "why": found[thread]} for thread in threads]
 
 
 def _cancel(
-    _: CommandContext, queue: Queue, threads: list[ThreadId]
+    _: CommandContext, queue: Queue, threads: Sequence[ThreadId]
 ) -> list[dict[str, Any]]:
     from uwfgit.errors import RejectedError
     from uwfgit.fleet.steer import cancel

@@ -18,6 +18,7 @@ from uwfgit.cli.frame.output import talk, write
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.remote_session import open_wire, take_remote
 from uwfgit.errors import InvalidError, NotFoundError, StateError, UsageError
+from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
     from uwfgit.cli.fleet.own_trees import OwnTrees
@@ -86,6 +87,10 @@ def worker(  # noqa: PLR0917 - one parameter an option
     once: Annotated[
         bool, typer.Option("--once", help="Take one thread, or none, and end.")
     ] = False,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", metavar="ID", help="Take no other thread than this."),
+    ] = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="When stopped, let steps finish.")
     ] = False,
@@ -145,6 +150,9 @@ def worker(  # noqa: PLR0917 - one parameter an option
         raise UsageError(f"--lease: {lease} is not between 1 and {MAX_LEASE}")
     if slots < 1:
         raise UsageError(f"--jobs: {slots} is less than 1")
+    only = find_thread_id(thread) if thread is not None else None
+    if thread is not None and only is None:
+        raise UsageError(f"--thread: '{thread}' is not the id of a thread")
     folder = context.resolve(repo) if repo else context.cwd
     if not folder.is_dir():
         raise InvalidError(f"--repo: '{folder}' is not a directory")
@@ -162,6 +170,7 @@ def worker(  # noqa: PLR0917 - one parameter an option
         drain=drain,
         idle_exit=idle_exit,
         max_cost=max_cost,
+        only=only,
     )
     with open_wire(context) as wire:
         at_work = _make_worker(

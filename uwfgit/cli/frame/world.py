@@ -11,14 +11,15 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from uwfgit.cli.frame.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
-from uwfgit.errors import ConfigError, UwfError
+from uwfgit.errors import ConfigError, StateError, UwfError
 from uwfgit.store.safety.plainfile import read_plain
 
 VARIABLE: Final = "UWF_READY_FD"
@@ -132,3 +133,28 @@ def read_config(path: Path) -> object:
         return parse_yaml(data, file=str(path)).value
     except UwfError as exc:
         raise ConfigError(exc.message, hint=exc.hint) from exc
+
+
+def require_extra(extra: str, parts: Sequence[str], *, what: str) -> None:
+    """Refuse what needs packages that are installed only when asked for.
+
+    Raises:
+        StateError: They are not installed; says how, as this uwf was installed.
+    """
+    from importlib.util import find_spec
+
+    if all(find_spec(name) is not None for name in parts):
+        return
+    raise StateError(
+        f"{what} needs uwfgit[{extra}], which is not installed",
+        hint=f"run: {_how_to_install(extra)}",
+    )
+
+
+def _how_to_install(extra: str) -> str:
+    prefix = Path(sys.prefix)
+    if "pipx" in prefix.parts:
+        return f"pipx inject uwfgit 'uwfgit[{extra}]'"
+    if "uv" in prefix.parts and "tools" in prefix.parts:
+        return f"uv tool install 'uwfgit[{extra}]'"
+    return f"{shown(sys.executable)} -m pip install 'uwfgit[{extra}]'"

@@ -254,7 +254,7 @@ def pull(
             hint="name one thread",
         )
     with open_wire(context, there) as wire:
-        report = _pull(
+        report = pull_threads(
             context,
             ledger,
             there,
@@ -288,15 +288,21 @@ def _bring_code(
         context.output.say(f"with the code of {count_of(len(brought), 'thread')}")
 
 
-def _pull(
+def pull_threads(
     context: CommandContext,
     ledger: Ledger,
     remote: Remote,
     wire: Wire,
     *,
-    only: str | None,
-    workflows: bool,
+    only: str | None = None,
+    workflows: bool = False,
 ) -> PullReport:
+    """Bring what a remote has, each thread verified, with what agents remember.
+
+    Raises:
+        AuthError, RemoteError: The remote cannot be reached.
+        NotFoundError, AmbiguousError: It has no such thread, or several.
+    """
     from uwfgit.sync.exchange.pull import finish, look
 
     found = look(ledger, remote, wire=wire, only=only, workflows=workflows)
@@ -415,7 +421,9 @@ def _pull_new(
     from uwfgit.sync.exchange.remote_kind import require_kind
 
     try:
-        report = _pull(context, ledger, remote, wire, only=only, workflows=workflows)
+        report = pull_threads(
+            context, ledger, remote, wire, only=only, workflows=workflows
+        )
     except NotFoundError:
         require_kind(ledger.store, remote, wire=wire)
         raise

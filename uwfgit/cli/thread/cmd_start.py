@@ -264,7 +264,7 @@ def _start(
         lambda name: find_child(context, ledger, name, beside=found.source),
     )
     with _folder_of(context, begin, found.workflow.name, thread) as folder:
-        place, root = _place_in_repository(context, folder)
+        place, root = place_in_repository(context, folder)
         tip = start_thread(
             ledger,
             workflow=found.workflow,
@@ -302,9 +302,10 @@ def _folder_of(
         yield folder
 
 
-def _place_in_repository(
+def place_in_repository(
     context: CommandContext, folder: Path
 ) -> tuple[str | None, str | None]:
+    """Return where a folder is in its repository, and that one's first commit."""
     from uwfgit.store.git.enclosing import find_enclosing
     from uwfgit.store.git.worktree import root_commit
 

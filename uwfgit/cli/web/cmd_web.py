@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import webbrowser
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import StateError, StoreError, UsageError
+from uwfgit.cli.frame.world import require_extra
+from uwfgit.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.web.serve.server import Listening
@@ -91,21 +88,7 @@ def require_web() -> None:
     Raises:
         StateError: They are not installed; says how, as this uwf was installed.
     """
-    missing = [name for name in _PARTS if find_spec(name) is None]
-    if missing:
-        raise StateError(
-            "the web view needs uwfgit[web], which is not installed",
-            hint=f"run: {_how_to_install()}",
-        )
-
-
-def _how_to_install() -> str:
-    prefix = Path(sys.prefix)
-    if "pipx" in prefix.parts:
-        return "pipx inject uwfgit 'uwfgit[web]'"
-    if "uv" in prefix.parts and "tools" in prefix.parts:
-        return "uv tool install 'uwfgit[web]'"
-    return f"{shown(sys.executable)} -m pip install 'uwfgit[web]'"
+    require_extra("web", _PARTS, what="the web view")
 
 
 def _tell(context: CommandContext, listening: Listening, *, open_: bool) -> None:
