@@ -37,7 +37,7 @@ _OWN: Final = {
     "config/providers.py: ', '.join(dict.fromkeys(names))",
     "engine/run/control.py: _GOES_ON[state.status]",
     "model/ledger/keep.py: verb",
-    "model/ledger/registry.py: verb",
+    "model/ledger/registering.py: verb",
     "store/safety/hooks.py: name",
     # Numbers, ids and hashes.
     "cli/fleet/cmd_fleet.py: queue.remote.name",
@@ -54,6 +54,7 @@ _OWN: Final = {
     "cli/check/cmd_check.py: verb",
     "cli/thread/trusting.py: options",
     # Checked to be a workflow's name, or quoted a line above.
+    "cli/workflow/cmd_travel.py: address",
     "cli/workflow/cmd_new.py: name",
     "model/ledger/registry.py: name",
     "store/care/integrity.py: index",

@@ -87,7 +87,7 @@ def test_add_registers_once(uwf: Uwf) -> None:
     first = uwf("workflow", "add", "ping.yaml", "--json")
     second = uwf("workflow", "put", "ping.yaml", "--json")
 
-    assert list(first.json) == ["name", "hash", "oid", "changed"]
+    assert list(first.json) == ["name", "hash", "oid", "changed", "origin"]
     assert (first.json["name"], first.json["changed"]) == ("ping", True)
     assert second.json == {**first.json, "changed": False}
     assert uwf("workflow", "add", "ping.yaml").out.startswith("unchanged  ping\n")
@@ -114,6 +114,7 @@ def test_show_is_the_same_from_file_registry_and_hash(uwf: Uwf) -> None:
         "name",
         "hash",
         "source",
+        "origin",
         "description",
         "version",
         "roles",
@@ -193,7 +194,7 @@ def test_history_rollback_and_removal(uwf: Uwf, work: Path) -> None:
         (second["hash"], True),
         (first["hash"], False),
     ]
-    assert list(history[0]) == ["hash", "oid", "timestampMs", "current"]
+    assert list(history[0]) == ["hash", "oid", "timestampMs", "current", "origin"]
     assert back["hash"] == first["hash"]
     assert uwf("workflow", "show", "ping", "--json").json["hash"] == first["hash"]
     assert "current" in uwf("workflow", "history", "ping").out

@@ -98,7 +98,11 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "step fork": (call("{thread}:1", threads=("ended", "forged")),),
     "verify": (call(T, threads=EVERY), call("--workflow", TRICKS, T)),
     "workflow show": (call("evil", most=LONG), call(TRICKS)),
-    "workflow list": (call(),),
+    "workflow list": (call(), call("--trash")),
+    "workflow restore": (call("evil"), call(TRICKS)),
+    "workflow outdated": (call(),),
+    "workflow update": (call("evil"), call(TRICKS)),
+    "workflow export": (call("evil", most=LONG), call(TRICKS)),
     "workflow graph": (
         call("evil"),
         call("evil", "--as", "dot"),
@@ -114,7 +118,12 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "workflow rollback": (call("evil"), call("evil", TRICKS)),
     "workflow rm": (call("evil"), call(TRICKS)),
     "workflow validate": (call("evil.yaml"), call(TRICKS), call("broken.yaml")),
-    "workflow add": (call("broken.yaml"), call(TRICKS)),
+    "workflow add": (
+        call("broken.yaml"),
+        call(TRICKS),
+        call(f"git+https://evil.example/{TRICKS}"),
+        call(f"git+file:///nowhere@{TRICKS}"),
+    ),
     "workflow migrate": (call("old.yaml"), call("broken.yaml")),
     "workflow new": (call(TRICKS),),
     "thread start": (call("evil", "-p", TRICKS), call(TRICKS, "-p", "x")),
@@ -203,7 +212,7 @@ WITHOUT: Final = {
     "demo": "makes its own repository of what uwf brings along",
     "workflow schema": "prints what uwf brings along",
 }
-DATA: Final = ("git", "thread log", "cas get", "store path")
+DATA: Final = ("git", "thread log", "cas get", "store path", "workflow export")
 """What gives data in a pipe: as it is stored, or as git prints it."""
 
 

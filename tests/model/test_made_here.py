@@ -9,7 +9,7 @@ from tests.builders import begin, make_workflow, workflow_data
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.ledger.registry import add_workflow
+from uwfgit.model.ledger.registering import add_workflow
 from uwfgit.store.handle import Store
 from uwfgit.store.local import Local
 from uwfgit.store.refs import list_refs

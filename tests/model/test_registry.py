@@ -10,13 +10,15 @@ from tests.history import check_store
 from uwfgit.errors import CorruptError, NotFoundError, StateError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.ledger.registry import (
+from uwfgit.model.ledger.registering import (
     Registered,
     add_workflow,
-    list_workflows,
-    load_registered,
     remove_workflow,
     rollback_workflow,
+)
+from uwfgit.model.ledger.registry import (
+    list_workflows,
+    load_registered,
     workflow_history,
 )
 from uwfgit.model.node.builtin import format_nodes
@@ -192,7 +194,7 @@ def test_rollback_brings_a_removed_workflow_back(
     with pytest.raises(NotFoundError) as told:
         workflow_history(ledger, "work")
     assert told.value.hint == (
-        "it was removed; bring it back: uwf workflow rollback work"
+        "it was removed; bring it back: uwf workflow restore work"
     )
 
     back = rollback_workflow(ledger, "work", None if wanted is None else _hash(wanted))

@@ -31,12 +31,12 @@ from uwfgit.engine.run.hold import hold_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, NotFoundError, RemoteError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.ledger.registry import (
+from uwfgit.model.ledger.registering import (
     add_workflow,
     remove_workflow,
     rollback_workflow,
-    workflow_history,
 )
+from uwfgit.model.ledger.registry import workflow_history
 from uwfgit.model.node.node import Node, make_text
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.sharing import find_sharing

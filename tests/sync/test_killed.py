@@ -16,7 +16,7 @@ from tests.planted import GITHUB
 from tests.stress.killed import Killing
 from tests.sync.people import BAD, DONE, Person
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.registry import add_workflow, remove_workflow
+from uwfgit.model.ledger.registering import add_workflow, remove_workflow
 from uwfgit.store.layout import (
     THREAD_PREFIX,
     TRASH_PREFIX,

@@ -29,7 +29,7 @@ from tests.sync.people import (
 )
 from tests.sync.tour import make_tour, set_tip, tip_of
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.registry import add_workflow
+from uwfgit.model.ledger.registering import add_workflow
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.repository import init_store, open_store, trust_store
 from uwfgit.store.safety.hooks import HOOKS, PRE_RECEIVE, install_hook

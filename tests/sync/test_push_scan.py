@@ -12,7 +12,7 @@ from tests.builders import git, make_workflow, reply, workflow_data
 from tests.sync.people import DONE, Person, approve, make_bare, refs_of, results
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import Oid
-from uwfgit.model.ledger.registry import add_workflow
+from uwfgit.model.ledger.registering import add_workflow
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.sync.secrets.scan import find_blocked
 

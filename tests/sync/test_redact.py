@@ -36,7 +36,7 @@ from uwfgit.errors import (
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.keep import list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.ledger.registry import add_workflow
+from uwfgit.model.ledger.registering import add_workflow
 from uwfgit.model.node.node import make_text
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.handle import Store

@@ -8,8 +8,8 @@ words than the ones that are there.
 What is for people is shown in a pipe too, which as often as not ends on their
 terminal. JSON and YAML escape the same characters and mean the same. What is
 data goes into a pipe or a file as it is stored, as git does it, and is shown on
-a terminal only: a text of ``cas get``, the path of ``store path``, and all that
-``git`` and ``thread log`` hand on.
+a terminal only: a text of ``cas get``, the path of ``store path``, a file that
+``workflow export`` prints, and all that ``git`` and ``thread log`` hand on.
 """
 
 from __future__ import annotations

@@ -23,6 +23,14 @@ from uwfgit.cli.workflow.cmd_graph import graph_command
 from uwfgit.cli.workflow.cmd_migrate import migrate_command
 from uwfgit.cli.workflow.cmd_new import new_command, schema_command
 from uwfgit.cli.workflow.cmd_simulate import simulate_command
+from uwfgit.cli.workflow.cmd_travel import (
+    YesOption,
+    add_from_git,
+    emit_registered,
+    export_command,
+    outdated_command,
+    update_command,
+)
 from uwfgit.cli.workflow.cmd_validate import validate_command
 from uwfgit.errors import NotFoundError
 
@@ -41,35 +49,44 @@ add_command(app, "new")(new_command)
 add_command(app, "schema")(schema_command)
 
 
+add_command(app, "outdated")(outdated_command)
+add_command(app, "update")(update_command)
+add_command(app, "export")(export_command)
+
+
 @add_command(app, "add", "put")
 def add(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A workflow file.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A workflow file, or git+URL[@REV][:PATH][#OID]."
+        ),
+    ],
+    yes: YesOption = False,
 ) -> None:
-    """Check a workflow file and register it under its name."""
-    from uwfgit.model.ledger.registry import add_workflow
+    """Check a workflow file and register it under its name.
+
+    A file in somebody's repository is fetched and pinned to the commit it is of:
+    git+https://host/repository@v1:.workflows/solve-issue.yaml. REV is a branch, a
+    tag or a commit, else what HEAD is there; PATH a file, or a name as in .workflows/;
+    OID the commit that REV must be. It is shown and asked about first.
+    """
+    from uwfgit.model.ledger.registering import add_workflow
+    from uwfgit.model.workflow.origin import is_origin
     from uwfgit.model.workflow.source import read_workflow
 
     context = get_context(ctx)
+    if is_origin(file):
+        add_from_git(context, file, yes=yes)
+        return
     path = context.resolve(file)
     if not path.exists():
         raise NotFoundError("workflow file", file)
     source = read_workflow(path)
     ledger = context.open_ledger(write=True)
     registered = add_workflow(ledger, source.workflow, source.data)
-    _emit_registered(context, registered)
-
-
-def _emit_registered(context: CommandContext, registered: Any) -> None:  # noqa: ANN401 - Registered; importing it here would load the store
-    payload = {
-        "name": registered.name,
-        "hash": registered.hash,
-        "oid": registered.oid,
-        "changed": registered.changed,
-    }
-    done = "registered" if registered.changed else "unchanged"
-    fields = [(done, registered.name), ("hash", registered.hash)]
-    context.output.emit(payload, lambda: format_fields(context.output, fields))
+    emit_registered(context, registered)
 
 
 @add_command(app, "show")
@@ -90,6 +107,7 @@ def show(
         "name": found.workflow.name,
         "hash": found.hash,
         "source": found.source,
+        "origin": found.origin,
         "description": found.workflow.description,
         "version": found.workflow.version,
         "roles": roles_payload(found.workflow),
@@ -108,6 +126,7 @@ def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
             ("hash", payload["hash"]),
             ("version", str(payload["version"])),
             ("source", payload["source"]),
+            *([("from", payload["origin"])] if payload["origin"] else []),
             ("about", payload["description"]),
         ],
     )
@@ -181,7 +200,12 @@ def _list_edges(edges: Any) -> list[tuple[str, dict[str, str]]]:  # noqa: ANN401
 
 
 @add_command(app, "list")
-def list_(ctx: typer.Context) -> None:
+def list_(
+    ctx: typer.Context,
+    trash: Annotated[
+        bool, typer.Option("--trash", help="Removed workflows instead.")
+    ] = False,
+) -> None:
     """List the workflows that can be started here.
 
     Files near this folder come first, then those of the configured
@@ -192,6 +216,9 @@ def list_(ctx: typer.Context) -> None:
     from uwfgit.model.workflow.source import list_workflow_files
 
     context = get_context(ctx)
+    if trash:
+        _list_removed(context)
+        return
     items: dict[str, dict[str, Any]] = {}
     paths = context.settings.workflow_paths
     for name, path, label in list_workflow_files(cwd=context.cwd, workflow_paths=paths):
@@ -205,6 +232,30 @@ def list_(ctx: typer.Context) -> None:
     if not rows:
         context.output.say("no workflows; register one with: uwf workflow add FILE")
     context.output.emit({"items": rows}, lambda: _list_text(context.output, rows))
+
+
+def _list_removed(context: CommandContext) -> None:
+    from uwfgit.model.ledger.registry import list_removed
+
+    items: list[dict[str, Any]] = [
+        {
+            "name": version.name,
+            "hash": version.hash,
+            "oid": version.oid,
+            "timestampMs": version.timestamp_ms,
+        }
+        for version in list_removed(context.open_ledger())
+    ]
+    columns = [Column(title="NAME"), Column(title="HASH"), Column(title="REGISTERED")]
+    rows = [
+        (item["name"], item["hash"], format_time(item["timestampMs"])) for item in items
+    ]
+    if not items:
+        context.output.say("the trash holds no workflow")
+    context.output.emit(
+        {"items": items},
+        lambda: format_table(context.output, columns, rows) if rows else "",
+    )
 
 
 def _file_item(
@@ -267,14 +318,17 @@ def history(ctx: typer.Context, name: NameArgument) -> None:
             "oid": version.oid,
             "timestampMs": version.timestamp_ms,
             "current": version.current,
+            "origin": version.origin,
         }
         for version in workflow_history(context.open_ledger(), name)
     ]
+    any_origin = any(item["origin"] for item in items)
     columns = [
         Column(title="HASH"),
         Column(title="WHEN"),
         Column(title="OID"),
         Column(title="", status=True),
+        *([Column(title="FROM", flexible=True)] if any_origin else []),
     ]
     rows = [
         (
@@ -282,6 +336,7 @@ def history(ctx: typer.Context, name: NameArgument) -> None:
             format_time(item["timestampMs"]),
             item["oid"][:12],
             "current" if item["current"] else " ",
+            *([item["origin"] or "a file"] if any_origin else []),
         )
         for item in items
     ]
@@ -304,21 +359,21 @@ def rollback(
     A workflow that was removed comes back, with HASH at that version.
     """
     from uwfgit.cli.frame.arguments import read_hash
-    from uwfgit.model.ledger.registry import rollback_workflow
+    from uwfgit.model.ledger.registering import rollback_workflow
 
     context = get_context(ctx)
     wanted = read_hash(hash_) if hash_ else None
     done = rollback_workflow(context.open_ledger(write=True), name, wanted)
-    _emit_registered(context, done)
+    emit_registered(context, done)
 
 
 @add_command(app, "rm")
 def remove(ctx: typer.Context, name: NameArgument) -> None:
     """Remove a workflow from the registry.
 
-    Threads keep the version they pin.
+    Threads keep the version they pin. 'uwf workflow list --trash' shows it there.
     """
-    from uwfgit.model.ledger.registry import remove_workflow
+    from uwfgit.model.ledger.registering import remove_workflow
 
     context = get_context(ctx)
     remove_workflow(context.open_ledger(write=True), name)
@@ -326,5 +381,20 @@ def remove(ctx: typer.Context, name: NameArgument) -> None:
         {"name": name, "removed": True}, lambda: f"removed {shown(name)}"
     )
     context.output.say(
-        f"bring it back: uwf workflow rollback {shlex.quote(shown(name))}"
+        f"bring it back: uwf workflow restore {shlex.quote(shown(name))}"
     )
+
+
+@add_command(app, "restore")
+def restore(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of a removed workflow.")
+    ],
+) -> None:
+    """Bring a removed workflow back from the trash, at the version it had."""
+    from uwfgit.model.ledger.registering import restore_workflow
+
+    context = get_context(ctx)
+    done = restore_workflow(context.open_ledger(write=True), name)
+    emit_registered(context, done)

@@ -30,6 +30,8 @@ class FoundWorkflow:
     data: bytes
     hash: Hash
     source: str
+    origin: str | None = None
+    """Which commit elsewhere a registered one came from."""
 
 
 def find_ledger(context: CommandContext) -> Ledger | None:
@@ -168,6 +170,7 @@ def _load_registered(ledger: Ledger, name: str) -> FoundWorkflow:
         data=found.data,
         hash=found.version.hash,
         source="registry",
+        origin=found.version.origin,
     )
 
 

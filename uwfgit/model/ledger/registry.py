@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from uwfgit.constants import FORMAT_VERSION
-from uwfgit.errors import CorruptError, NotFoundError, StateError
+from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, is_hash
-from uwfgit.model.ledger.commit import add_commit, committer, publish
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
 from uwfgit.model.thread.message import format_message, parse_trailers
 from uwfgit.model.workflow.workflow import (
     Workflow,
-    require_workflow_file,
     workflow_from_nodes,
-    workflow_nodes,
 )
 from uwfgit.spelling import find_similar
 from uwfgit.store.ancestry import iter_commits
-from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import (
     NODES,
     TRASH_PREFIX,
@@ -35,29 +31,27 @@ from uwfgit.store.layout import (
     workflow_folder,
     workflow_ref,
 )
-from uwfgit.store.locks.holding import hold_refs
-from uwfgit.store.locks.moving import NO_MOVES, Moves
-from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     Commit,
-    TreeEntry,
-    blob_oid,
     find_entry,
     list_tree,
     read_blob,
     read_commit,
 )
-from uwfgit.store.pack.batch import Batch
-from uwfgit.store.refs import find_ref, list_refs, move_refs
+from uwfgit.store.refs import find_ref, list_refs
 
 T = TypeVar("T")
 
-_WAIT: Final = 5.0
+ORIGIN: Final = "Uwf-Origin"
+"""Names the trailer that says where a version came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One version of a registered workflow."""
+    """One version of a registered workflow.
+
+    ``origin`` says which file of which commit elsewhere it is, if it came from there.
+    """
 
     name: str
     hash: Hash
@@ -65,16 +59,7 @@ class Version:
     timestamp_ms: int
     current: bool
     commit: Oid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
-    """What registering did; ``changed`` is false for the version it had."""
-
-    name: str
-    hash: Hash
-    oid: Oid
-    changed: bool
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,43 +71,6 @@ class Entered:
     data: bytes
 
 
-def add_workflow(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
-    """Register a workflow, or a new version of it.
-
-    Args:
-        ledger: Where to.
-        workflow: A valid workflow.
-        data: The bytes of its ``workflow.yaml``.
-
-    Raises:
-        RefConflictError, LockedError: Another writer; nothing changed.
-    """
-    return _change(ledger, workflow.name, "add", lambda: _add(ledger, workflow, data))
-
-
-def _add(ledger: Ledger, workflow: Workflow, data: bytes) -> Registered:
-    require_workflow_file(data)
-    *schemas, pinned = workflow_nodes(workflow)
-    name = workflow.name
-    old = find_ref(ledger.store, workflow_ref(name))
-    folder = workflow_folder(name)
-    changes: dict[str, TreeEntry | None] = {
-        f"{folder}/{NODES}": None,
-        f"{folder}/{WORKFLOW_FILE}": _file(data),
-    }
-    for node in (*format_nodes(), *schemas, pinned):
-        changes[f"{folder}/{NODES}/{node.name}"] = _file(node.data)
-    base = read_commit(ledger.store, old or GENESIS_OID).tree
-    batch = Batch(store=ledger.store)
-    tree = batch.edit_tree(base, changes)
-    oid = blob_oid(pinned.data)
-    changed = old is None or base != tree
-    if changed:
-        found = (pinned.hash, oid)
-        _write(ledger, batch, name, "add", tree=tree, old=old, pinned=found)
-    return Registered(name=name, hash=pinned.hash, oid=oid, changed=changed)
-
-
 def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
     """Return the versions of a registered workflow, newest first.
 
@@ -130,19 +78,20 @@ def workflow_history(ledger: Ledger, name: str) -> tuple[Version, ...]:
         NotFoundError: It is not registered.
         CorruptError: Its branch is damaged.
     """
-    tip = _find_branch(ledger, name)
+    tip = find_branch(ledger, name)
     if tip is None:
-        raise _not_registered(ledger, name)
+        raise not_registered(ledger, name)
     return tuple(
-        _version(name, commit, current=commit.oid == tip)
+        read_version(name, commit, current=commit.oid == tip)
         for commit in iter_commits(ledger.store, tip)
     )
 
 
-def _not_registered(ledger: Ledger, name: str) -> NotFoundError:
+def not_registered(ledger: Ledger, name: str) -> NotFoundError:
+    """Return the error for a name that is not registered, with what may help."""
     near = find_similar(name, list_workflows(ledger))
-    if is_workflow_name(name) and find_ref(ledger.store, _trash_ref(name)):
-        hint = f"it was removed; bring it back: uwf workflow rollback {name}"
+    if is_workflow_name(name) and find_ref(ledger.store, trash_ref(name)):
+        hint = f"it was removed; bring it back: uwf workflow restore {name}"
     elif near is not None:
         hint = f"did you mean '{near}'?"
     else:
@@ -176,181 +125,62 @@ def load_registered(ledger: Ledger, name: str, version: Hash | None = None) -> E
     )
 
 
-def rollback_workflow(
-    ledger: Ledger, name: str, version: Hash | None = None
-) -> Registered:
-    """Make an older version current again, as a new commit.
+def list_removed(ledger: Ledger) -> tuple[Version, ...]:
+    """Return the removed workflows by name, each at the version it had.
 
-    A workflow that was removed comes back from the trash first.
-
-    Args:
-        ledger: Where to.
-        name: The workflow.
-        version: By default the one before the current, or the one a workflow had
-            when it was removed; one of a branch of that name in the trash, too.
-
-    Raises:
-        NotFoundError: It, or that version, is not registered.
-        StateError: There is no other version.
+    One that is damaged is left out.
     """
-    return _change(ledger, name, "rollback", lambda: _roll_back(ledger, name, version))
+    start = trash_ref("")
+    found = []
+    for ref in list_refs(ledger.store, TRASH_PREFIX):
+        name = ref.removeprefix(start)
+        if ref.startswith(start) and is_workflow_name(name):
+            with suppress(CorruptError):
+                found.append(next(iter_removed(ledger, name)))
+    return tuple(found)
 
 
-def _roll_back(ledger: Ledger, name: str, version: Hash | None) -> Registered:
-    removed = tuple(_removed_versions(ledger, name))
-    if removed and _find_branch(ledger, name) is None:
-        return _restore(ledger, name, removed, version)
-    versions = workflow_history(ledger, name)
-    wanted = _choose((*versions, *(removed if version else ())), version)
-    changed = wanted.hash != versions[0].hash
-    if changed:
-        _write_rollback(ledger, name, wanted, versions[0].commit)
-    return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=changed)
-
-
-def _restore(
-    ledger: Ledger, name: str, removed: tuple[Version, ...], version: Hash | None
-) -> Registered:
-    wanted = _choose(removed, version or removed[0].hash)
-    tip = removed[0].commit
-    trash: Moves = {_trash_ref(name): (tip, None)}
-    if wanted.hash == removed[0].hash:
-        moves = {**trash, workflow_ref(name): (None, tip)}
-        move_refs(ledger.store, moves, reason="rollback")
-    else:
-        _write_rollback(ledger, name, wanted, tip, trash)
-    return Registered(name=name, hash=wanted.hash, oid=wanted.oid, changed=True)
-
-
-def _write_rollback(
-    ledger: Ledger, name: str, wanted: Version, tip: Oid, trash: Moves = NO_MOVES
-) -> None:
-    """Write a commit with a version's files after a tip, which may be in the trash."""
-    _write(
-        ledger,
-        Batch(store=ledger.store),
-        name,
-        "rollback",
-        tree=read_commit(ledger.store, wanted.commit).tree,
-        old=tip,
-        pinned=(wanted.hash, wanted.oid),
-        trash=trash,
-    )
-
-
-def _removed_versions(ledger: Ledger, name: str) -> Iterator[Version]:
-    tip = find_ref(ledger.store, _trash_ref(name))
+def iter_removed(ledger: Ledger, name: str) -> Iterator[Version]:
+    """Yield the versions of a removed workflow, newest first; none if there is none."""
+    tip = find_ref(ledger.store, trash_ref(name))
     for commit in iter_commits(ledger.store, tip) if tip else ():
-        yield _version(name, commit, current=False)
+        yield read_version(name, commit, current=False)
 
 
-def _choose(versions: tuple[Version, ...], wanted: Hash | None) -> Version:
-    name = versions[0].name
-    for found in versions:
-        if wanted is None and found.hash != versions[0].hash:
-            return found
-        if found.hash == wanted:
-            return found
-    if wanted is None:
-        raise StateError(f"workflow '{name}' has no version before this one")
-    raise NotFoundError(
-        "version",
-        f"{name}@{wanted}",
-        hint=f"see its versions: uwf workflow history {shlex.quote(name)}",
-    )
-
-
-def remove_workflow(ledger: Ledger, name: str) -> Oid:
-    """Move a workflow's branch to the trash and give its tip.
-
-    Raises:
-        NotFoundError: It is not registered.
-    """
-    return _change(ledger, name, "rm", lambda: _remove(ledger, name))
-
-
-def _remove(ledger: Ledger, name: str) -> Oid:
-    tip = _find_branch(ledger, name)
-    if tip is None:
-        raise _not_registered(ledger, name)
-    trash = _trash_ref(name)
-    moves = {
-        trash: (find_ref(ledger.store, trash), tip),
-        workflow_ref(name): (tip, None),
-    }
-    move_refs(ledger.store, moves, reason="rm")
-    return tip
-
-
-def _find_branch(ledger: Ledger, name: str) -> Oid | None:
+def find_branch(ledger: Ledger, name: str) -> Oid | None:
+    """Return the newest commit of a registered workflow."""
     return (
         find_ref(ledger.store, workflow_ref(name)) if is_workflow_name(name) else None
     )
 
 
-def _trash_ref(name: str) -> str:
+def trash_ref(name: str) -> str:
+    """Name the ref that keeps the branch of a removed workflow."""
     return f"{TRASH_PREFIX}workflow-{name}"
 
 
-def _change(ledger: Ledger, name: str, verb: str, change: Callable[[], T]) -> T:
-    """Change a workflow's branch while nobody else can."""
-    if not is_workflow_name(name):
-        raise NotFoundError("workflow", name)
-
-    def run() -> T:
-        with hold_refs(
-            ledger.store,
-            f"workflow-{name}",
-            [workflow_ref(name), _trash_ref(name)],
-            command=f"uwf workflow {verb}",
-            what=f"workflow '{name}'",
-            wait=_WAIT,
-        ):
-            return change()
-
-    return write_whole(ledger.store, run, decides_anew=True)
-
-
-def _file(data: bytes) -> TreeEntry:
-    return TreeEntry(oid=blob_oid(data), data=data)
-
-
-def _write(
-    ledger: Ledger,
-    batch: Batch,
-    name: str,
-    event: str,
-    *,
-    tree: Oid,
-    old: Oid | None,
-    pinned: tuple[Hash, Oid],
-    trash: Moves = NO_MOVES,
-) -> None:
-    person = committer(ledger)
+def format_version(
+    event: str, name: str, pinned: Hash, oid: Oid, *, origin: str | None
+) -> str:
+    """Return the message of the commit that registers a version."""
     trailers = [
         ("Uwf-Format", str(FORMAT_VERSION)),
         ("Uwf-Event", event),
-        ("Uwf-Workflow", f"{pinned[0]} {pinned[1]}"),
+        ("Uwf-Workflow", f"{pinned} {oid}"),
     ]
-    commit = add_commit(
-        ledger,
-        batch,
-        tree=tree,
-        parent=old or GENESIS_OID,
-        author=person,
-        person=person,
-        message=format_message(f"{event} {name}", "", trailers),
-    )
-    # The branch is not there yet when it comes out of the trash.
-    expected = None if trash else old
-    ref = workflow_ref(name)
-    publish(ledger, batch, ref, expected, commit, reason=event, beside=trash)
+    if origin is not None:
+        trailers.append((ORIGIN, origin))
+    return format_message(f"{event} {name}", "", trailers)
 
 
-def _version(name: str, commit: Commit, *, current: bool) -> Version:
-    pinned, _, oid = (
-        parse_trailers(commit.message).get("Uwf-Workflow", "").partition(" ")
-    )
+def read_version(name: str, commit: Commit, *, current: bool) -> Version:
+    """Return the version that a commit registers.
+
+    Raises:
+        CorruptError: It registers none.
+    """
+    trailers = parse_trailers(commit.message)
+    pinned, _, oid = trailers.get("Uwf-Workflow", "").partition(" ")
     if not is_hash(pinned):
         raise CorruptError(f"commit {commit.oid} is not a version of workflow '{name}'")
     return Version(
@@ -360,6 +190,7 @@ def _version(name: str, commit: Commit, *, current: bool) -> Version:
         timestamp_ms=commit.committer.time * 1000,
         current=current,
         commit=commit.oid,
+        origin=trailers.get(ORIGIN),
     )
 
 

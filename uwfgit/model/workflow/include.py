@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from uwfgit.constants import YAML_MAX_BYTES
@@ -60,35 +60,55 @@ class DirectoryIncludes:
             key=str(path),
             file=str(shown),
             content=content,
-            nested=nested if path.suffix.lower() in _PARSED else None,
+            nested=nested if is_parsed(path) else None,
         )
 
     def _resolve(self, target: str) -> Path:
         if not target.strip() or "\0" in target:
-            raise _refusal("Y12", "'!include' names no file", "write !include FILE")
+            raise blank_target()
         try:
             path = (self.directory / target).resolve()
         except (OSError, RuntimeError) as exc:
             hint = "check the path and its symlinks"
-            raise _refusal("Y12", f"cannot include '{target}'", hint) from exc
+            raise refusal("Y12", f"cannot include '{target}'", hint) from exc
         if Path(target).is_absolute() or not path.is_relative_to(self.directory):
-            raise _refusal(
-                "Y13",
-                f"'{target}' leads out of the including file's directory",
-                "include files of that directory, by a relative path",
-            )
-        self._check_chain(path)
+            raise leads_out(target)
+        require_chain(self.chain, path)
         return path
 
-    def _check_chain(self, path: Path) -> None:
-        if path in self.chain:
-            names = [each.name for each in self.chain[self.chain.index(path) :]]
-            circle = " → ".join((*names, path.name))
-            hint = "remove one of these includes"
-            raise _refusal("Y14", f"include cycle: {circle}", hint)
-        if len(self.chain) >= _MAX_CHAIN:
-            message = f"includes nested deeper than {_MAX_CHAIN} files"
-            raise _refusal("Y14", message, "include fewer files from included ones")
+
+def blank_target() -> InvalidError:
+    """Return the refusal of a tag that names nothing."""
+    return refusal("Y12", "'!include' names no file", "write !include FILE")
+
+
+def leads_out(target: str) -> InvalidError:
+    """Return the refusal of a path that leaves the including file's directory."""
+    return refusal(
+        "Y13",
+        f"'{target}' leads out of the including file's directory",
+        "include files of that directory, by a relative path",
+    )
+
+
+def require_chain(chain: Sequence[PurePath], path: PurePath) -> None:
+    """Make sure that includes end.
+
+    Args:
+        chain: The files that are being read.
+        path: What the last of them includes.
+
+    Raises:
+        InvalidError: It is being read already, or there are too many.
+    """
+    if path in chain:
+        names = [each.name for each in chain[chain.index(path) :]]
+        circle = " → ".join((*names, path.name))
+        hint = "remove one of these includes"
+        raise refusal("Y14", f"include cycle: {circle}", hint)
+    if len(chain) >= _MAX_CHAIN:
+        message = f"includes nested deeper than {_MAX_CHAIN} files"
+        raise refusal("Y14", message, "include fewer files from included ones")
 
 
 def open_includes(
@@ -118,19 +138,28 @@ def _read_file(path: Path, target: str) -> bytes:
         content = read_start(path, most=YAML_MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as exc:
         hint = f"make the file, or fix the path; looked for {path.name} beside this one"
-        raise _refusal("Y12", f"included file '{target}' not found", hint) from exc
+        raise refusal("Y12", f"included file '{target}' not found", hint) from exc
     except OSError as exc:
         if path.exists() and not path.is_file():
             hint = "include one file"
-            raise _refusal("Y15", f"'{target}' is not a regular file", hint) from exc
+            raise refusal("Y15", f"'{target}' is not a regular file", hint) from exc
         message = f"cannot read '{target}': {exc.strerror}"
-        raise _refusal("Y15", message, "check its permissions") from exc
+        raise refusal("Y15", message, "check its permissions") from exc
+    return require_text(content, target)
+
+
+def require_text(content: bytes, target: str) -> bytes:
+    """Return what an included file holds, if it is a text that a person wrote.
+
+    Raises:
+        InvalidError: It is too large, or git left something else in its place.
+    """
     if len(content) > YAML_MAX_BYTES:
-        raise _refusal("Y3", f"'{target}' is larger than 1 MiB", "make it smaller")
+        raise refusal("Y3", f"'{target}' is larger than 1 MiB", "make it smaller")
     broken = find_git_marks(content)
     if broken is not None:
         message, hint, line = broken
-        raise _refusal("Y17", f"'{target}', line {line}: {message}", hint)
+        raise refusal("Y17", f"'{target}', line {line}: {message}", hint)
     return content
 
 
@@ -151,5 +180,11 @@ def find_git_marks(content: bytes) -> tuple[str, str, int] | None:
     return "it has marks of a merge conflict", "resolve the conflict", line
 
 
-def _refusal(code: str, message: str, hint: str) -> InvalidError:
+def is_parsed(path: PurePath) -> bool:
+    """Whether what an included file holds is a value, with tags of its own."""
+    return path.suffix.lower() in _PARSED
+
+
+def refusal(code: str, message: str, hint: str) -> InvalidError:
+    """Return one problem, whose place the reader adds."""
     return InvalidError([Problem(code=code, message=message, hint=hint)])

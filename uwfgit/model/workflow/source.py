@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePath
+from typing import Final, TypeVar
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, Problem, WorkflowError
@@ -17,13 +17,14 @@ from uwfgit.model.rules.graph import FindSyntaxError
 from uwfgit.model.workflow.include import find_git_marks, open_includes
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.model.yaml.compose import IncludeReader
 from uwfgit.model.yaml.core import dump_yaml, read_yaml, sort_problems
 from uwfgit.store.safety.plainfile import read_start
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _INDEX: Final = "index"
 _DROPPED: Final = ".workflow"
-_FOLDERS: Final = (".workflows", ".workflow")
+FOLDERS: Final = (".workflows", ".workflow")
 _REPOSITORY: Final = ".git"
 
 _BREAK = re.compile(rb"\r\n?")
@@ -60,7 +61,27 @@ def read_workflow(path: Path) -> WorkflowSource:
         NotFoundError: There is no such file.
         WorkflowError: With every error of the file.
     """
-    reading = _read(path)
+    return _finish(path, _read(path))
+
+
+def read_workflow_content(
+    content: bytes, path: Path, *, stem: str, include: IncludeReader
+) -> WorkflowSource:
+    """Read a workflow of no file on disk, as :func:`read_workflow` does.
+
+    Args:
+        content: Its text.
+        path: What problems call it.
+        stem: The name it must have.
+        include: Reads what it includes.
+
+    Raises:
+        WorkflowError: With every error of it.
+    """
+    return _finish(path, _read_content(content, path, stem, None, include))
+
+
+def _finish(path: Path, reading: _Reading) -> WorkflowSource:
     errors = [each for each in reading.problems if each.severity == "error"]
     if errors or reading.normalised is None:
         raise WorkflowError(errors)
@@ -118,6 +139,7 @@ def _read_content(
     path: Path,
     stem: str | None,
     find_syntax_error: FindSyntaxError | None,
+    include: IncludeReader | None = None,
 ) -> _Reading:
     broken = find_git_marks(content)
     if broken is not None:
@@ -125,7 +147,9 @@ def _read_content(
         told = replace(_file_problem(path, "Y17", message, hint), line=line)
         return _Reading(content=content, normalised=None, problems=(told,))
     file = STDIN if stem is None else str(path)
-    located, problems = read_yaml(content, file=file, include=open_includes(path))
+    located, problems = read_yaml(
+        content, file=file, include=include or open_includes(path)
+    )
     if located is None:
         return _Reading(content=content, normalised=None, problems=problems)
     normalised = normalise_document(located)
@@ -216,7 +240,7 @@ def resolve_workflow(
     if not name or name.startswith(".") or "\0" in name:
         return None
     for folder in (*_iter_folders(cwd), *workflow_paths):
-        for candidate in _candidates(folder, name):
+        for candidate in list_candidates(folder, name):
             if candidate.is_file():
                 return candidate
     return None
@@ -234,7 +258,7 @@ def list_workflow_files(
     found: dict[str, tuple[str, Path, str]] = {}
     for folder, label in folders:
         for name in sorted(_iter_names(folder)):
-            for candidate in _candidates(folder, name):
+            for candidate in list_candidates(folder, name):
                 if name not in found and candidate.is_file():
                     found[name] = (name, candidate, label)
     return [found[name] for name in sorted(found)]
@@ -263,7 +287,7 @@ def _iter_folders(cwd: Path) -> Iterator[Path]:
     parents = (cwd, *cwd.parents)
     root = next((each for each in parents if (each / _REPOSITORY).exists()), None)
     for directory in parents:
-        for name in _FOLDERS:
+        for name in FOLDERS:
             folder = directory / name
             if folder.is_dir() and (root is not None or _is_own(folder)):
                 yield folder
@@ -278,7 +302,11 @@ def _is_own(folder: Path) -> bool:
         return False
 
 
-def _candidates(folder: Path, name: str) -> Iterator[Path]:
+_Folder = TypeVar("_Folder", bound=PurePath)
+
+
+def list_candidates(folder: _Folder, name: str) -> Iterator[_Folder]:
+    """Yield the files that a workflow of this name can be in, the likeliest first."""
     for stem in (name, f"{name}{_DROPPED}"):
         for suffix in _SUFFIXES:
             yield folder / f"{stem}{suffix}"

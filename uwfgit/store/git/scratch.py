@@ -51,10 +51,14 @@ _PARTS: Final = (".pack", ".rev", ".idx")
 
 
 @contextmanager
-def open_scratch(store: Store) -> Iterator[Store]:
+def open_scratch(store: Store, *, borrows: bool = True) -> Iterator[Store]:
     """Yield an empty repository that borrows the store's objects.
 
     It is gone after the block; what a killed process left is removed first.
+
+    Args:
+        store: Whose.
+        borrows: Without it, whoever is fetched from does not hear what the store has.
 
     Raises:
         StoreError: It cannot be made.
@@ -67,7 +71,7 @@ def open_scratch(store: Store) -> Iterator[Store]:
         path = folder / name
         try:
             with git_errors(f"make '{path}'"):
-                _make(path, borrow=store.path / "objects")
+                _make(path, borrow=store.path / "objects" if borrows else None)
                 flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
                 repo = pygit2.Repository(str(path), flags)
             yield Store(path=path, repo=repo)
@@ -83,11 +87,12 @@ def _sweep(folder: Path) -> None:
             guard.unlink(missing_ok=True)
 
 
-def _make(path: Path, *, borrow: Path) -> None:
+def _make(path: Path, *, borrow: Path | None) -> None:
     path.mkdir(mode=0o700, parents=True)
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
         (path / name).mkdir(parents=True)
-    (path / "objects" / "info" / "alternates").write_text(f"{borrow}\n")
+    if borrow is not None:
+        (path / "objects" / "info" / "alternates").write_text(f"{borrow}\n")
     (path / "config").write_text(_CONFIG)
     (path / "HEAD").write_text("ref: refs/heads/none\n")
 

@@ -237,7 +237,7 @@ def removed_message(ref: str) -> str:
     way = (
         f"thread restore {thread}"
         if thread
-        else f"workflow rollback {shlex.quote(name)}"
+        else f"workflow restore {shlex.quote(name)}"
     )
     return f"removed here, and nothing new since; to have it again: uwf {way}"
 

@@ -98,7 +98,7 @@ def list_refs_there(
         most_bytes=_REFS_BYTES,
     )
     if done.code:
-        raise _failure(done, name)
+        raise failure_of(done, name)
     return _parse_refs(done)
 
 
@@ -117,7 +117,7 @@ def list_bundle(wire: Wire, file: Path, *, git_dir: Path) -> dict[str, Oid]:
         most_bytes=_BUNDLE_BYTES,
     )
     if done.code:
-        raise _failure(done, str(file))
+        raise failure_of(done, str(file))
     return _parse_refs(done, separator=" ")
 
 
@@ -145,13 +145,27 @@ def _parse_refs(done: GitResult, separator: str = "\t") -> dict[str, Oid]:
 
 
 def fetch_refs(
-    wire: Wire, url: str, refspecs: Sequence[str], *, git_dir: Path
+    wire: Wire,
+    url: str,
+    refspecs: Sequence[str],
+    *,
+    git_dir: Path,
+    is_shallow: bool = False,
 ) -> GitResult:
-    """Fetch some refs by name into a repository; a failure is a value."""
+    """Fetch some refs by name into a repository; a failure is a value.
+
+    Args:
+        wire: How to talk.
+        url: The remote's address.
+        refspecs: What to fetch, and what to call it here.
+        git_dir: The repository.
+        is_shallow: Leave out all that came before.
+    """
+    depth = ["--depth=1"] if is_shallow else []
     return _run(
         wire,
         [
-            *("fetch", "--no-tags", "--recurse-submodules=no", "--"),
+            *("fetch", "--no-tags", "--recurse-submodules=no", *depth, "--"),
             *(check_operand(url), *refspecs),
         ],
         git_dir,
@@ -239,7 +253,7 @@ def _push(wire: Wire, name: str, updates: Sequence[Update], git_dir: Path) -> Gi
 def _read_push(done: GitResult, name: str) -> dict[str, str]:
     letters, reasons = _parse_push(done)
     if done.code and not reasons:
-        raise _failure(done, name)
+        raise failure_of(done, name)
     if reasons:
         raise RejectedError(reasons, remote=name)
     return letters
@@ -265,7 +279,7 @@ def delete_ref_there(
     )
     _, reasons = _parse_push(done)
     if done.code and not reasons:
-        raise _failure(done, name)
+        raise failure_of(done, name)
     if reasons:
         raise RejectedError(reasons, remote=name)
 
@@ -323,7 +337,8 @@ def _environment(wire: Wire) -> dict[str, str]:
     return environment
 
 
-def _failure(done: GitResult, name: str) -> RemoteError:
+def failure_of(done: GitResult, name: str) -> RemoteError:
+    """Return the error of a remote that could not be asked, or refused."""
     lines = list(_lines(done))
     reason = _reason(lines) or done.complaint
     whole = "\n".join(lines).lower()

@@ -9,13 +9,13 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError, StoreError, UwfError
 from uwfgit.ids import Oid
+from uwfgit.model.ledger.registry import ORIGIN, format_version
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import Node
 from uwfgit.model.rules.check import check_document
-from uwfgit.model.thread.message import format_message
+from uwfgit.model.workflow.origin import is_kept_origin
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import workflow_nodes
 from uwfgit.model.yaml.core import parse_yaml
@@ -98,13 +98,13 @@ def _check_message(commit: RawCommit, name: str, pinned: Node | str) -> str | No
     if isinstance(pinned, str):
         return pinned
     message = parse_message(commit.message)
+    origin = message.trailers.get(ORIGIN)
+    if origin is not None and not is_kept_origin(origin):
+        return f"{shown(origin)} is not where a workflow can come from"
+    oid = blob_oid(pinned.data)
     for event in ("add", "rollback"):
-        trailers = [
-            ("Uwf-Format", str(FORMAT_VERSION)),
-            ("Uwf-Event", event),
-            ("Uwf-Workflow", f"{pinned.hash} {blob_oid(pinned.data)}"),
-        ]
-        if format_message(f"{event} {name}", "", trailers) == message.text:
+        text = format_version(event, name, pinned.hash, oid, origin=origin)
+        if text == message.text:
             return None
     return "its message is not that of a version"
 

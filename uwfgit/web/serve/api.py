@@ -74,6 +74,7 @@ class Api:
                         "name": name,
                         "hash": newest.hash,
                         "oid": newest.oid,
+                        "origin": newest.origin,
                         "timestampMs": newest.timestamp_ms,
                     }
                 )
@@ -91,6 +92,7 @@ class Api:
                 "name": workflow.name,
                 "hash": found.version.hash,
                 "source": "registry",
+                "origin": found.version.origin,
                 "description": workflow.description,
                 "version": workflow.version,
                 "inputs": dict(workflow.inputs) if workflow.inputs else None,
