@@ -30,6 +30,8 @@ MAX_STEPS: Final = 99_999
 """Five digits in a step folder's name, a hundred steps a bucket."""
 MAX_RUNS: Final = 1_000
 """Steps, attempts, pokes and holds in the folder of one step."""
+MAX_NESTED: Final = 16
+"""Threads below threads; ``limits.depth`` allows far less."""
 MAX_LINKED_NODES: Final = 1_000
 MAX_LINKED_BYTES: Final = 64 * 1024 * 1024
 MAX_PERSON_BYTES: Final = 1_024

@@ -10,7 +10,10 @@ def test_list_has_one_item_a_step(uwf: Uwf, ended: str) -> None:
 
     assert shown["threadId"] == ended
     assert [list(item) for item in shown["items"]] == [
-        ["number", "hash", "role", "status", "agent", "durationMs", "usage"]
+        [
+            *("number", "hash", "role", "status", "agent", "child"),
+            *("durationMs", "usage"),
+        ]
     ] * 4
     assert [(item["number"], item["role"]) for item in shown["items"]] == [
         (1, "writer"),

@@ -38,7 +38,8 @@ def test_the_report_says_what_a_thread_written_anew_as_a_whole_is(
 
     assert (text.code, data.code) == (0, 0)
     assert "consistent; 1 step" in text.out
-    assert "not shown: who or what wrote an output" in text.err
+    assert "not who wrote it, nor that it is true" in text.err
+    assert "not shown: who or what wrote" in uwf("verify", ended, "-v").err
     assert "that the whole was not rewritten" in data.json["meaning"]
     assert uwf("verify", ended, "-q").err == ""
 

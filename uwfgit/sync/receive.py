@@ -29,6 +29,7 @@ from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved
 from uwfgit.sync.exchange.signatures import check_approval
 from uwfgit.sync.review.jobs import skip_jobs
 from uwfgit.sync.verify.registry import check_entries
+from uwfgit.sync.verify.report import missing_children
 from uwfgit.sync.verify.verify import verify_refs
 
 ZERO: Final = "0" * 40
@@ -176,10 +177,8 @@ def _verify(store: Store, push: Push) -> str | None:
     (report,) = verify_refs(store, [(push.ref, push.new)])
     if not report.ok:
         return describe_report(report)
-    if report.children_here < report.children:
-        here = f"children {report.children_here} of {report.children} here"
-        return f"{here}: push the threads that did its steps along"
-    return None
+    missing = missing_children(report)
+    return missing and f"{missing}: push the threads that did its steps along"
 
 
 def _check_workflow(store: Store, push: Push, name: str) -> str | None:

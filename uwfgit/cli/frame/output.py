@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.cli.frame.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
-from uwfgit.model.picture.columns import cut, display_width
+from uwfgit.model.picture.columns import cut, display_width, wrap
 from uwfgit.model.wording import count_of, format_duration, format_time
 
 __all__ = [
@@ -63,6 +63,7 @@ _PROGRESS: Final = re.compile(r"[^:]{1,80}(: [^:]{1,80})?: +\d+(%| |$).*")
 _DEFAULT_WIDTH: Final = 80
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 6
+_LEAST_ROOM: Final = 30
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,6 +118,13 @@ class Output:
         # What git sets when the user did not: quit on one screen, keep colours.
         os.environ.setdefault("LESS", "FRX")
         pydoc.pager(whole)
+
+    def emit_listing(self, payload: Any, text: Callable[[], str]) -> None:  # noqa: ANN401 - a JSON value
+        """Print a result that may be long: people get it through the pager."""
+        if not self.is_text:
+            self.emit(payload, text)
+        elif rendered := text():
+            self.emit_document(rendered)
 
     def say(self, message: str) -> None:
         """Tell the user something on stderr, unless ``-q`` was given."""
@@ -342,11 +350,16 @@ def _narrow(widths: list[int], columns: Sequence[Column], terminal: int | None) 
 def format_fields(
     output: Output, fields: Sequence[tuple[str, str | None]], *, status: str = "status"
 ) -> str:
-    """Write names and values in two aligned columns; ``-`` stands for nothing."""
+    """Write names and values in two aligned columns; ``-`` stands for nothing.
+
+    Values are wrapped to fit a terminal.
+    """
     width = max((len(name) for name, _ in fields), default=0)
     lines = []
+    lead = width + len(_GAP)
+    room = None if output.width is None else max(_LEAST_ROOM, output.width - lead)
     for name, value in fields:
-        text = indent_rest(shown_lines(value), width + len(_GAP)) if value else "-"
+        text = indent_rest(wrap(shown_lines(value), room), lead) if value else "-"
         painted = output.paint(text, text) if name == status else text
         lines.append(f"{name.ljust(width)}{_GAP}{painted}")
     return "\n".join(lines)

@@ -105,12 +105,15 @@ def export_threads(
 
 def _choose(ledger: Ledger, names: Sequence[str]) -> list[Line]:
     from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.model.thread.family import family_of
     from uwfgit.web.view.listing import list_lines
 
     lines = list_lines(ledger)
     if not names:
         return list(lines)
-    wanted = {resolve_thread(ledger, name) for name in names}
+    named = [resolve_thread(ledger, name) for name in names]
+    # What did steps of a thread goes along with it, as in a push.
+    wanted = {*named, *(each for one in named for each in family_of(ledger.store, one))}
     return [line for line in lines if line.thread in wanted]
 
 

@@ -16,6 +16,7 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Output, count_of
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.model.picture.columns import hang
 
 if TYPE_CHECKING:
     from uwfgit.cli.check.limited import CheckLimits
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 app = make_single()
 
 _MOST_SECONDS: Final = 86_400
+_IN_SHORT: Final = (
+    "consistent: whole and unchanged; not who wrote it, nor that it is true"
+)
 _MEANING: Final = (
     "consistent: whole, unchanged since its commits were made, and led by its own "
     "workflow to exactly these roles and prompts; not shown: who or what wrote an "
@@ -70,6 +74,12 @@ def verify(
             help="Seconds of CPU time that one thread's check may take.",
         ),
     ] = None,
+    children: Annotated[
+        bool,
+        typer.Option(
+            "--children", help="Demand that the threads that did steps are here."
+        ),
+    ] = False,
 ) -> None:
     """Prove threads from git alone; exit code 1 on any problem.
 
@@ -91,7 +101,10 @@ def verify(
         else:
             store, reports = _verify_store(context, threads or [], limits)
         demands = _Demands(
-            signatures=signatures, workflow=workflow, is_own=repo is None
+            signatures=signatures,
+            workflow=workflow,
+            children=children,
+            is_own=repo is None,
         )
         checked = [_check_more(context, store, each, demands) for each in reports]
     items = [item for _, item in checked]
@@ -99,7 +112,7 @@ def verify(
         context.output.say("no threads")
     ok = all(report.ok for report, _ in checked)
     if any(item["consistent"] for item in items) and context.output.is_text:
-        context.output.say(_MEANING)
+        context.output.say(_MEANING if context.options.verbose else _IN_SHORT)
     context.output.emit(
         {"ok": ok, "items": items, "meaning": _MEANING}, lambda: _text(context, items)
     )
@@ -192,6 +205,7 @@ class _Demands:
 
     signatures: bool
     workflow: str | None
+    children: bool
     is_own: bool
 
 
@@ -204,6 +218,7 @@ def _check_more(
         find_versions,
         require_version,
     )
+    from uwfgit.sync.verify.report import require_children
 
     versions: Versions = find_versions(store, report.workflow_name or "")
     known = compare_version(versions, report)
@@ -214,6 +229,8 @@ def _check_more(
         approvals = [_approval_payload(each) for each in found]
     if demands.workflow is not None:
         report = require_version(store, report, demands.workflow)
+    if demands.children:
+        report = require_children(report)
     item = {
         **_report_payload(report),
         "consistent": is_consistent,
@@ -307,16 +324,18 @@ def _report_payload(report: ThreadReport) -> dict[str, Any]:
 
 def _text(context: CommandContext, items: Sequence[dict[str, Any]]) -> str:
     lines = []
+    width = context.output.width
     for item in items:
         for problem in item["problems"]:
             where = f"{problem['path']}: " if problem["path"] else ""
             place = f"{item['threadId']}: {problem['commit'] or '-'}: {where}"
-            lines.append(shown(f"{place}{problem['message']} [{problem['code']}]"))
+            told = shown(f"{place}{problem['message']} [{problem['code']}]")
+            lines.append(hang(told, width))
         # What is wrong with an approval is told above.
         for each in item["approvals"] or () if item["ok"] else ():
             signer = each["signer"] or "nobody git knows"
             tail = f"{each['tag']} by {each['by']}, signed by {signer}"
-            lines.append(shown(f"{item['threadId']}: approved: {tail}"))
+            lines.append(hang(shown(f"{item['threadId']}: approved: {tail}"), width))
         lines.append(_thread_line(context.output, item))
     return "\n".join(lines)
 
@@ -340,4 +359,4 @@ def _thread_line(output: Output, item: dict[str, Any]) -> str:
     is_unchecked = item["signed"] and item["approvals"] is None
     tail = ", not checked" if is_unchecked else ""
     facts.append(f"signed {item['signed']} of {item['commits']}{tail}")
-    return "; ".join(facts)
+    return hang("; ".join(facts), output.width)

@@ -50,19 +50,30 @@ def log_command(
 
     A forked thread's history goes on in the thread it was forked from.
     """
+    from uwfgit.cli.thread.kin_text import kin_lines
     from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.thread.family import children_by_node
+    from uwfgit.model.thread.record import open_record
 
     context = get_context(ctx)
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
     words = arguments or []
     if context.output.is_text:
-        raise typer.Exit(_run_log(context, tip, words))
+        code = _run_log(context, tip, words)
+        for line in kin_lines(ledger, open_record(ledger.store, tip, checked=False)):
+            context.output.say(line)
+        raise typer.Exit(code)
     if words:
         raise UsageError("options of git log do not go with JSON and YAML")
     from uwfgit.model.thread.events import iter_events
 
-    items = [_event_payload(each) for each in iter_events(ledger.store, tip.commit)]
+    record = open_record(ledger.store, tip, checked=False)
+    named = {step: child.thread for step, child in children_by_node(record).items()}
+    items = [
+        {**_event_payload(each), "child": named.get(each.node)}
+        for each in iter_events(ledger.store, tip.commit)
+    ]
     context.output.emit({"threadId": tip.thread, "items": items}, str)
 
 
@@ -240,6 +251,8 @@ def _pair_lines(table: _Table, pair: Pair) -> Iterator[str]:
     both = pair.a is not None and pair.b is not None
     a, b = _role_text(pair.a), _role_text(pair.b)
     yield table.row(str(pair.number), a, b, same=not both or a == b)
+    if _child_text(pair.a) or _child_text(pair.b):
+        yield table.row("", _child_text(pair.a), _child_text(pair.b))
     for name in list_fields(pair.a, pair.b):
         same = not both or f"output.{name}" not in pair.differs
         yield table.row(
@@ -254,6 +267,11 @@ def _role_text(step: Step | None) -> str:
     if step is None:
         return ""
     return f"{step.role} → {step.status}" if step.status else step.role
+
+
+def _child_text(step: Step | None) -> str:
+    child = step.child if step is not None else None
+    return f"by {child.thread}" if child is not None else ""
 
 
 def _field_text(step: Step | None, name: str) -> str:

@@ -30,6 +30,7 @@ from uwfgit.cli.thread.cmd_open import ask_command
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.constants import READ_CHARS
 from uwfgit.errors import UsageError
+from uwfgit.model.picture.columns import wrap
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
@@ -130,6 +131,7 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
         ("role", step["role"]),
         ("reported", step["status"]),
         ("agent", step["agent"]),
+        *([("done by", step["child"]["thread"])] if step["child"] else []),
         ("kind", detail.get("kind")),
         ("model", detail.get("model")),
         ("started", format_time(step["startedAtMs"])),
@@ -151,9 +153,19 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
         ("turns", str(len(detail.get("turns") or []))),
     ]
     head = format_fields(context.output, fields, status="")
-    output = format_json(step["output"])
-    body = shown_lines(step["body"]).strip()
+    output = _output_text(context, step["output"])
+    body = wrap(shown_lines(step["body"]).strip(), context.output.width)
     return f"{head}\n\noutput\n{output}" + (f"\n\n{body}" if body else "")
+
+
+def _output_text(context: CommandContext, output: dict[str, Any]) -> str:
+    if context.output.width is None:
+        return format_json(output)
+    fields = [
+        (shown(name), value if isinstance(value, str) else format_json(value))
+        for name, value in output.items()
+    ]
+    return format_fields(context.output, fields, status="")
 
 
 def _files_text(files: list[dict[str, Any]] | None) -> str | None:

@@ -57,6 +57,7 @@ add_later(app, "undo", where="code.cmd_rewind:undo_command")
 def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> None:
     """Show the state of a thread; with --new also what happened since you looked."""
     from uwfgit.cli.live.news import list_news, mark_seen, news_line, news_payload
+    from uwfgit.cli.thread.kin_text import kin_fields
     from uwfgit.cli.thread.payloads import shown_payload
     from uwfgit.cli.thread.reading import thread_text
     from uwfgit.model.ledger.ledger import find_tip
@@ -66,14 +67,19 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
     context = get_context(ctx)
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
-    payload = shown_payload(ledger.store, tip)
+    payload = shown_payload(ledger, tip)
     news = list_news(ledger, tip) if new else []
     if new:
         payload["new"] = [news_payload(event) for event in news]
         mark_seen(context, ledger, tip)
     context.output.emit(
         payload,
-        lambda: "\n".join([thread_text(context, payload), *map(news_line, news)]),
+        lambda: "\n".join(
+            [
+                thread_text(context, payload, kin=list(kin_fields(ledger, payload))),
+                *map(news_line, news),
+            ]
+        ),
     )
     if context.output.is_text:
         dead = read_dead_holder(lock_path(ledger.store, tip.thread))
@@ -126,11 +132,17 @@ def list_(  # noqa: PLR0917 - one parameter an option
     trash: Annotated[
         bool, typer.Option("--trash", help="Removed threads instead.")
     ] = False,
+    children: Annotated[
+        bool,
+        typer.Option(
+            "--children", help="Those that did steps of others too, below these."
+        ),
+    ] = False,
 ) -> None:
     """List threads, newest first.
 
-    Ended and cancelled ones are left out and counted, unless --all or --status
-    asks for them.
+    One that did a step of another is folded into it, which +N counts. Ended and
+    cancelled ones are left out and counted, unless --all or --status asks for them.
     """
     from uwfgit.cli.thread.listing import print_threads, read_filters
 
@@ -147,6 +159,7 @@ def list_(  # noqa: PLR0917 - one parameter an option
         limit=limit if limit is not None else take,
         offset=offset if offset is not None else skip,
         trash=trash,
+        children=children,
     )
     print_threads(context, context.open_ledger(), filters)
 
@@ -179,6 +192,7 @@ def read(
     """Read a thread as markdown, its newest steps first to be kept."""
     from uwfgit.cli.live.news import list_news, mark_seen
     from uwfgit.cli.thread import cmd_step
+    from uwfgit.cli.thread.kin_text import parent_note
     from uwfgit.cli.thread.reading import check_quota, thread_markdown
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running, status_of
@@ -194,8 +208,10 @@ def read(
         running=is_running(ledger.store, tip.thread),
         sharing=find_sharing(ledger.store, tip.thread, tip.commit),
     )
+    record = open_record(ledger.store, tip, checked=False)
     text = thread_markdown(
-        open_record(ledger.store, tip, checked=False),
+        record,
+        above=parent_note(ledger, record),
         status=status,
         quota=quota,
         before=before,

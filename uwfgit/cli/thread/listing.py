@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from uwfgit.cli.frame.world import now_ms
 from uwfgit.cli.thread.payloads import row_payload
 from uwfgit.errors import CorruptError, EarlierFormatError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
+from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.record import load_tip, read_tip
@@ -45,6 +46,7 @@ class Filters:
     limit: int | None
     offset: int
     trash: bool
+    children: bool
 
 
 def read_filters(
@@ -58,6 +60,7 @@ def read_filters(
     limit: int | None = None,
     offset: int | None = None,
     trash: bool = False,
+    children: bool = False,
 ) -> Filters:
     """Check the options of ``thread list``.
 
@@ -78,6 +81,7 @@ def read_filters(
         limit=limit,
         offset=offset or 0,
         trash=trash,
+        children=children,
     )
 
 
@@ -100,7 +104,10 @@ def _parse_statuses(text: str | None) -> frozenset[str] | None:
 
 
 def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> None:
-    """Print the threads the filters let through, newest first."""
+    """Print the threads the filters let through, newest first.
+
+    What does a step of one of them is folded into it, or stands below it.
+    """
     running = frozenset() if filters.trash else find_running(ledger.store)
     with Progress(context) as progress:
         # Long only where the lookup has to be made anew.
@@ -115,25 +122,85 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
         if filters.statuses is None or status in filters.statuses
     ]
     hides = filters.statuses is None and not filters.show_all and not filters.trash
-    kept = [item for item in fitting if not (hides and item[1] in _HIDDEN)]
+    tree = _Tree({} if filters.trash else find_parents(ledger, rows))
+    known = {row.thread: (row, status) for row, status in fitting}
+    # One that ended stays with the thread that goes on, a step of which it did.
+    active = {each for each, (_, status) in known.items() if status not in _HIDDEN}
+    kept = [each for each in known if not hides or tree.is_in(each, active)]
     end = None if filters.limit is None else filters.offset + filters.limit
-    page = kept[filters.offset : end]
-    _tell_hidden(context, len(fitting) - len(kept), is_empty=not page)
+    places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
+    page = [known[thread] for thread, _ in places]
+    hidden = sum(tree.parents.get(each) not in known for each in known.keys() - kept)
+    _tell_hidden(context, hidden, is_empty=not page)
     _warn_corrupt(context, page)
     items = [
         row_payload(
-            row, status=status, shared=sharing.get(row.thread, NOT_SHARED).shared
+            row,
+            status=status,
+            shared=sharing.get(row.thread, NOT_SHARED).shared,
+            children=tree.children.get(row.thread, ()),
         )
         for row, status in page
     ]
-    context.output.emit(
+    below = [0 if filters.children else tree.count_below(each) for each, _ in places]
+    if context.output.is_text and any(below):
+        what = count_of(sum(below), "thread")
+        context.output.say(f"{what} that did steps of these not shown (--children)")
+    context.output.emit_listing(
         {"items": items},
         lambda: _table(
-            context.output, items, with_shared=not filters.trash and _has_remote(ledger)
+            context.output,
+            items,
+            [_name(*place, more) for place, more in zip(places, below, strict=True)],
+            with_shared=not filters.trash and _has_remote(ledger),
         ),
     )
     if filters.trash and items:
         context.output.say("bring one back: uwf thread restore THREAD")
+
+
+class _Tree:
+    """Threads, and below them those that did steps of them."""
+
+    def __init__(self, parents: Mapping[ThreadId, ThreadId]) -> None:
+        self.parents = parents
+        self.children: dict[ThreadId, list[ThreadId]] = {}
+        # The oldest first, as the steps are that they did.
+        for child, parent in sorted(parents.items()):
+            self.children.setdefault(parent, []).append(child)
+
+    def is_in(self, thread: ThreadId | None, threads: Collection[ThreadId]) -> bool:
+        """Whether a thread, or one above it, is among others."""
+        while thread is not None and thread not in threads:
+            thread = self.parents.get(thread)
+        return thread is not None
+
+    def list_places(
+        self, threads: Sequence[ThreadId], *, unfolded: bool
+    ) -> list[tuple[ThreadId, int]]:
+        """Return what of some threads is shown, and how deep it stands."""
+        among = frozenset(threads)
+        tops = [each for each in threads if self.parents.get(each) not in among]
+        if not unfolded:
+            return [(each, 0) for each in tops]
+        return [place for top in tops for place in self._below(top, 0, among)]
+
+    def _below(
+        self, thread: ThreadId, depth: int, among: Collection[ThreadId]
+    ) -> Iterator[tuple[ThreadId, int]]:
+        yield thread, depth
+        for child in self.children.get(thread, ()):
+            if child in among:
+                yield from self._below(child, depth + 1, among)
+
+    def count_below(self, thread: ThreadId) -> int:
+        """Return how many threads did steps of one, and steps of those."""
+        below = self.children.get(thread, ())
+        return len(below) + sum(self.count_below(child) for child in below)
+
+
+def _name(thread: ThreadId, depth: int, more: int) -> str:
+    return "  " * depth + thread + (f" +{more}" if more else "")
 
 
 def _has_remote(ledger: Ledger) -> bool:
@@ -221,7 +288,11 @@ def _warn_corrupt(
 
 
 def _table(
-    output: Output, items: Sequence[dict[str, Any]], *, with_shared: bool
+    output: Output,
+    items: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    *,
+    with_shared: bool,
 ) -> str:
     if not items:
         return ""
@@ -236,7 +307,12 @@ def _table(
     # Where one column more would cost the names, the time of day gives way.
     is_narrow = output.width is not None and output.width < _WIDE
     rows = list(
-        _rows(items, with_shared=with_shared, to_the_day=with_shared and is_narrow)
+        _rows(
+            items,
+            names,
+            with_shared=with_shared,
+            to_the_day=with_shared and is_narrow,
+        )
     )
     if not is_narrow:
         columns.append(Column(title="TASK", flexible=True))
@@ -245,12 +321,16 @@ def _table(
 
 
 def _rows(
-    items: Sequence[dict[str, Any]], *, with_shared: bool, to_the_day: bool
+    items: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    *,
+    with_shared: bool,
+    to_the_day: bool,
 ) -> Iterator[tuple[str | None, ...]]:
-    for item in items:
+    for item, name in zip(items, names, strict=True):
         started = format_time(item["startedAtMs"])
         yield (
-            item["threadId"],
+            name,
             item["workflowName"],
             item["status"],
             item["suspendedRole"] or item["currentRole"],

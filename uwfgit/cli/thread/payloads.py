@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from uwfgit.constants import ERROR_STATUS
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
-from uwfgit.model.ledger.ledger import ThreadRow
+from uwfgit.model.ledger.ledger import Ledger, ThreadRow
 from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.attempts import Attempt
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Step, write_fields
+from uwfgit.model.thread.step import Child, Step, write_fields
 from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.handle import Store
 
@@ -70,16 +71,35 @@ def thread_payload(
     }
 
 
-def row_payload(row: ThreadRow, *, status: str, shared: Shared) -> dict[str, Any]:
-    """Return a thread as ``thread list`` prints it; null what a corrupt one lacks."""
+def row_payload(
+    row: ThreadRow,
+    *,
+    status: str,
+    shared: Shared,
+    children: Sequence[ThreadId] = (),
+) -> dict[str, Any]:
+    """Return a thread as ``thread list`` prints it; null what a corrupt one lacks.
+
+    Args:
+        row: The thread.
+        status: How it stands.
+        shared: With whom.
+        children: The threads here that did steps of it.
+    """
     return {
         **_identity(row.thread, row.commit, row.state),
         "task": row.task,
         "status": status,
         **_progress(row.thread, row.state),
+        "parent": _parent_payload(row.parent),
+        "children": list(children),
         "shared": shared,
         "problem": row.problem,
     }
+
+
+def _parent_payload(parent: tuple[str, str] | None) -> dict[str, str] | None:
+    return parent and {"thread": parent[0], "step": parent[1]}
 
 
 def _identity(
@@ -117,9 +137,14 @@ def step_item(step: Step) -> dict[str, Any]:
         "role": step.role,
         "status": step.status,
         "agent": step.agent,
+        "child": _child_payload(step.child),
         "durationMs": duration_ms(step),
         "usage": usage_payload(step.usage),
     }
+
+
+def _child_payload(child: Child | None) -> dict[str, str] | None:
+    return None if child is None else {"thread": child.thread, "oid": child.oid}
 
 
 def attempt_item(attempt: Attempt) -> dict[str, Any]:
@@ -233,21 +258,20 @@ def _cycle_payload(step: StepReport) -> dict[str, Any]:
     }
 
 
-def outcome_payload(store: Store, tip: Tip) -> dict[str, Any]:
+def outcome_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
     """Return what a thread came to, and the threads above and below it."""
-    from uwfgit.model.thread.family import named_children
+    from uwfgit.model.ledger.kin import list_children
     from uwfgit.model.thread.record import open_record
     from uwfgit.model.thread.summary import find_summary, return_code
 
-    record = open_record(store, tip, checked=False)
-    found = find_summary(store, tip)
+    record = open_record(ledger.store, tip, checked=False)
+    found = find_summary(ledger.store, tip)
     summary = None if found is None else {"text": found.text, "by": found.by}
-    parent = record.start.parent
     state = tip.state
     code = return_code(state.status)
     return {
-        "parent": parent and {"thread": parent[0], "step": parent[1]},
-        "children": list(named_children(record)),
+        "parent": _parent_payload(record.start.parent),
+        "children": list(list_children(ledger, record)),
         "inputs": None if record.start.values is None else dict(record.start.values),
         "summary": summary,
         "result": None
@@ -256,12 +280,13 @@ def outcome_payload(store: Store, tip: Tip) -> dict[str, Any]:
     }
 
 
-def shown_payload(store: Store, tip: Tip) -> dict[str, Any]:
+def shown_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
     """Return a thread as ``thread show`` and the API tell of it."""
     from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.sharing import find_sharing
     from uwfgit.model.thread.task import find_task_line
 
+    store = ledger.store
     payload = thread_payload(
         tip,
         running=is_running(store, tip.thread),
@@ -269,7 +294,7 @@ def shown_payload(store: Store, tip: Tip) -> dict[str, Any]:
         task=find_task_line(store, tip),
         failed=_find_failed(store, tip),
     )
-    return payload | outcome_payload(store, tip)
+    return payload | outcome_payload(ledger, tip)
 
 
 def _find_failed(store: Store, tip: Tip) -> Attempt | None:

@@ -15,6 +15,7 @@ from uwfgit.cli.frame.output import (
     format_time,
 )
 from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.thread.kin_text import done_by
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
 from uwfgit.errors import NotFoundError, UsageError
@@ -35,6 +36,7 @@ def thread_markdown(
     quota: int,
     before: str | None,
     with_start: bool,
+    above: str | None = None,
     only: Collection[str | None] | None = None,
 ) -> str:
     """Write a thread as markdown, the newest steps within the quota.
@@ -48,6 +50,7 @@ def thread_markdown(
         quota: Characters that the steps may take.
         before: Show only steps older than this one (hash or number).
         with_start: Show the task in spite of ``before``.
+        above: What it is a step of, in a line.
         only: Show no other steps than those of these hashes.
 
     Raises:
@@ -60,7 +63,7 @@ def thread_markdown(
         steps = tuple(step for step in steps if step.hash in only)
     blocks = _step_blocks(record, steps)
     first = _first_within(blocks, quota)
-    parts = [_thread_head(record, status)]
+    parts = [_thread_head(record, status, above)]
     if (before is None and only is None) or with_start:
         parts.append(f"## Task\n\n{fence(shown_lines(record.start.prompt).strip())}")
     if first:
@@ -97,7 +100,7 @@ def _find_index(steps: Sequence[Step], before: str, thread: ThreadId) -> int:
     raise NotFoundError("step", before, hint=f"list them with: uwf step list {thread}")
 
 
-def _thread_head(record: Record, status: str) -> str:
+def _thread_head(record: Record, status: str, above: str | None) -> str:
     state = record.tip.state
     lines = [
         f"# Thread {state.thread}",
@@ -109,6 +112,9 @@ def _thread_head(record: Record, status: str) -> str:
         lines[-1] += "  "
         role = shown(state.suspended_role or "-")
         lines.append(f"Waiting: {role}: {shown(state.suspend_message)}")
+    if above is not None:
+        lines[-1] += "  "
+        lines.append(above)
     return "\n".join(lines)
 
 
@@ -117,15 +123,18 @@ def _step_blocks(record: Record, steps: Sequence[Step]) -> list[str]:
     seen: set[str] = set()
     for step in steps:
         role = record.workflow.roles.get(step.role)
-        goal = role.goal if role is not None and step.role not in seen else None
+        # A role that a workflow does has none.
+        goal = role.goal if role is not None and step.role not in seen else ""
         seen.add(step.role)
         blocks.append(_step_block(step, goal))
     return blocks
 
 
-def _step_block(step: Step, goal: str | None) -> str:
+def _step_block(step: Step, goal: str) -> str:
     parts = [f"## Step {step.number}: {shown(step.role)} `{step.hash}`", _facts(step)]
-    if goal is not None:
+    if step.child is not None:
+        parts.append(done_by(step.child))
+    if goal:
         parts.append(_fenced("Goal", shown_lines(goal)))
     parts.append(_quoted(step.edge_prompt))
     if step.note:
@@ -174,7 +183,8 @@ def step_markdown(
     A single turn without tools is the reply itself and is not repeated.
     """
     head = f"# Step {thread}:{step.number}: {shown(step.role)} `{step.hash}`"
-    parts = [head, _facts(step), _quoted(step.edge_prompt)]
+    done = [] if step.child is None else [done_by(step.child)]
+    parts = [head, _facts(step), *done, _quoted(step.edge_prompt)]
     if step.note:
         parts.append(_fenced("Note", shown_lines(step.note)))
     parts.append(_fenced("Output", _output_text(step)))
@@ -229,8 +239,19 @@ def check_quota(quota: int) -> int:
     return quota
 
 
-def thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
-    """Write a thread's state for people, from its payload."""
+def thread_text(
+    context: CommandContext,
+    thread: dict[str, Any],
+    *,
+    kin: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Write a thread's state for people, from its payload.
+
+    Args:
+        context: The command's.
+        thread: Its payload.
+        kin: The threads above and below it, as fields.
+    """
     origin = thread["forkedFrom"]
     fields = [
         ("thread", thread["threadId"]),
@@ -250,9 +271,7 @@ def thread_text(context: CommandContext, thread: dict[str, Any]) -> str:
         fields.append(
             ("fork of", f"{origin['thread']}:{origin['number']} ({origin['step']})")
         )
-    if thread["parent"] is not None:
-        fields.append(("a step of", thread["parent"]["thread"]))
-    fields += [("child", child) for child in thread["children"]]
+    fields += kin
     fields += [
         (f"input {name}", json.dumps(value, ensure_ascii=False))
         for name, value in (thread["inputs"] or {}).items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -9,9 +10,11 @@ import typer
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of, write
 from uwfgit.errors import UsageError, WorkflowError
+from uwfgit.model.picture.columns import one_line
 
 if TYPE_CHECKING:
     from uwfgit.model.picture.chart import Chart
+    from uwfgit.model.thread.step import Step
 
 FORMS: Final = ("text", "mermaid", "dot")
 
@@ -51,20 +54,34 @@ def graph_command(
         )
     if workflow is None and thread is None:
         raise UsageError("name a workflow, or a thread with --thread")
+    steps: tuple[Step, ...] = ()
     if thread is not None:
-        chart = _chart_of_thread(context, workflow, thread)
+        chart, steps = _chart_of_thread(context, workflow, thread)
     else:
         chart = _chart_of_workflow(context, str(workflow))
-    _emit(context, chart, form)
+    _emit(context, chart, form, steps)
 
 
-def _emit(context: CommandContext, chart: Chart, form: str) -> None:
+def _emit(
+    context: CommandContext, chart: Chart, form: str, steps: Sequence[Step]
+) -> None:
     if not context.output.is_text:
-        context.output.emit(_payload(chart, form), str)
+        context.output.emit(_payload(chart, form, steps), str)
     elif form == "text":
-        context.output.emit_document(_draw(chart, form, context.output.width))
+        picture = _draw(chart, form, context.output.width)
+        context.output.emit_document(picture + "".join(_child_lines(steps)))
     else:
         write(_draw(chart, form, None))
+
+
+def _child_lines(steps: Sequence[Step]) -> Iterator[str]:
+    """Lead from the picture of a thread to the threads that did its steps."""
+    done = [step for step in steps if step.child is not None]
+    if done:
+        yield "\n"
+    for step in done:
+        assert step.child is not None  # noqa: S101 - chosen so
+        yield f"step {step.number}, {one_line(step.role)}: {step.child.thread}\n"
 
 
 def _draw(chart: Chart, form: str, width: int | None) -> str:
@@ -81,7 +98,11 @@ def _draw(chart: Chart, form: str, width: int | None) -> str:
     return text_picture(chart, width=width or WIDTH)
 
 
-def _payload(chart: Chart, form: str) -> dict[str, Any]:
+def _payload(chart: Chart, form: str, steps: Sequence[Step]) -> dict[str, Any]:
+    threads: dict[str, list[str]] = {}
+    for step in steps:
+        if step.child is not None:
+            threads.setdefault(step.role, []).append(step.child.thread)
     return {
         "name": chart.name,
         "as": form,
@@ -94,6 +115,8 @@ def _payload(chart: Chart, form: str) -> dict[str, Any]:
                 "stuck": box.stuck,
                 "visits": box.visits,
                 "mark": box.mark,
+                "workflow": box.workflow,
+                "threads": list(dict.fromkeys(threads.get(box.name, ()))),
             }
             for box in chart.boxes
         ],
@@ -112,7 +135,7 @@ def _payload(chart: Chart, form: str) -> dict[str, Any]:
 
 def _chart_of_thread(
     context: CommandContext, workflow: str | None, thread: str
-) -> Chart:
+) -> tuple[Chart, tuple[Step, ...]]:
     from uwfgit.cli.workflow.workflows import find_workflow
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.picture.chart import chart_of
@@ -124,7 +147,8 @@ def _chart_of_thread(
     shown = record.workflow
     if workflow is not None:
         shown = find_workflow(context, ledger, workflow).workflow
-    return chart_of(shown, trips_of(shown, record.tip.state, record.steps()))
+    steps = record.steps()
+    return chart_of(shown, trips_of(shown, record.tip.state, steps)), steps
 
 
 def _chart_of_workflow(context: CommandContext, argument: str) -> Chart:

@@ -16,6 +16,7 @@ from uwfgit.errors import UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.step import Snapshot
 
@@ -121,12 +122,11 @@ def _find_origin(record: Record, tree: WorkTree) -> Oid | None:
 
 
 def _are_family(ledger: Ledger, record: Record, other: ThreadId) -> bool:
-    """Whether one of two threads started the other: they take turns."""
-    mine = record.start.parent
-    if mine is not None and mine[0] == other:
+    """Whether one of two threads does a step of the other: they take turns."""
+    if other in iter_above(ledger.store, record):
         return True
     try:
-        theirs = open_record(ledger.store, load_tip(ledger.store, other)).start.parent
+        theirs = open_record(ledger.store, load_tip(ledger.store, other))
     except UwfError:
         return False
-    return theirs is not None and theirs[0] == record.tip.thread
+    return record.tip.thread in iter_above(ledger.store, theirs)

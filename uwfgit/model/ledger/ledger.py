@@ -70,6 +70,8 @@ class ThreadRow:
     """Whether it is whole, in a format from before the first release."""
     task: str | None = None
     """The first line of its task, where the lookup knows it."""
+    parent: tuple[ThreadId, Hash] | None = None
+    """The thread a step of which it was started for, and that one's head then."""
 
 
 def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
@@ -166,6 +168,7 @@ def _thread_row(ledger: Ledger, row: ThreadTipRow) -> ThreadRow:
         problem=problem,
         is_earlier=is_earlier,
         task=row.task,
+        parent=row.parent,
     )
 
 

@@ -31,13 +31,15 @@ BoxKind: TypeAlias = Literal["start", "role", "end", "suspend", "unknown"]
 class Box:
     """A node of the graph.
 
-    ``stuck`` means that no edges lead from it to ``$END``. ``visits`` counts a
-    thread's steps, ``mark`` says what that thread is about to do there.
+    ``workflow`` is what does the role, if no agent does. ``stuck`` means that no
+    edges lead from it to ``$END``. ``visits`` counts a thread's steps, ``mark`` says
+    what that thread is about to do there.
     """
 
     name: str
     kind: BoxKind
     reachable: bool
+    workflow: str | None = None
     stuck: bool = False
     visits: int = 0
     mark: str | None = None
@@ -46,6 +48,8 @@ class Box:
     def text(self) -> str:
         """What a picture writes in the box, on one line."""
         words = [one_line(self.name)]
+        if self.workflow is not None:
+            words.append(f"[{one_line(self.workflow)}]")
         if self.visits:
             words.append(f"{self.visits}{TIMES}")
         if self.kind == "unknown":
@@ -102,7 +106,8 @@ def chart_of(workflow: Workflow, trips: Trips | None = None) -> Chart:
     links = [
         link for name, edges in workflow.graph.items() for link in _links(name, edges)
     ]
-    return _arrange(workflow.name, list(workflow.roles), links, trips)
+    roles = {name: role.workflow for name, role in workflow.roles.items()}
+    return _arrange(workflow.name, roles, links, trips)
 
 
 def _links(name: str, edges: Edges) -> Iterator[_Link]:
@@ -120,9 +125,11 @@ def chart_of_document(document: Json) -> Chart | None:
     if not isinstance(document, dict) or not isinstance(document.get("graph"), dict):
         return None
     graph = document["graph"]
-    roles = document.get("roles")
-    found = roles if isinstance(roles, dict) else {}
-    names = [name for name in found if not is_free(name)]
+    given = document.get("roles")
+    found = given if isinstance(given, dict) else {}
+    roles = {
+        name: _found_workflow(role) for name, role in found.items() if not is_free(name)
+    }
     links = [
         link
         for name, node in graph.items()
@@ -130,7 +137,12 @@ def chart_of_document(document: Json) -> Chart | None:
         for link in _found_links(name, node)
     ]
     name = document.get("name")
-    return _arrange(name if isinstance(name, str) else "", names, links, None)
+    return _arrange(name if isinstance(name, str) else "", roles, links, None)
+
+
+def _found_workflow(role: Json) -> str | None:
+    name = role.get("workflow") if isinstance(role, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _found_links(name: str, node: Json) -> Iterator[_Link]:
@@ -148,8 +160,12 @@ def _found_links(name: str, node: Json) -> Iterator[_Link]:
             yield _Link(edge=(name, key), label=label, target=target)
 
 
+_Roles: TypeAlias = Mapping[str, str | None]
+"""Role → the workflow that does it, if no agent does."""
+
+
 def _arrange(
-    name: str, roles: Sequence[str], links: Sequence[_Link], trips: Trips | None
+    name: str, roles: _Roles, links: Sequence[_Link], trips: Trips | None
 ) -> Chart:
     counts = trips.edges if trips else Counter[tuple[TakenEdge, str]]()
     known = {(link.edge, link.target) for link in links}
@@ -159,7 +175,7 @@ def _arrange(
         if (edge, target) not in known
     ]
     every = [*links, *extra]
-    order, reachable = _reading_order(roles, every)
+    order, reachable = _reading_order([*roles], every)
     place = {each: index for index, each in enumerate(order)}
     return Chart(
         name=name,
@@ -182,7 +198,7 @@ def _arrange(
 def _boxes(
     order: Sequence[str],
     reachable: frozenset[str],
-    roles: Sequence[str],
+    roles: _Roles,
     links: Sequence[_Link],
     trips: Trips | None,
 ) -> Iterator[Box]:
@@ -193,13 +209,14 @@ def _boxes(
             name=name,
             kind=kind,
             reachable=name in reachable,
+            workflow=roles.get(name),
             stuck=name in reachable and kind == "role" and name not in ending,
             visits=trips.visits[name] if trips else 0,
             mark=trips.mark if trips and trips.here == name else None,
         )
 
 
-def _kind(name: str, roles: Sequence[str]) -> BoxKind:
+def _kind(name: str, roles: _Roles) -> BoxKind:
     fixed: dict[str, BoxKind] = {START: "start", END: "end", SUSPEND: "suspend"}
     return fixed.get(name, "role" if name in roles else "unknown")
 

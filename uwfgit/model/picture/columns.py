@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 ELLIPSIS: Final = "…"
@@ -43,3 +44,38 @@ def cut(text: str, width: int) -> str:
 def fill(text: str, width: int, char: str = " ") -> str:
     """Lengthen a line to a width."""
     return text + char * (width - display_width(text))
+
+
+def wrap(text: str, width: int | None) -> str:
+    """Break lines at blanks so that none is wider; a word that is stays whole.
+
+    ``None`` leaves every line as it is.
+    """
+    if width is None or all(len(line) <= width for line in text.splitlines()):
+        return text
+    return "\n".join(
+        part for line in text.splitlines() for part in _wrap_line(line, width)
+    )
+
+
+def _wrap_line(line: str, width: int) -> Iterator[str]:
+    lead = line[: len(line) - len(line.lstrip())]
+    current = ""
+    for word in line.split():
+        longer = f"{current} {word}" if current else lead + word
+        if current and display_width(longer) > width:
+            yield current
+            longer = lead + word
+        current = longer
+    yield current
+
+
+def hang(line: str, width: int | None) -> str:
+    """Break a line so that none is wider; what follows the first is indented."""
+    if width is None or display_width(line) <= width:
+        return line
+    first, *rest = _wrap_line(line, width)
+    if not rest:
+        return first
+    more = "\n".join(f"  {part}" for part in _wrap_line(" ".join(rest), width - 2))
+    return f"{first}\n{more}"

@@ -14,8 +14,9 @@ _LABEL: Final = 80
 def dot_picture(chart: Chart) -> str:
     """Write a chart in DOT.
 
-    Loops are dashed; what nothing leads to stands in a box of its own. Of a
-    thread, the edges it took are thick and counted.
+    A role that a workflow does has a double frame. Loops are dashed; what nothing
+    leads to stands in a box of its own. Of a thread, the edges it took are thick
+    and counted.
     """
     lost = [box for box in chart.boxes if not box.reachable]
     lines = [
@@ -50,6 +51,8 @@ def _box_style(box: Box) -> Iterator[str]:
         yield 'style="rounded,dashed", color=red'
     elif not box.reachable:
         yield 'style="rounded,dashed"'
+    if box.workflow is not None:
+        yield "peripheries=2"
     if box.mark:
         yield "penwidth=3"
 

@@ -22,8 +22,9 @@ _CLASSES: Final = {
 def mermaid_picture(chart: Chart) -> str:
     """Write a chart in Mermaid's language.
 
-    Loops are dotted; what nothing leads to stands in a box of its own. Of a
-    thread, the edges it took are thick and counted.
+    A role that a workflow does has a double frame. Loops are dotted; what nothing
+    leads to stands in a box of its own. Of a thread, the edges it took are thick
+    and counted.
     """
     ids = {box.name: f"n{index}" for index, box in enumerate(chart.boxes)}
     lines = ["---", f"title: {json.dumps(one_line(chart.name))}", "---"]
@@ -42,6 +43,8 @@ def mermaid_picture(chart: Chart) -> str:
 
 def _box(box: Box, ids: Mapping[str, str]) -> str:
     left, right = ("[", "]") if box.kind in {"role", "unknown"} else ("([", "])")
+    if box.workflow is not None:
+        left, right = "[[", "]]"
     return f"{ids[box.name]}{left}{_quote(box.text)}{right}"
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from uwfgit.errors import CorruptError
-from uwfgit.ids import ThreadId
+from uwfgit.constants import MAX_NESTED
+from uwfgit.errors import CorruptError, UwfError
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.node.places import read_nodes
 from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.step import Child
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
@@ -20,15 +22,37 @@ def named_children(record: Record) -> tuple[ThreadId, ...]:
     Raises:
         CorruptError: A StepNode cannot be read.
     """
+    return tuple(sorted({child.thread for child in children_by_node(record).values()}))
+
+
+def children_by_node(record: Record) -> dict[Hash | None, Child]:
+    """Return the child that each step and failed try names, by their nodes.
+
+    Raises:
+        CorruptError: A StepNode cannot be read.
+    """
     steps = {
         node: place for node, place in record.places.items() if place[0] == STEP_TYPE
     }
-    found: dict[ThreadId, None] = {}
-    for node in read_nodes(record.store, steps.items(), checked=False):
-        named = node.payload.get("child")
-        if named is not None:
-            found[ThreadId(named["thread"])] = None
-    return tuple(sorted(found))
+    nodes = read_nodes(record.store, steps.items(), checked=False)
+    return {
+        node.hash: Child(thread=ThreadId(named["thread"]), oid=Oid(named["oid"]))
+        for node in nodes
+        if (named := node.payload.get("child")) is not None
+    }
+
+
+def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
+    """Yield the threads a step of which one does, nearest first, as far as read."""
+    for _ in range(MAX_NESTED):
+        if record.start.parent is None:
+            return
+        above = ThreadId(record.start.parent[0])
+        yield above
+        try:
+            record = open_record(store, load_tip(store, above), checked=False)
+        except UwfError:
+            return
 
 
 def iter_family(store: Store, thread: ThreadId) -> Iterator[ThreadId]:

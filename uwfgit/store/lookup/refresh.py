@@ -26,6 +26,7 @@ from uwfgit.store.lookup.fill import (
     find_added,
     find_steps,
     read_chain,
+    read_parent,
     read_state,
     read_task,
 )
@@ -201,18 +202,12 @@ def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
 def _write_threads(
     db: sqlite3.Connection, source: RefreshSource, changes: _Changes
 ) -> None:
-    reader = source.reader
     db.executemany(
-        "INSERT INTO thread VALUES (?, ?, ?, ?) ON CONFLICT (ulid) DO UPDATE"
+        "INSERT INTO thread VALUES (?, ?, ?, ?, ?) ON CONFLICT (ulid) DO UPDATE"
         " SET commit_oid = excluded.commit_oid, state = excluded.state,"
-        " task = excluded.task",
+        " task = excluded.task, parent = excluded.parent",
         (
-            (
-                thread,
-                target.oid,
-                read_state(reader, target.oid, thread),
-                _find_task(db, thread) or read_task(reader, target.oid, thread),
-            )
+            _read_thread(db, source.reader, thread, target.oid)
             for name, (_, target) in sorted(changes.moved.items())
             if (thread := layout.find_ref_thread(name))
         ),
@@ -223,10 +218,19 @@ def _write_threads(
     )
 
 
-def _find_task(db: sqlite3.Connection, thread: ThreadId) -> str | None:
-    """Return a task that is known: no later event changes it."""
-    rows = db.execute("SELECT task FROM thread WHERE ulid = ?", (thread,)).fetchall()
-    return rows[0][0] if rows else None
+def _read_thread(
+    db: sqlite3.Connection, reader: Reader, thread: ThreadId, tip: bytes
+) -> tuple[str | bytes | None, ...]:
+    """Return a thread's row; what no later event changes is read once."""
+    query = "SELECT task, parent FROM thread WHERE ulid = ?"
+    task, parent = db.execute(query, (thread,)).fetchone() or (None, None)
+    return (
+        thread,
+        tip,
+        read_state(reader, tip, thread),
+        task or read_task(reader, tip, thread),
+        read_parent(reader, tip, thread) if parent is None else parent,
+    )
 
 
 def _add_rows(db: sqlite3.Connection, source: RefreshSource, changes: _Changes) -> bool:

@@ -17,14 +17,14 @@ from uwfgit.store.database import connect, open_private, write
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.lookup.fill import Found
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 _LOCK_SECONDS: Final = 5.0
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE ref (name TEXT PRIMARY KEY, oid BLOB, loose INTEGER) WITHOUT ROWID;
 CREATE TABLE thread (ulid TEXT PRIMARY KEY, commit_oid BLOB, state TEXT,
-  task TEXT) WITHOUT ROWID;
+  task TEXT, parent TEXT) WITHOUT ROWID;
 CREATE TABLE node (hash TEXT, oid BLOB, type TEXT, PRIMARY KEY (hash, oid))
   WITHOUT ROWID;
 CREATE TABLE step (hash TEXT, thread TEXT, commit_oid BLOB, number INTEGER,

@@ -58,6 +58,8 @@ class ThreadTipRow:
     """``None`` when it could not be read from git."""
     task: str | None = None
     """The first line of its task."""
+    parent: tuple[ThreadId, Hash] | None = None
+    """The thread a step of which it was started for, and that one's head then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +181,9 @@ class Lookup:
                 commit=Oid(commit.hex()),
                 state_json=state,
                 task=task,
+                parent=_make_parent(parent),
             )
-            for thread, commit, state, task in rows
+            for thread, commit, state, task, parent in rows
         )
 
     def find_threads(
@@ -193,6 +196,11 @@ class Lookup:
             for name in names
             if name.startswith(prefix) and name.endswith(suffix)
         )
+
+    def find_children(self, thread: ThreadId) -> tuple[ThreadId, ...]:
+        """Return the threads that say they were started for a step of one."""
+        names = self._run(lambda db: _select_children(db, thread))
+        return tuple(map(ThreadId, names))
 
     def threads_with_node(self, node: Hash, oid: Oid) -> tuple[ThreadId, ...]:
         """Return the threads whose newest tree holds a node with this content.
@@ -301,14 +309,24 @@ def _do_nothing(_: sqlite3.Connection) -> None:
 
 def _select_threads(db: sqlite3.Connection) -> list[_Row]:
     return db.execute(
-        "SELECT ulid, commit_oid, state, task FROM thread ORDER BY ulid DESC"
+        "SELECT ulid, commit_oid, state, task, parent FROM thread ORDER BY ulid DESC"
     ).fetchall()
+
+
+def _select_children(db: sqlite3.Connection, thread: ThreadId) -> list[str]:
+    query = "SELECT ulid FROM thread WHERE parent GLOB ? ORDER BY ulid"
+    return [name for (name,) in db.execute(query, (f"{thread} *",))]
 
 
 def _select_thread_ids(db: sqlite3.Connection) -> list[str]:
     # Off the refs: the rows of threads are wide.
     rows = db.execute("SELECT name FROM ref WHERE name GLOB ?", (f"{THREAD_PREFIX}*",))
     return [name.removeprefix(THREAD_PREFIX) for (name,) in rows]
+
+
+def _make_parent(text: str | None) -> tuple[ThreadId, Hash] | None:
+    thread, _, step = (text or "").partition(" ")
+    return (ThreadId(thread), Hash(step)) if thread else None
 
 
 def _make_node(row: _Row) -> NodeRow:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uwfgit.errors import CorruptError, InvalidError, Problem, UwfError
@@ -72,7 +72,7 @@ class ThreadReport:
     children: int = 0
     """How many steps and tries other threads did."""
     children_here: int = 0
-    """How many of those could be proven along."""
+    """How many of those could be proven along, with all below them."""
     steps: int = 0
     status: str | None = None
     workflow_name: str | None = None
@@ -179,3 +179,19 @@ def refused_report(
     """Return the report of a thread of which nothing could be checked."""
     problems = (plain_problem(tip, code, message),)
     return ThreadReport(thread=plain(name), tip=tip, problems=problems)
+
+
+def missing_children(report: ThreadReport) -> str | None:
+    """Say how many of a thread's children are here; ``None`` when all are."""
+    if report.children_here == report.children:
+        return None
+    return f"children {report.children_here} of {report.children} here"
+
+
+def require_children(report: ThreadReport) -> ThreadReport:
+    """Make it a problem when a child is not here, or one below that."""
+    missing = missing_children(report)
+    if missing is None:
+        return report
+    problem = plain_problem(report.tip, "child", missing)
+    return replace(report, problems=(*report.problems, problem))

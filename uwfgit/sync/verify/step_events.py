@@ -409,7 +409,7 @@ def _expect(
             agent=facts.kind,
             has_note=step.note is not None,
             has_child=step.child is not None,
-            is_child_here=facts.child is not None,
+            is_child_here=facts.child is not None and facts.child.is_whole,
         ),
         agent=(agent_label(step.agent), step.completed_at_ms // 1000),
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from uwfgit.constants import FORMAT_VERSION
+from uwfgit.constants import FORMAT_VERSION, MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.node.places import NodePlaces
@@ -46,8 +46,6 @@ from uwfgit.sync.verify.step_events import check_step
 from uwfgit.sync.verify.view import ChildView, Seen, VerifyRun, View
 
 _STEPS = frozenset({*STEP_EVENTS, "attempt"})
-_MAX_DEPTH = 16
-"""Threads below threads; ``limits.depth`` allows far less."""
 _KEPT_COMMITS = 50_000
 """Commits whose state one run keeps, so that forks are not checked again."""
 
@@ -99,7 +97,7 @@ def _make_run(objects: Objects, reader: NodeReader, *, depth: int) -> VerifyRun:
     known: dict[Oid, ChildView | None] = {}
 
     def look(_thread: ThreadId, tip: Oid) -> ChildView | None:
-        if depth >= _MAX_DEPTH:
+        if depth >= MAX_NESTED:
             raise refusal("child", f"threads call each other more than {depth} deep")
         if tip not in known:
             if not inner:
@@ -117,15 +115,21 @@ def _look_at(run: VerifyRun, tip: Oid) -> ChildView | None:
         return None
     chain, problems = _check_all(run, tip)
     seen = [run.seen[commit.oid] for commit in chain if commit.oid in run.seen]
-    is_whole = not problems and len(seen) == len(chain)
-    if not is_whole or not seen or seen[-1].view is None:
+    is_read = not problems and len(seen) == len(chain)
+    if not is_read or not seen or seen[-1].view is None:
         return ChildView(view=None, last=None, is_sound=False)
     view = seen[-1].view
     places: NodePlaces = {}
     for each in seen:
         places.update(each.added)
     last = run.load_step(places, view.chain) if view.chain else None
-    return ChildView(view=view, last=last, is_sound=seen[-1].is_sound)
+    facts = [each.fact for each in seen if each.fact is not None]
+    return ChildView(
+        view=view,
+        last=last,
+        is_sound=seen[-1].is_sound,
+        is_whole=all(fact.is_child_here or not fact.has_child for fact in facts),
+    )
 
 
 def _report_ref(run: VerifyRun, ref: str, target: str) -> ThreadReport:

@@ -89,6 +89,8 @@ class ChildView:
     view: View | None
     last: Step | None
     is_sound: bool
+    is_whole: bool = False
+    """Whether what did its own steps is here too, and so on."""
 
 
 def _look_nowhere(_thread: ThreadId, _tip: Oid) -> ChildView | None:

@@ -34,7 +34,15 @@ from uwfgit.web.render.threads import threads_page
 from uwfgit.web.render.workflow import workflow_page, workflows_page
 from uwfgit.web.view.cleaning import Cleaner
 from uwfgit.web.view.comparison import ComparisonView, Side
-from uwfgit.web.view.listing import Line, Listing, Question, answer, rows_of, titles_of
+from uwfgit.web.view.listing import (
+    Line,
+    Listing,
+    Question,
+    answer,
+    list_families,
+    rows_of,
+    titles_of,
+)
 from uwfgit.web.view.node import view_node
 from uwfgit.web.view.thread import BLOCK, view_thread
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView, pinned_by
@@ -119,7 +127,7 @@ class Export:
     def _tips(self) -> dict[ThreadId, Tip]:
         """Read the tips of those that can be shown, and why the others cannot."""
         tips: dict[ThreadId, Tip] = {}
-        for line in self.lines:
+        for line in list_families(self.lines):
             try:
                 tip = read_tip(self.ledger.store, line.thread, line.commit)
                 open_record(self.ledger.store, tip, checked=False).steps()

@@ -260,14 +260,7 @@ class _Drawing:
     def _box(self, place: _Place) -> Html:
         box = place.box
         round_ = place.height / 2 if box.kind in {"start", "end", "suspend"} else 7
-        shape = tag(
-            "rect",
-            x=f"{self.left:.1f}",
-            y=f"{place.y:.1f}",
-            width=f"{self.box_width:.1f}",
-            height=f"{place.height:.1f}",
-            rx=f"{round_:.1f}",
-        )
+        shape = self._frame(place, round_)
         words = tag(
             "text",
             cut(one_line(box.name), _NAME),
@@ -278,10 +271,22 @@ class _Drawing:
             y=f"{place.middle + 4.5:.1f}",
             text_anchor="middle",
         )
-        body = join(tag("title", _about(box)), shape, words)
+        inner = self._frame(place, round_, by=3) if box.workflow is not None else None
+        body = join(tag("title", _about(box)), shape, inner, words)
         href = self.links.get(box.name)
-        inner = tag("a", body, href=href) if href else body
-        return tag("g", inner, class_=_box_class(box))
+        body = tag("a", body, href=href) if href else body
+        return tag("g", body, class_=_box_class(box))
+
+    def _frame(self, place: _Place, round_: float, *, by: float = 0) -> Html:
+        """Draw the frame of a box, or a second one inside it."""
+        return tag(
+            "rect",
+            x=f"{self.left + by:.1f}",
+            y=f"{place.y + by:.1f}",
+            width=f"{self.box_width - 2 * by:.1f}",
+            height=f"{place.height - 2 * by:.1f}",
+            rx=f"{max(0, round_ - by):.1f}",
+        )
 
 
 def _box_class(box: Box) -> str:

@@ -28,7 +28,7 @@ from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
 from uwfgit.web.render.picture import svg_picture
 from uwfgit.web.render.steps import fields_list, step_article
 from uwfgit.web.render.timeline import svg_timeline
-from uwfgit.web.view.thread import BLOCK, ThreadView, block_start
+from uwfgit.web.view.thread import BLOCK, Kin, ThreadView, block_start
 
 _LONG_TASK: Final = 600
 _OTHER_EVENTS: Final[tuple[EventName, ...]] = (
@@ -59,6 +59,7 @@ def thread_body(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
             tag(
                 "aside",
                 section("Path", div("scroll", _picture(site, view)), class_="path"),
+                _threads(site, view),
                 _family(site, view),
                 _in_git(site, view),
             ),
@@ -121,7 +122,8 @@ def _waiting(view: ThreadView) -> Html | None:
 def _picture(site: Site, view: ThreadView) -> Html:
     newest: dict[str, str] = {}
     for step in view.steps:
-        href = site.links.thread(view.tip.thread, step.number)
+        child = site.links.thread(step.child.thread) if step.child else None
+        href = child or site.links.thread(view.tip.thread, step.number)
         if href:
             newest[step.role] = href
     return svg_picture(view.chart, links=newest, label="the way the thread took")
@@ -201,23 +203,12 @@ def _blocks(site: Site, view: ThreadView) -> Html | None:
 
 
 def _family(site: Site, view: ThreadView) -> Html | None:
-    if not view.relatives and view.parent is None:
+    if not view.relatives:
         return None
-    parent = view.parent
-    above = (
-        tag(
-            "li",
-            link(site.links.thread(parent), tag("code", tail(parent))),
-            span("note", "does a step of it"),
-        )
-        if parent is not None
-        else None
-    )
     return section(
         "Forks",
         tag(
             "ul",
-            above,
             [
                 tag(
                     "li",
@@ -233,6 +224,37 @@ def _family(site: Site, view: ThreadView) -> Html | None:
             class_="family",
         ),
         class_="forks",
+    )
+
+
+def _threads(site: Site, view: ThreadView) -> Html | None:
+    """Lead to the thread above, and to those that did steps of this one."""
+    parent = view.parent
+    if parent is None and not view.children:
+        return None
+    lines = []
+    if parent is not None:
+        where = f"this does its step {parent.number}" if parent.number else "not here"
+        lines.append(_kin(site, parent, where, number=parent.number or None))
+    lines += [_kin(site, each, _did(each)) for each in view.children]
+    return section("Threads", tag("ul", lines, class_="family"), class_="kin")
+
+
+def _did(child: Kin) -> str:
+    if not child.status:
+        return f"did step {child.number}, not here"
+    return f"did step {child.number}" if child.number else "at work for this"
+
+
+def _kin(site: Site, kin: Kin, note: str, *, number: int | None = None) -> Html:
+    name = [kin.workflow, " "] if kin.workflow else []
+    return tag(
+        "li",
+        link(
+            site.links.thread(kin.thread, number), name, tag("code", tail(kin.thread))
+        ),
+        span("note", note),
+        chip(kin.status) if kin.status else None,
     )
 
 

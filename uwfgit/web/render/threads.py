@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from uwfgit.model.wording import count_of
 from uwfgit.web.render.frame import (
     DASH,
     STATUS_WORDS,
     Site,
     chip,
     facts,
+    fold,
     moment,
     page,
     person,
@@ -76,13 +78,13 @@ def threads_list(site: Site, listing: Listing) -> Html:
         return tag("p", empty, class_="none", id="list")
     return tag(
         "ol",
-        [_line(site, line) for line in listing.lines],
+        [_line(site, listing, line) for line in listing.lines],
         class_="list",
         id="list",
     )
 
 
-def _line(site: Site, line: Line) -> Html:
+def _line(site: Site, listing: Listing, line: Line) -> Html:
     state = line.state
     role = (state.current_role or state.suspended_role) if state else None
     told = line.title or line.problem or line.thread
@@ -117,7 +119,21 @@ def _line(site: Site, line: Line) -> Html:
             moment(line.updated_ms, site.year),
             person(state.started_by) if state else None,
         ),
+        _below(site, listing, line),
         id=f"t-{line.thread}",
+    )
+
+
+def _below(site: Site, listing: Listing, line: Line) -> Html | None:
+    """Fold in what did steps of a thread."""
+    below = listing.below.get(line.thread)
+    if not below:
+        return None
+    lines = [_line(site, listing, each) for each in below]
+    return fold(
+        f"{count_of(len(below), 'thread')} did steps of it",
+        tag("ol", lines, class_="list"),
+        class_="below",
     )
 
 

@@ -115,6 +115,7 @@ class Api:
                 row,
                 status=line.status,
                 shared=sharing.get(row.thread, NOT_SHARED).shared,
+                children=line.children,
             )
             for row, line in zip(rows, listing.lines, strict=True)
         ]
@@ -129,7 +130,7 @@ class Api:
         def ask(ledger: Ledger) -> dict[str, Any]:
             tip = load_tip(ledger.store, thread)
             record = open_record(ledger.store, tip, checked=False)
-            shown = self.shapes.thread(ledger.store, tip)
+            shown = self.shapes.thread(ledger, tip)
             return {
                 **shown,
                 "items": [self.shapes.step(step) for step in record.steps()],

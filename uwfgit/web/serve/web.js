@@ -8,9 +8,14 @@
 
   // Parts of a page that are replaced when they changed; the rest stays as it is.
   const parts = {
-    thread: [".head", ".callout", "#acts", ".path", ".time", ".forks", ".git"],
+    thread: [".head", ".callout", "#acts", ".path", ".time", ".kin", ".forks", ".git"],
     threads: [".sum", "#list", ".pages"],
   };
+
+  // What tells a fold from the others: where it stands, and what it says.
+  function told(details) {
+    return `${details.closest("[id]")?.id} ${details.firstElementChild.textContent}`;
+  }
 
   function exchange(fresh, name) {
     const old = keep(name);
@@ -19,9 +24,9 @@
       const was = now.outerHTML;
       if (old.outerHTML === was) return;
       // What a reader has opened stays open.
-      const open = [...old.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+      const open = [...old.querySelectorAll("details[open]")].map(told);
       for (const each of now.querySelectorAll("details")) {
-        if (open.includes(each.firstElementChild.textContent)) each.open = true;
+        if (open.includes(told(each))) each.open = true;
       }
       now.dataset.was = was;
       old.replaceWith(now);

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from uwfgit.ids import Oid, ThreadId, thread_time_ms
+from uwfgit.ids import Hash, Oid, ThreadId, thread_time_ms
+from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.sharing import NOT_SHARED
@@ -27,6 +28,11 @@ class Line:
     state: ThreadState | None
     problem: str | None = None
     title: str = ""
+    began: tuple[ThreadId, Hash] | None = None
+    """The thread a step of which it was started for, and that one's head then."""
+    parent: ThreadId | None = None
+    """The thread here below which it stands: it did a step of that."""
+    children: tuple[ThreadId, ...] = ()
 
     @property
     def started_ms(self) -> int:
@@ -57,6 +63,8 @@ class Listing:
 
     question: Question
     lines: tuple[Line, ...]
+    below: Mapping[ThreadId, tuple[Line, ...]]
+    """What is folded into a thread: those that did steps of it, oldest first."""
     found: int
     total: int
     statuses: Mapping[str, int]
@@ -68,6 +76,10 @@ def list_lines(ledger: Ledger) -> tuple[Line, ...]:
     rows = list_threads(ledger)
     running = find_running(ledger.store)
     sharing = list_sharing(ledger.store, rows)
+    parents = find_parents(ledger, rows)
+    children: dict[ThreadId, list[ThreadId]] = {}
+    for child, parent in sorted(parents.items()):
+        children.setdefault(parent, []).append(child)
     return tuple(
         Line(
             thread=row.thread,
@@ -75,6 +87,9 @@ def list_lines(ledger: Ledger) -> tuple[Line, ...]:
             state=row.state,
             problem=row.problem,
             title=first_line(row.task) if row.task else "",
+            began=row.parent,
+            parent=parents.get(row.thread),
+            children=tuple(children.get(row.thread, ())),
             status="corrupt"
             if row.state is None
             else status_of(
@@ -96,20 +111,52 @@ def answer(lines: Sequence[Line], question: Question) -> Listing:
         if question.workflow in {"", _workflow_of(line)} and _has(line, words)
     ]
     statuses: dict[str, int] = {}
-    for line in fitting:
+    for line in list_tops(fitting):
         statuses[line.status] = statuses.get(line.status, 0) + 1
     if question.status:
         fitting = [line for line in fitting if line.status == question.status]
+    fitting = list_tops(fitting)
     fitting.sort(key=_KEYS[question.order], reverse=True)
     end = question.offset + question.limit
+    page = tuple(fitting[question.offset : end])
     return Listing(
         question=question,
-        lines=tuple(fitting[question.offset : end]),
+        lines=page,
+        below=dict(_list_below({line.thread: line for line in lines}, page)),
         found=len(fitting),
-        total=len(lines),
+        total=len(list_tops(lines)),
         statuses=statuses,
         workflows=tuple(sorted({_workflow_of(line) for line in lines} - {""})),
     )
+
+
+def list_tops(lines: Sequence[Line]) -> list[Line]:
+    """Return the threads that did no step of another one of these."""
+    among = {line.thread for line in lines}
+    return [line for line in lines if line.parent not in among]
+
+
+def list_families(lines: Sequence[Line]) -> list[Line]:
+    """Return threads, each with those that did steps of it behind it."""
+    known = {line.thread: line for line in lines}
+    below = dict(_list_below(known, lines))
+    ordered: list[Line] = []
+    waiting = list_tops(lines)[::-1]
+    while waiting:
+        line = waiting.pop()
+        ordered.append(line)
+        waiting += below.get(line.thread, ())[::-1]
+    return ordered
+
+
+def _list_below(
+    known: Mapping[ThreadId, Line], lines: Iterable[Line]
+) -> Iterator[tuple[ThreadId, tuple[Line, ...]]]:
+    for line in lines:
+        found = tuple(known[child] for child in line.children if child in known)
+        if found:
+            yield line.thread, found
+            yield from _list_below(known, found)
 
 
 def _workflow_of(line: Line) -> str:
@@ -160,6 +207,7 @@ def rows_of(lines: Iterable[Line]) -> list[ThreadRow]:
             state=line.state,
             problem=line.problem,
             task=line.title or None,
+            parent=line.began,
         )
         for line in lines
     ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.kin import find_parent_step
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
@@ -64,6 +66,20 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kin:
+    """A thread that does a step of this one, or a step of which this one does.
+
+    The number is that step's; 0 where nothing names it yet, or it is not here.
+    """
+
+    thread: ThreadId
+    number: int
+    workflow: str = ""
+    status: str = ""
+    """Empty where the thread is not here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadView:
     """A thread's page: facts, path, and one block of steps in full."""
 
@@ -82,8 +98,9 @@ class ThreadView:
     relatives: tuple[Relative, ...]
     inputs: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
-    parent: ThreadId | None = None
+    parent: Kin | None = None
     """The thread whose step this one does."""
+    children: tuple[Kin, ...] = ()
     approvals: tuple[str, ...] = ()
     """The steps that someone approved, by number or hash, as the tags say."""
 
@@ -127,6 +144,7 @@ def view_thread(
         CorruptError: Something of it is missing or damaged.
     """
     record = open_record(ledger.store, tip, checked=False)
+    known = {row.thread: row for row in rows or list_threads(ledger)}
     steps = record.steps()
     events = tuple(iter_events(ledger.store, tip.commit))
     start = 1 if whole else block_start(first if first is not None else len(steps))
@@ -143,10 +161,11 @@ def view_thread(
         events=events,
         block=tuple(_block(record, steps, events, start, end)),
         first=start,
-        relatives=tuple(_relatives(tip, rows or list_threads(ledger))),
+        relatives=tuple(_relatives(tip, known.values())),
         inputs=_inputs(record),
         summary=_summary(record),
-        parent=ThreadId(record.start.parent[0]) if record.start.parent else None,
+        parent=_parent(ledger, record, known),
+        children=tuple(_children(record, steps, known)),
         approvals=_approvals(record),
     )
 
@@ -218,6 +237,40 @@ def _other_runs(
             run = _run(record, record.step(node, number), event)
             found[number] = (*found.get(number, ()), run)
     return found
+
+
+def _parent(
+    ledger: Ledger, record: Record, known: Mapping[ThreadId, ThreadRow]
+) -> Kin | None:
+    found = find_parent_step(ledger, record)
+    return None if found is None else _kin(*found, known)
+
+
+def _children(
+    record: Record, steps: Sequence[Step], known: Mapping[ThreadId, ThreadRow]
+) -> Iterator[Kin]:
+    named = dict.fromkeys(named_children(record), 0)
+    for step in steps:
+        if step.child is not None:
+            named[step.child.thread] = step.number
+    for row in known.values():
+        began = row.parent is not None and row.parent[0] == record.tip.thread
+        if began and row.state is not None and row.state.forked_from is None:
+            named.setdefault(row.thread, 0)
+    for thread, number in sorted(named.items()):
+        yield _kin(thread, number, known)
+
+
+def _kin(thread: ThreadId, number: int, known: Mapping[ThreadId, ThreadRow]) -> Kin:
+    state = known[thread].state if thread in known else None
+    if state is None:
+        return Kin(thread=thread, number=number)
+    return Kin(
+        thread=thread,
+        number=number,
+        workflow=state.workflow_name,
+        status=state.status,
+    )
 
 
 def _relatives(tip: Tip, rows: Iterable[ThreadRow]) -> Iterable[Relative]:

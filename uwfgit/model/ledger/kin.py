@@ -1,0 +1,130 @@
+"""Threads and the threads that did steps of them, as a store's listing shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from uwfgit.constants import MAX_NESTED
+from uwfgit.errors import UwfError
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.ledger import Ledger, ThreadRow
+from uwfgit.model.thread.family import named_children
+from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
+
+
+def find_parents(ledger: Ledger, rows: Sequence[ThreadRow]) -> dict[ThreadId, ThreadId]:
+    """Return whose step each child does, of the threads that are here.
+
+    A fork of a child is nobody's child until a fork of the parent names it.
+    """
+    here = {row.thread: row for row in rows}
+    found: dict[ThreadId, ThreadId] = {}
+    forks: list[tuple[ThreadId, ThreadId]] = []
+    for row in rows:
+        if row.parent is None or row.state is None:
+            continue
+        if row.state.forked_from is not None:
+            forks.append((row.thread, row.parent[0]))
+        elif row.parent[0] in here:
+            found[row.thread] = row.parent[0]
+    if forks:
+        found |= dict(_find_takers(ledger, here, forks))
+    return {
+        child: parent for child, parent in found.items() if _is_shallow(found, child)
+    }
+
+
+def _is_shallow(parents: Mapping[ThreadId, ThreadId], thread: ThreadId) -> bool:
+    """Whether nothing stands above a thread beyond what verify allows.
+
+    What others made may say of two threads that each did a step of the other.
+    """
+    above: ThreadId | None = thread
+    for _ in range(MAX_NESTED + 1):
+        above = parents.get(above) if above is not None else None
+    return above is None
+
+
+def _find_takers(
+    ledger: Ledger,
+    here: Mapping[ThreadId, ThreadRow],
+    forks: Sequence[tuple[ThreadId, ThreadId]],
+) -> Iterator[tuple[ThreadId, ThreadId]]:
+    """Yield the threads that name forks of children, by reading what may name them."""
+    wanted = {parent for _, parent in forks}
+    named: dict[ThreadId, ThreadId] = {}
+    for row in sorted(here.values(), key=lambda row: row.thread):
+        if not wanted.isdisjoint(_lineage(here, row.thread)):
+            for child in _named_by(ledger, row.thread):
+                named.setdefault(child, row.thread)
+    yield from ((child, named[child]) for child, _ in forks if child in named)
+
+
+def _lineage(
+    here: Mapping[ThreadId, ThreadRow], thread: ThreadId
+) -> Iterator[ThreadId]:
+    seen: set[ThreadId] = set()
+    name: ThreadId | None = thread
+    while name is not None and name not in seen:
+        seen.add(name)
+        yield name
+        row = here.get(name)
+        origin = row.state.forked_from if row is not None and row.state else None
+        name = origin.thread if origin is not None else None
+
+
+def _named_by(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:
+    try:
+        tip = load_tip(ledger.store, thread)
+        return named_children(open_record(ledger.store, tip, checked=False))
+    except UwfError:
+        # What is damaged in it is for others to tell.
+        return ()
+
+
+def list_children(ledger: Ledger, record: Record) -> tuple[ThreadId, ...]:
+    """Return the threads that did or do steps of one, oldest first.
+
+    Those that its steps and tries name, here or not, and those that began for it
+    and that nothing names yet.
+    """
+    thread = record.tip.thread
+    named = set(named_children(record))
+    begun = (
+        child
+        for child in ledger.lookup.find_children(thread)
+        if child not in named and _is_original(ledger, child)
+    )
+    return tuple(sorted({*named, *begun}))
+
+
+def _is_original(ledger: Ledger, thread: ThreadId) -> bool:
+    if find_ref(ledger.store, thread_ref(thread)) is None:
+        return False
+    try:
+        return load_tip(ledger.store, thread).state.forked_from is None
+    except UwfError:
+        return False
+
+
+def find_parent_step(ledger: Ledger, record: Record) -> tuple[ThreadId, int] | None:
+    """Return the thread a step of which this one does, and that step's number.
+
+    The number is 0 where the thread is not here.
+    """
+    parent = record.start.parent
+    if parent is None:
+        return None
+    thread = ThreadId(parent[0])
+    return thread, find_step_number(ledger, thread, Hash(parent[1]))
+
+
+def find_step_number(ledger: Ledger, thread: ThreadId, head: Hash) -> int:
+    """Return the number of the step that follows a head; 0 where the thread lacks."""
+    if find_ref(ledger.store, thread_ref(thread)) is None:
+        return 0
+    rows = ledger.lookup.find_steps(head)
+    # Before the first step the head is the StartNode.
+    return 1 + next((row.number for row in rows), 0)
