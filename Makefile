@@ -29,7 +29,7 @@ test-long: $(STAMP)
 	$(PYTEST) -q
 
 # The real CLIs, against a fake API on loopback: no key, nothing installed outside of
-# this folder. Claude Code and Codex come in wheels; the other two need npm.
+# this folder. Claude Code, Codex and Hermes come in wheels; the other two need npm.
 test-agents: $(STAMP) $(AGENTS)/.installed
 	$(BIN)/python -m pytest -q -rs tests/agents/test_real_clis.py \
 	  tests/agents/test_real_journeys.py
@@ -42,6 +42,9 @@ $(AGENTS)/.installed:
 	  npm install --silent --no-fund --no-audit --prefix $(AGENTS)/node \
 	    @google/gemini-cli opencode-ai; \
 	else echo "npm is not here: Gemini and opencode are skipped"; fi
+	$(PYTHON) -m venv $(AGENTS)/hermes
+	$(AGENTS)/hermes/bin/python -m pip install --quiet --disable-pip-version-check \
+	  hermes-agent || echo "Hermes cannot be installed here: it is skipped"
 	@touch $@
 
 check: $(STAMP)

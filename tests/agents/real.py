@@ -24,6 +24,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "codex": "python/codex_cli_bin/bin/codex",
     "gemini": "node/node_modules/.bin/gemini",
     "opencode": "node/node_modules/.bin/opencode",
+    "hermes": "hermes/bin/hermes",
 }
 _CODEX_CONFIG: Final = """\
 model = "fake-1"
@@ -124,17 +125,36 @@ def _point_opencode(home: Path, url: str) -> dict[str, str]:
     }
 
 
+def _point_hermes(home: Path, url: str) -> dict[str, str]:
+    folder = home / ".hermes"
+    folder.mkdir(exist_ok=True)
+    config = {
+        "model": {
+            "default": "fake-1",
+            "provider": "custom",
+            "base_url": f"{url}/v1",
+            "api_key": "x",
+        },
+        # It would be fetched from the network.
+        "security": {"tirith_enabled": False},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config))
+    return {}
+
+
 _POINTERS: Final[Mapping[str, Callable[[Path, str], dict[str, str]]]] = {
     "claude-code": _point_claude,
     "codex": _point_codex,
     "gemini": _point_gemini,
     "opencode": _point_opencode,
+    "hermes": _point_hermes,
 }
 ARGS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": ("--permission-mode", "bypassPermissions"),
     "codex": ("--skip-git-repo-check", "-s", "workspace-write"),
     "gemini": ("--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"),
     "opencode": (),
+    "hermes": ("--yolo",),
 }
 """What an agent that edits is given beyond the defaults."""
 

@@ -1,4 +1,4 @@
-"""Real Claude Code and Codex, one run each, against a fake API on loopback."""
+"""The real CLIs, one run each, against a fake API on loopback."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ DATA: Final = f'{{"sessionId": "{SESSION}"}}\n'.encode()
 def files(request: pytest.FixtureRequest) -> SessionFiles:
     found = CLIS[request.param].session_files
     assert found is not None
-    return found
+    return found(request.param)
 
 
 @pytest.fixture
@@ -122,8 +122,9 @@ def test_a_link_in_place_of_a_folder_is_not_followed(
 
 @pytest.mark.parametrize("name", ["..", "../x", "/etc/x", ".hidden", "a/b/c", "a\n"])
 def test_a_hostile_name_writes_nothing(name: str, work: Path) -> None:
-    files = CLIS["claude-code"].session_files
-    assert files is not None
+    found = CLIS["claude-code"].session_files
+    assert found is not None
+    files = found("claude")
 
     with pytest.raises(SessionFilesError):
         write(files, work, name=name)

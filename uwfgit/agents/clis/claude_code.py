@@ -221,5 +221,5 @@ CLAUDE_CODE: Final = Cli(
     tells_version=True,
     terminal="result",
     session=_UUID,
-    session_files=LocatedFiles(locate=_locate),
+    session_files=lambda _: LocatedFiles(locate=_locate),
 )

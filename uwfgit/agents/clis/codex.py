@@ -225,5 +225,5 @@ CODEX: Final = Cli(
     terminal="turn.completed",
     resume=("resume",),
     session=_UUID,
-    session_files=LocatedFiles(locate=_locate, new_id=_renew),
+    session_files=lambda _: LocatedFiles(locate=_locate, new_id=_renew),
 )

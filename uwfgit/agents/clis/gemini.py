@@ -141,5 +141,5 @@ GEMINI: Final = Cli(
     streams=True,
     explain_exit=_EXITS,
     session=_UUID,
-    session_files=LocatedFiles(locate=_locate),
+    session_files=lambda _: LocatedFiles(locate=_locate),
 )

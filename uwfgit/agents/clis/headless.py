@@ -90,7 +90,8 @@ class Cli:
         prompt_on_stdin: Whether it reads its prompt there.
         environment: Variables it is given unless the user sets them.
         explain_exit: What its exit codes mean.
-        session_files: Where it keeps its sessions, if they are files.
+        session_files: Says where it keeps its sessions, if they can be kept.
+            Takes the program's name.
         resume: The words before a session's id in its interactive command.
         session_on_stderr: Finds the session's id there, of a kind without events.
     """
@@ -110,7 +111,7 @@ class Cli:
     prompt_on_stdin: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     explain_exit: Mapping[int, str] = field(default_factory=dict)
-    session_files: SessionFiles | None = None
+    session_files: Callable[[str], SessionFiles] | None = None
     session_on_stderr: re.Pattern[str] | None = None
     resume: tuple[str, ...] = ("--resume",)
 
@@ -338,7 +339,7 @@ class _OwnFiles:
         cli = self.agent.cli
         if cli.session_files is None or not cli.session.fullmatch(session):
             raise SessionFilesError(f"'{session[:80]}' is not a session of {cli.kind}")
-        return cli.session_files
+        return cli.session_files(self.agent.command)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uwfgit.agents.base import Usage
+from uwfgit.agents.clis.exported_files import ExportedFiles
 from uwfgit.agents.clis.headless import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event
 from uwfgit.agents.clis.transcript import Transcript
@@ -107,5 +108,6 @@ OPENCODE: Final = Cli(
     event_name=lambda event: event.text("type"),
     terminal="step_finish",
     resume=("--session",),
-    session=re.compile(r"ses_[0-9A-Za-z]{8,64}"),
+    session=re.compile(r"ses_[0-9A-Za-z]{20,64}"),
+    session_files=lambda command: ExportedFiles(command=command),
 )
