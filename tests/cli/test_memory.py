@@ -210,6 +210,24 @@ def test_fresh_begins_a_new_session(ada: Desk) -> None:
     assert "I saw a walrus." in heard[0]
 
 
+def test_a_thread_may_keep_no_memory_and_its_forks_keep_none(ada: Desk) -> None:
+    started = ada.seat.do(
+        *("thread", "start", "ping.yaml", "-p", "the task", "--no-memory", "--json")
+    )
+    thread: str = started.json["threadId"]
+    ada.run(thread, DONE.format("one", "I saw a walrus."), BAD.format("long"))
+    fork = ada.seat.do("thread", "fork", thread, "--json").json["threadId"]
+
+    heard = ada.run(fork, DONE.format("two", ""))
+
+    assert ada.memory(thread) == ada.memory(fork) == []
+    # Told all again, in a session of its own.
+    assert len(heard[0].splitlines()) == 2
+    other = start(ada)
+    ada.run(other, DONE.format("one", ""))
+    assert len(ada.memory(other)) == 1
+
+
 def test_another_agent_has_the_full_context_and_its_own_name(ada: Desk) -> None:
     thread = start(ada)
     ada.run(thread, DONE.format("one", "I saw a walrus."), BAD.format("long"))

@@ -207,6 +207,22 @@ class Local:
         """Whether no code is to be kept of a thread's steps here."""
         return self._find_fact(f"without code {thread}") is not None
 
+    def set_without_memory(self, thread: ThreadId) -> bool:
+        """Keep that no session of a thread's agents is to be kept here."""
+        return self._set_fact(f"without memory {thread}", "yes")
+
+    def is_without_memory(self, thread: ThreadId) -> bool:
+        """Whether no session of a thread's agents is to be kept here."""
+        return self._find_fact(f"without memory {thread}") is not None
+
+    def set_note(self, thread: ThreadId, note: str | None) -> bool:
+        """Keep what a thread's next run is to be told; ``None`` takes it back."""
+        return self._set_fact(f"note {thread}", note)
+
+    def find_note(self, thread: ThreadId) -> str | None:
+        """Return what a thread's next run is to be told."""
+        return self._find_fact(f"note {thread}")
+
     def set_own(self, thread: ThreadId, upto: Oid | None) -> bool:
         """Keep that all of a thread up to a commit was made here.
 

@@ -172,6 +172,7 @@ class _Begin:
     worktree: str | None = None
     branch: str | None = None
     no_code: bool = False
+    no_memory: bool = False
     private: bool = False
     inputs: tuple[str, ...] = ()
     inputs_file: str | None = None
@@ -194,6 +195,9 @@ def start_command(  # noqa: PLR0917 - one parameter an option
     no_code: Annotated[
         bool, typer.Option("--no-code", help="Keep no code around its steps.")
     ] = False,
+    no_memory: Annotated[
+        bool, typer.Option("--no-memory", help="Keep no session of its agents.")
+    ] = False,
     private: Annotated[
         bool, typer.Option("--private", help="Never share it: push and bundle refuse.")
     ] = False,
@@ -212,6 +216,7 @@ def start_command(  # noqa: PLR0917 - one parameter an option
         worktree=worktree,
         branch=branch,
         no_code=no_code,
+        no_memory=no_memory,
         private=private,
         inputs=tuple(inputs or ()),
         inputs_file=inputs_file,
@@ -281,6 +286,8 @@ def _start(
         )
     if begin.no_code:
         ledger.local.set_without_code(thread)
+    if begin.no_memory:
+        ledger.local.set_without_memory(thread)
     if "UWF_STEP" not in context.environment:
         ledger.local.set_last(tip.thread)
     return tip

@@ -280,6 +280,8 @@ def thread_text(
         fields.append(("waiting", thread["suspendMessage"]))
     if thread["retryAtMs"] is not None:
         fields.append(("until", format_time(thread["retryAtMs"])))
+    if thread["note"]:
+        fields.append(("note", thread["note"]))
     if thread["attempt"] and thread["attempt"]["saidLast"]:
         fields.append(("said last", thread["attempt"]["saidLast"]))
     text = format_fields(context.output, fields)

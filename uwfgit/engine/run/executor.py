@@ -11,9 +11,7 @@ from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
 from uwfgit.engine.judge.supervise import supervise
-from uwfgit.engine.run.cycle import (
-    run_cycle,
-)
+from uwfgit.engine.run.cycle import run_cycle
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
@@ -22,6 +20,7 @@ from uwfgit.engine.run.hold import (
     take_pause,
     thread_lock_path,
 )
+from uwfgit.engine.run.notes import use_up_note, with_note
 from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
@@ -107,6 +106,7 @@ def exec_thread(
                         or is_pause_asked(engine.ledger, thread, held)
                     ),
                 )
+                cycle = with_note(engine, cycle, thread, None)
                 ends.append(_run_next(engine, record, cycle, is_first=not ends))
                 reports.append(_tell(record, ends[-1], on_step))
                 is_paused = take_pause(engine.ledger, thread, held)
@@ -160,7 +160,7 @@ def _run_next(
     engine: Engine, record: Record, cycle: Cycle, *, is_first: bool
 ) -> CycleEnd:
     try:
-        return run_cycle(engine, record, cycle)
+        return _run_told(engine, record, cycle)
     except UwfError as exc:
         if is_first:
             raise
@@ -224,7 +224,7 @@ def resume_thread(
         _check_resumable(record)
         routed = _route(record)
         ground = engine.admit(record, routed.role, agent, cwd)
-        cycle = _with_note(
+        cycle = with_note(
             engine,
             Cycle(
                 event="resume",
@@ -235,6 +235,7 @@ def resume_thread(
                 steps_left=engine.settings.limits.max_steps,
                 go_on=_go_on,
             ),
+            thread,
             note,
         )
         return _run_one(engine, record, cycle, on_step)
@@ -248,18 +249,18 @@ def _run_one(
 ) -> RunReport:
     began = record.tip.commit
     try:
-        end = run_cycle(engine, record, cycle)
+        end = _run_told(engine, record, cycle)
         return _report(record, [end], [_tell(record, end, on_step)])
     except KeyboardInterrupt:
         return _interrupted(engine, record.tip.thread, began)
 
 
-def _with_note(engine: Engine, cycle: Cycle, note: str | None) -> Cycle:
-    if note is None:
-        return cycle
-    found: set[str] = set()
-    note = engine.masker.mask(note, found)
-    return replace(cycle, note=note, masked=tuple(found))
+def _run_told(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
+    """Run a cycle; the note that was kept for it is used up once it is recorded."""
+    end = run_cycle(engine, record, cycle)
+    if end.step is not None and cycle.kept_note is not None:
+        use_up_note(engine.ledger.local, record.tip.thread, cycle.kept_note)
+    return end
 
 
 def _check_resumable(record: Record) -> None:
@@ -319,7 +320,7 @@ def poke_thread(
             steps_left=engine.settings.limits.max_steps,
             go_on=_go_on,
         )
-        cycle = _with_note(engine, cycle, note)
+        cycle = with_note(engine, cycle, thread, note)
         return _run_one(engine, record, cycle, on_step)
 
 

@@ -70,7 +70,7 @@ class _Recorded:
 def keep_memory(run: Run, talk: Talk) -> Kept:
     """Record the session of a talk, masked, beside the thread."""
     files, session = files_of(run.agent), talk.last.session_id
-    if files is None or session is None or not run.engine.settings.keeps_sessions:
+    if files is None or session is None or not _is_kept(run):
         return Kept()
     try:
         found = files.read(session, cwd=run.cwd, environment=run.engine.environment)
@@ -82,6 +82,12 @@ def keep_memory(run: Run, talk: Talk) -> Kept:
         return Kept(warning=f"the agent's session was not kept: {exc}")
     size = sum(map(len, found.values()))
     return Kept(commit=commit, id=session, size=size, digest=_digest(found))
+
+
+def _is_kept(run: Run) -> bool:
+    """Whether the user lets sessions of the thread be kept."""
+    is_without = run.engine.ledger.local.is_without_memory(run.thread)
+    return run.engine.settings.keeps_sessions and not is_without
 
 
 def _mask(run: Run, data: bytes) -> bytes:

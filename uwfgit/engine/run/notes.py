@@ -1,16 +1,18 @@
-"""What a step's role was told and tried before, found in the thread's events."""
+"""What people say to a step's role: now, kept for it, and in the thread's events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from uwfgit.ids import Hash
+from uwfgit.engine.run.engine import Cycle, Engine
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
+from uwfgit.store.local import Local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +85,22 @@ def find_pending(record: Record, role: str) -> tuple[Hash, ...]:
         if event.name == "attempt":
             found.append(event.node)
     return tuple(reversed(found))
+
+
+def with_note(
+    engine: Engine, cycle: Cycle, thread: ThreadId, note: str | None
+) -> Cycle:
+    """Tell a cycle what was kept for the thread's next run, then what is said now."""
+    kept = engine.ledger.local.find_note(thread)
+    if kept is None and note is None:
+        return cycle
+    found: set[str] = set()
+    said = "\n\n".join(text for text in (kept, note) if text is not None)
+    masked = engine.masker.mask(said, found)
+    return replace(cycle, note=masked, kept_note=kept, masked=tuple(found))
+
+
+def use_up_note(local: Local, thread: ThreadId, told: str) -> None:
+    """Keep what was said since a run was told; the rest is recorded with it."""
+    rest = (local.find_note(thread) or "").removeprefix(told)
+    local.set_note(thread, rest.lstrip("\n") or None)

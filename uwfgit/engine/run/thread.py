@@ -254,6 +254,8 @@ def _keep_ways(ledger: Ledger, thread: ThreadId, fork: ThreadId) -> None:
         ledger.local.set_folder(fork, folder)
     if ledger.local.is_without_code(thread):
         ledger.local.set_without_code(fork)
+    if ledger.local.is_without_memory(thread):
+        ledger.local.set_without_memory(fork)
 
 
 def fork_point(record: Record, *, at: int | None, from_role: str | None) -> int:

@@ -280,8 +280,6 @@ def _check_fields(
     wanted = list(pending) or None
     found = payload["previousAttempts"]
     findings.expect("previousAttempts", found, wanted, code="attempts")
-    if event == "step" and step.note is not None:
-        findings.note("note", "a note in a step that nobody resumed or poked")
     if event == "poke" and step.note is None:
         findings.note("note", "a poke without a note")
     if event == "attempt":
