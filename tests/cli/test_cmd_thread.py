@@ -43,6 +43,7 @@ SHOW_KEYS = [
     "inputs",
     "summary",
     "result",
+    "note",
 ]
 STEP_KEYS = [
     "number",

@@ -294,7 +294,8 @@ def shown_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
         task=find_task_line(store, tip),
         failed=_find_failed(store, tip),
     )
-    return payload | outcome_payload(ledger, tip)
+    note = ledger.local.find_note(tip.thread)
+    return {**payload, **outcome_payload(ledger, tip), "note": note}
 
 
 def _find_failed(store: Store, tip: Tip) -> Attempt | None:
