@@ -31,6 +31,19 @@ ThreadArgument = Annotated[
         "characters, or @last.",
     ),
 ]
+InputsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="NAME=VALUE",
+        help="What the workflow asks for; =@FILE is a file's text.",
+    ),
+]
+InputsFileOption = Annotated[
+    str | None,
+    typer.Option("--inputs", metavar="FILE", help="The same, many in a JSON file."),
+]
 AgentOption = Annotated[
     str | None,
     typer.Option(

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwfgit.cli.code.own_worktree import BranchOption
-from uwfgit.cli.frame.arguments import AgentOption, ThreadArgument, read_text
+from uwfgit.cli.frame.arguments import (
+    AgentOption,
+    InputsFileOption,
+    InputsOption,
+    ThreadArgument,
+    read_text,
+)
 from uwfgit.cli.frame.commands import Click, Command
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields, write
@@ -133,21 +139,6 @@ PromptOption = Annotated[
 StartCwdOption = Annotated[
     str | None,
     typer.Option("--cwd", metavar="DIR", help="Where its agents work; else here."),
-]
-
-
-InputsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        "-i",
-        metavar="NAME=VALUE",
-        help="What the workflow asks for; =@FILE is a file's text.",
-    ),
-]
-InputsFileOption = Annotated[
-    str | None,
-    typer.Option("--inputs", metavar="FILE", help="The same, many in a JSON file."),
 ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uwfgit.cli.frame.arguments import InputsFileOption, InputsOption
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Output, ask, talk, write
 from uwfgit.cli.frame.screen import shown, shown_lines
@@ -56,12 +58,14 @@ def simulate_command(
         str,
         typer.Option("--prompt", "-p", metavar="TEXT", help="The task."),
     ] = _TASK,
+    inputs: InputsOption = None,
+    inputs_file: InputsFileOption = None,
 ) -> None:
     """Walk through a workflow without agents, with each prompt shown.
 
     Runs no agent and writes nothing. Without --script and --all-paths it asks
-    for a status at each step, and makes the other fields up. Exits 1 when the
-    walk cannot go on.
+    for a status at each step, and makes the other fields up, and inputs that are not
+    given. Exits 1 when the walk cannot go on.
     """
     from uwfgit.cli.frame.arguments import read_text
     from uwfgit.cli.workflow.workflows import find_ledger, find_workflow
@@ -71,19 +75,51 @@ def simulate_command(
         raise UsageError("--script and --all-paths exclude each other")
     found = find_workflow(context, find_ledger(context), workflow).workflow
     task = read_text(context, prompt, what="--prompt")
+    run = _Run(
+        workflow=found,
+        task=task,
+        inputs=_read_inputs(context, found, inputs or [], inputs_file),
+    )
     if all_paths:
-        code = _show_all_paths(context, found, task)
+        code = _show_all_paths(context, run)
     elif script is not None:
-        code = _follow_script(context, found, task, context.resolve(script))
+        code = _follow_script(context, run, context.resolve(script))
     else:
-        code = _ask_person(context, found, task)
+        code = _ask_person(context, run)
     raise typer.Exit(code)
 
 
-def _show_all_paths(context: CommandContext, workflow: Workflow, task: str) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What is walked through, and what it is given."""
+
+    workflow: Workflow
+    task: str
+    inputs: Mapping[str, Any] | None
+
+
+def _read_inputs(
+    context: CommandContext, workflow: Workflow, given: Sequence[str], file: str | None
+) -> dict[str, Any] | None:
+    """Return what the run is given; what is missing is made up, not asked for.
+
+    Raises:
+        InvalidError: A value that is given does not fit, or is not asked for.
+    """
+    from uwfgit.cli.workflow.inputs import given_inputs
+    from uwfgit.engine.simulate.coverage import make_up_inputs
+    from uwfgit.model.workflow.inputs import require_given
+
+    schemas = workflow.inputs or {}
+    values = given_inputs(context, schemas, given=given, file=file)
+    require_given(schemas, values)
+    return make_up_inputs(schemas, values) if workflow.inputs else None
+
+
+def _show_all_paths(context: CommandContext, run: _Run) -> int:
     from uwfgit.engine.simulate.coverage import cover_edges
 
-    coverage = cover_edges(workflow, task=task)
+    coverage = cover_edges(run.workflow, task=run.task, inputs=run.inputs)
     payload = {
         "steps": [step_payload(step) for step in coverage.steps],
         "edges": coverage.edges,
@@ -160,9 +196,7 @@ def step_payload(step: SimulatedStep) -> dict[str, Any]:
     }
 
 
-def _follow_script(
-    context: CommandContext, workflow: Workflow, task: str, path: Path
-) -> int:
+def _follow_script(context: CommandContext, run: _Run, path: Path) -> int:
     from uwfgit.agents.scripted import ScriptedAgent, read_script
 
     script = read_script(path)
@@ -172,7 +206,7 @@ def _follow_script(
     def answer(asked: Asked) -> SimulatedAnswer:
         return _ask_agent(agent, asked, corrections=corrections)
 
-    done = _simulate(context, workflow, task, answer)
+    done = _simulate(context, run, answer)
     for role, count in _unused_replies(script, done).items():
         left = "1 reply" if count == 1 else f"{count} replies"
         context.output.say(shown(f"note: {left} of '{role}' not used"))
@@ -227,16 +261,16 @@ def _unused_replies(script: Script, done: Simulation) -> dict[str, int]:
 
 def _simulate(
     context: CommandContext,
-    workflow: Workflow,
-    task: str,
+    run: _Run,
     answer: Callable[[Asked], SimulatedAnswer],
 ) -> Simulation:
     from uwfgit.engine.simulate.simulate import simulate
 
     output = context.output
     done = simulate(
-        workflow,
-        task=task,
+        run.workflow,
+        task=run.task,
+        inputs=run.inputs,
         answer=answer,
         max_steps=context.settings.limits.max_steps,
         on_prompt=lambda step: _print_prompt(output, step),
@@ -280,7 +314,7 @@ def _closing(output: Output, done: Simulation) -> str:
     return f"{status}: {shown(done.message)}" if done.message else status
 
 
-def _ask_person(context: CommandContext, workflow: Workflow, task: str) -> int:
+def _ask_person(context: CommandContext, run: _Run) -> int:
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
             "there is no terminal to ask for statuses",
@@ -290,7 +324,7 @@ def _ask_person(context: CommandContext, workflow: Workflow, task: str) -> int:
     def answer(asked: Asked) -> SimulatedAnswer:
         return _ask_status(asked, shows_prompt=not context.output.is_text)
 
-    done = _simulate(context, workflow, task, answer)
+    done = _simulate(context, run, answer)
     return 1 if done.status == "suspended" else 0
 
 

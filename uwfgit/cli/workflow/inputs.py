@@ -9,6 +9,7 @@ from typing import Any
 
 from uwfgit.cli.frame.arguments import read_text
 from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.output import ask, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import InvalidError, UsageError
 from uwfgit.model.workflow.inputs import Schemas
@@ -19,6 +20,20 @@ def read_inputs(
     context: CommandContext, schemas: Schemas, *, given: Sequence[str], file: str | None
 ) -> dict[str, Any]:
     """Return the values that options and a file give, and a person at a terminal.
+
+    Raises:
+        UsageError, InvalidError: As for ``given_inputs``.
+    """
+    values = given_inputs(context, schemas, given=given, file=file)
+    if sys.stdin is not None and sys.stdin.isatty() and context.output.is_text:
+        _ask(schemas, values)
+    return values
+
+
+def given_inputs(
+    context: CommandContext, schemas: Schemas, *, given: Sequence[str], file: str | None
+) -> dict[str, Any]:
+    """Return the values that options and a file give.
 
     Args:
         context: Of the command.
@@ -38,8 +53,6 @@ def read_inputs(
         text = read_text(context, text, what=f"-i {name}")
         context.warn_of_secrets(text, what=f"-i {name}")
         values[name] = _parse(schemas.get(name, {}), text)
-    if sys.stdin.isatty() and context.output.is_text:
-        _ask(schemas, values)
     return values
 
 
@@ -77,9 +90,8 @@ def _ask(schemas: Schemas, values: dict[str, Any]) -> None:
         if name in values or "default" in schema:
             continue
         about = schema.get("description")
-        sys.stderr.write(shown(f"{about}\n" if isinstance(about, str) else ""))
-        sys.stderr.write(f"{name}: ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
+        if isinstance(about, str):
+            talk(shown(about))
+        line = ask(f"{name}: ")
         if line.strip():
             values[name] = _parse(schema, line.rstrip("\n"))

@@ -20,7 +20,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from uwfgit.constants import MAX_BLOB_BYTES, STATUS
+from uwfgit.constants import INPUTS, MAX_BLOB_BYTES, STATUS
 from uwfgit.engine.decide.moderator import Evaluate, Fault, missing_extra
 from uwfgit.errors import OverrunError
 from uwfgit.model.bounded import run_bounded
@@ -122,6 +122,7 @@ def make_evaluator(
     task: str,
     thread: str,
     start: Start | None = None,
+    inputs: Mapping[str, Json] | None = None,
 ) -> Evaluate:
     """Return what tells whether an expression holds after some steps.
 
@@ -132,6 +133,7 @@ def make_evaluator(
         thread: The thread of the event.
         start: The thread's StartNode; without it, depth is 0 and the
             workflow's hash empty.
+        inputs: What the run is given.
 
     The result raises ConfigError where the extra is not installed, and
     OverrunError where an expression takes too much time or memory.
@@ -142,7 +144,9 @@ def make_evaluator(
         if not is_installed():
             raise missing_extra()
         steps = [_step(step) for step in newest_first][::-1]
+        given = {} if inputs is None else {INPUTS: dict(inputs)}
         return {
+            **given,
             "threadId": thread,
             "depth": start.depth if start else 0,
             "workflowHash": start.workflow if start else "",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
+from uwfgit.constants import END, INPUTS, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, RoutingError, route
 from uwfgit.model.thread.record import Start
@@ -54,6 +54,7 @@ def base_prompt(
         task=task,
         thread=thread,
         start=start,
+        inputs=values,
     )
 
     def go(role: str, output: Mapping[str, Json]) -> Routed | RoutingError:
@@ -77,10 +78,12 @@ def outcome_of(
     thread: str,
     start: Start | None = None,
     newest_first: Iterable[Step] = (),
+    inputs: Mapping[str, Json] | None = None,
 ) -> StepOutcome:
     """Return the state a thread is in after a step.
 
     Args:
+        inputs: What the run is given, where there is no StartNode.
         newest_first: The steps, this one first; read only where its edges have
             conditions.
 
@@ -93,8 +96,10 @@ def outcome_of(
             suspended_role=role,
             suspend_message=str(output.get("reason", "")),
         )
-    evaluate = make_evaluator(newest_first, task=task, thread=thread, start=start)
-    values = start.values if start is not None else None
+    values = start.values if start is not None else inputs
+    evaluate = make_evaluator(
+        newest_first, task=task, thread=thread, start=start, inputs=values
+    )
     injected = injected_values(body, task=task, thread=thread, inputs=values)
     routed = route(workflow.graph, role, output, injected=injected, evaluate=evaluate)
     if isinstance(routed, RoutingError):
@@ -124,4 +129,4 @@ def injected_values(
         "_prompt": task,
         "_thread": thread,
     }
-    return values if inputs is None else {**values, "_inputs": dict(inputs)}
+    return values if inputs is None else {**values, INPUTS: dict(inputs)}

@@ -156,13 +156,25 @@ class Coverage:
     left: tuple[str, ...]
 
 
-def cover_edges(workflow: Workflow, *, task: str) -> Coverage:
+def make_up_inputs(
+    schemas: Mapping[str, Json], given: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return what is given for inputs, with what is missing made up."""
+    made = {name: make_up_value(schema, name) for name, schema in schemas.items()}
+    return {**made, **given}
+
+
+def cover_edges(
+    workflow: Workflow, *, task: str, inputs: Mapping[str, Json] | None = None
+) -> Coverage:
     """Walk from ``$START`` until every edge that can be taken was taken.
 
     A walk that reaches ``$END`` goes on at ``$START``'s ``resume`` once. The
     conditions of a list are not asked: each of its entries is an edge.
     """
-    walker = _Walker(workflow=workflow, task=task, edges=_list_edges(workflow))
+    walker = _Walker(
+        workflow=workflow, task=task, inputs=inputs, edges=_list_edges(workflow)
+    )
     walker.left = set(walker.edges)
     while walker.walk():
         pass
@@ -191,6 +203,7 @@ def _list_edges(workflow: Workflow) -> dict[TakenEdge, Target]:
 class _Walker:
     workflow: Workflow
     task: str
+    inputs: Mapping[str, Json] | None
     edges: Mapping[TakenEdge, Target]
     left: set[TakenEdge] = field(default_factory=set)
     steps: list[SimulatedStep] = field(default_factory=list)
@@ -281,7 +294,9 @@ class _Walker:
         target = replace(self.edges[edge], when=None)
         graph = {source: {status: target} if status is not None else (target,)}
         body = "" if source == START else f"<what {source} wrote>"
-        injected = injected_values(body, task=self.task, thread=THREAD)
+        injected = injected_values(
+            body, task=self.task, thread=THREAD, inputs=self.inputs
+        )
         routed = route(graph, source, output, injected=injected)
         return routed if isinstance(routed, Routed) else routed.message
 

@@ -115,6 +115,7 @@ def simulate(
     task: str,
     answer: Callable[[Asked], SimulatedAnswer],
     max_steps: int,
+    inputs: Mapping[str, Json] | None = None,
     on_prompt: Callable[[SimulatedStep], None] = _ignore,
     on_step: Callable[[SimulatedStep], None] = _ignore,
 ) -> Simulation:
@@ -128,10 +129,11 @@ def simulate(
         task: The thread's prompt.
         answer: Gives each role's answer.
         max_steps: After so many answers it stops.
+        inputs: What the run is given.
         on_prompt: Told of each step before it is answered.
         on_step: Told of each step when it is.
     """
-    run = _Run(workflow=workflow, task=task)
+    run = _Run(workflow=workflow, task=task, inputs=inputs)
     for step in run.steps(answer, max_steps, on_prompt):
         run.done.append(step)
         on_step(step)
@@ -142,6 +144,7 @@ def simulate(
 class _Run:
     workflow: Workflow
     task: str
+    inputs: Mapping[str, Json] | None
     chain: list[Step] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
     done: list[SimulatedStep] = field(default_factory=list)
@@ -177,7 +180,11 @@ class _Run:
 
     def _next(self) -> Routed | RoutingError:
         return base_prompt(
-            self.workflow, reversed(self.chain), task=self.task, thread=THREAD
+            self.workflow,
+            reversed(self.chain),
+            task=self.task,
+            thread=THREAD,
+            inputs=self.inputs,
         )
 
     def _ask(self, routed: Routed) -> Asked:
@@ -211,6 +218,7 @@ class _Run:
             task=self.task,
             thread=THREAD,
             newest_first=reversed(self.chain),
+            inputs=self.inputs,
         )
         if outcome.status == "end":
             self.status = "end"
@@ -227,9 +235,14 @@ class _Run:
             self.workflow.graph,
             last.role,
             last.output,
-            injected=injected_values(last.body, task=self.task, thread=THREAD),
+            injected=injected_values(
+                last.body, task=self.task, thread=THREAD, inputs=self.inputs
+            ),
             evaluate=make_evaluator(
-                reversed(self.chain), task=self.task, thread=THREAD
+                reversed(self.chain),
+                task=self.task,
+                thread=THREAD,
+                inputs=self.inputs,
             ),
         )
         found = routed if isinstance(routed, Routed) else None

@@ -60,6 +60,19 @@ def require_inputs(schemas: Schemas, given: Mapping[str, Json]) -> dict[str, Jso
     return values
 
 
+def require_given(schemas: Schemas, given: Mapping[str, Json]) -> None:
+    """Check the values that are given, whatever is missing.
+
+    Raises:
+        InvalidError: With all that is wrong with them.
+    """
+    asked = {name: schema for name, schema in schemas.items() if name in given}
+    known = {name: given[name] for name in asked}
+    problems = [*_unknown(schemas, given), *complete_inputs(asked, known)[1]]
+    if problems:
+        raise InvalidError(problems)
+
+
 def input_nodes(values: Mapping[str, Json]) -> tuple[Node, Node]:
     """Return the type and the node that a StartNode's ``inputs`` names."""
     return make_schema({"type": "object"}), make_node(

@@ -1,0 +1,312 @@
+"""What a run is given, from the command line to the prompt that an agent reads."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.calls import WORKFLOW, Result, Uwf
+
+INPUTS = """\
+inputs:
+  url: { type: string, minLength: 3, description: Where it is }
+  depth: { type: integer, minimum: 1, default: 2 }
+  rate: { type: number, default: 0.5 }
+  deep: { type: boolean, default: false }
+  tags: { type: array, items: { enum: [a, b] }, default: [] }
+  mode: { enum: [fast, slow], default: fast }
+  more:
+    type: object
+    properties: { who: { type: object, properties: { name: { type: string } } } }
+    default: {}
+  none: { type: [string, "null"], default: null }
+"""
+GIVEN = WORKFLOW.replace("name: ping", "name: given").replace(
+    'new: { role: writer, prompt: "Write it." }',
+    'new: { role: writer, prompt: "Write {{{_inputs.url}}}, {{_inputs.depth}} deep'
+    '{{#_inputs.deep}}, all of it{{/_inputs.deep}}." }',
+)
+DEFAULTS: dict[str, Any] = {
+    "url": "htt",
+    "depth": 2,
+    "rate": 0.5,
+    "deep": False,
+    "tags": [],
+    "mode": "fast",
+    "more": {},
+    "none": None,
+}
+START = ("thread", "start", "given.yaml", "-p", "the task", "--json")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _given(work: Path) -> None:
+    (work / "given.yaml").write_text(GIVEN + INPUTS)
+    (work / "text").write_text("htt from a file\n")
+    (work / "values.json").write_text('{"url": "https://j", "depth": 3}')
+    (work / "values.yaml").write_text("url: https://y\ntags: [b]\n")
+    (work / "list.json").write_text("[1]")
+    (work / "broken.json").write_text("{")
+
+
+def values_of(uwf: Uwf, started: Result) -> dict[str, Any]:
+    """Read what a thread was given off its record."""
+    assert started.code == 0, started.err
+    thread = started.json["threadId"]
+    found: dict[str, Any] = uwf("thread", "show", thread, "--json").json["inputs"]
+    return found
+
+
+URL = ("-i", "url=htt")
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        pytest.param(URL, {}, id="defaults"),
+        pytest.param((*URL, "-i", "depth=5"), {"depth": 5}, id="integer"),
+        pytest.param((*URL, "-i", "depth=5.0"), {"depth": 5}, id="whole-number"),
+        pytest.param((*URL, "-i", "rate=1e-3"), {"rate": 0.001}, id="number"),
+        pytest.param((*URL, "-i", "deep=true"), {"deep": True}, id="boolean"),
+        pytest.param((*URL, "-i", 'tags=["a","b"]'), {"tags": ["a", "b"]}, id="json"),
+        pytest.param((*URL, "-i", "tags=[a, b]"), {"tags": ["a", "b"]}, id="yaml"),
+        pytest.param((*URL, "-i", "mode=slow"), {"mode": "slow"}, id="enum"),
+        pytest.param(
+            (*URL, "-i", 'more={"who": {"name": "Ada"}}'),
+            {"more": {"who": {"name": "Ada"}}},
+            id="nested",
+        ),
+        pytest.param((*URL, "-i", "none=null"), {"none": "null"}, id="text-or-null"),
+        pytest.param(("-i", "url=123"), {"url": "123"}, id="digits-are-text"),
+        pytest.param(("-i", "url=a=b=c"), {"url": "a=b=c"}, id="equals"),
+        pytest.param(("-i", "url=é {{_x}}"), {"url": "é {{_x}}"}, id="braces"),
+        pytest.param(("-i", "url=@text"), {"url": "htt from a file\n"}, id="file"),
+        pytest.param(
+            (*URL, "-i", "url=later"), {"url": "later"}, id="the-later-one-wins"
+        ),
+        pytest.param(
+            ("--inputs", "values.json"),
+            {"url": "https://j", "depth": 3},
+            id="json-file",
+        ),
+        pytest.param(
+            ("--inputs", "values.yaml"),
+            {"url": "https://y", "tags": ["b"]},
+            id="yaml-file",
+        ),
+        pytest.param(
+            ("--inputs", "values.json", "-i", "depth=9"),
+            {"url": "https://j", "depth": 9},
+            id="option-over-file",
+        ),
+    ],
+)
+def test_what_is_given_is_recorded_with_the_defaults(
+    uwf: Uwf, words: tuple[str, ...], values: dict[str, Any]
+) -> None:
+    started = uwf(*START, *words)
+
+    assert values_of(uwf, started) == {**DEFAULTS, **values}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        pytest.param((), 1, "url: a value is missing (Where it is)", id="missing"),
+        pytest.param(("-i", "url="), 1, "url: ", id="too-short"),
+        pytest.param((*URL, "-i", "depth=0"), 1, "depth: ", id="below-minimum"),
+        pytest.param((*URL, "-i", "depth=many"), 1, "depth: ", id="no-integer"),
+        pytest.param((*URL, "-i", "depth="), 1, "depth: ", id="empty-integer"),
+        pytest.param((*URL, "-i", "rate=fast"), 1, "rate: ", id="no-number"),
+        pytest.param((*URL, "-i", "deep=yes"), 1, "deep: ", id="no-boolean"),
+        pytest.param((*URL, "-i", "tags=a"), 1, "tags: ", id="no-list"),
+        pytest.param((*URL, "-i", "tags=[a, c]"), 1, "tags[1]: ", id="item"),
+        pytest.param((*URL, "-i", "tags=[a"), 1, "tags: ", id="cut-short"),
+        pytest.param((*URL, "-i", "mode=quick"), 1, "mode: ", id="no-enum"),
+        pytest.param(
+            (*URL, "-i", "more={who: {name: 5}}"), 1, "more.who.name: ", id="nested"
+        ),
+        pytest.param((*URL, "-i", "ur1=x"), 1, "ur1: no such input", id="unknown"),
+        pytest.param(("-i", "url"), 2, "'url' is not NAME=VALUE", id="no-equals"),
+        pytest.param(("-i", "=x"), 2, "'=x' is not NAME=VALUE", id="no-name"),
+        pytest.param(("-i", "url=@gone"), 1, "gone", id="no-file"),
+        pytest.param(("--inputs", "gone.json"), 1, "gone.json", id="no-values-file"),
+        pytest.param(
+            ("--inputs", "list.json"), 1, "'list.json' is not a mapping", id="a-list"
+        ),
+        pytest.param(("--inputs", "broken.json"), 1, "", id="broken"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(
+    uwf: Uwf, words: tuple[str, ...], code: int, told: str
+) -> None:
+    started = uwf(*START, *words)
+
+    assert started.code == code
+    assert told in started.error["message"]
+    assert "Traceback" not in started.err
+    assert uwf("thread", "list", "--all", "--json").json["items"] == []
+
+
+def typing(
+    monkeypatch: pytest.MonkeyPatch, uwf: Uwf, text: str
+) -> Callable[..., Result]:
+    def call(*words: str) -> Result:
+        with monkeypatch.context() as terminal:
+            terminal.setattr(sys, "stdin", _Terminal(text))
+            return uwf(*words)
+
+    return call
+
+
+def test_a_person_is_asked_for_what_is_missing_and_for_no_more(
+    uwf: Uwf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = START[:-1]
+    call = typing(monkeypatch, uwf, "https://typed\n")
+
+    asked = call(*words)
+    given = call(*words, "-i", "url=https://given")
+    silent = typing(monkeypatch, uwf, "\n")(*words)
+    machine = call(*START)
+
+    assert asked.code == 0
+    assert "Where it is\nurl: " in asked.err
+    assert "depth" not in asked.err
+    assert "url: " not in given.err
+    assert (silent.code, machine.code) == (1, 1)
+    assert "url: a value is missing" in silent.err
+    shown = uwf("thread", "show", "@last", "--json").json["inputs"]
+    assert shown["url"] == "https://given"
+
+
+def test_what_is_typed_is_read_as_its_type(
+    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "given.yaml").write_text(
+        WORKFLOW.replace("name: ping", "name: given")
+        + "inputs:\n  url: {type: string}\n  depth: {type: integer}\n"
+    )
+
+    call = typing(monkeypatch, uwf, "12\n34\n")
+    assert call(*START[:-1]).code == 0
+
+    shown = uwf("thread", "show", "@last", "--json").json["inputs"]
+    assert shown == {"url": "12", "depth": 34}
+
+
+def test_prompts_say_what_the_run_was_given(uwf: Uwf) -> None:
+    thread = uwf(*START, *URL, "-i", "deep=true").json["threadId"]
+    uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+
+    step = uwf("step", "show", f"{thread}:1", "--json").json
+    told = uwf("step", "read", f"{thread}:1", "--prompt").out
+
+    assert step["edgePrompt"] == "Write htt, 2 deep, all of it."
+    assert "# What this run was given" in told
+    assert 'mode: "fast"' in told
+
+
+def test_a_thread_of_a_workflow_without_inputs_is_as_it_was(
+    uwf: Uwf, ended: str
+) -> None:
+    shown = uwf("thread", "show", ended, "--json").json
+
+    assert shown["inputs"] is None
+    assert uwf("verify", ended).code == 0
+    refused = uwf("thread", "start", "ping.yaml", "-p", "x", "-i", "a=1", "--json")
+    assert refused.error["message"] == "a: no such input"
+
+
+def test_show_lists_them_with_their_defaults(uwf: Uwf) -> None:
+    text = uwf("workflow", "show", "given.yaml").out
+    found = uwf("workflow", "show", "given.yaml", "--json").json["inputs"]
+
+    rows = [line.split(maxsplit=2) for line in text.partition("INPUT")[2].splitlines()]
+    assert ["url", "(asked", "for)  Where it is"] in rows
+    assert found["mode"] == {"enum": ["fast", "slow"], "default": "fast"}
+
+
+SIMULATE = ("workflow", "simulate", "given.yaml", "--all-paths", "--json")
+
+
+def _first_prompt(result: Result) -> str:
+    prompt: str = result.json["steps"][0]["prompt"]
+    return prompt
+
+
+@pytest.mark.parametrize(
+    ("words", "prompt"),
+    [
+        ((), "Write <url>, 2 deep."),
+        (("-i", "url=https://s"), "Write https://s, 2 deep."),
+        (("-i", "url=@text"), "Write htt from a file\n, 2 deep."),
+        (
+            ("--inputs", "values.json", "-i", "deep=true"),
+            "Write https://j, 3 deep, all of it.",
+        ),
+    ],
+)
+def test_simulate_takes_them_and_makes_up_the_rest(
+    uwf: Uwf, words: tuple[str, ...], prompt: str
+) -> None:
+    walked = uwf(*SIMULATE, *words)
+    script = ("--script", "replies.yaml", "--json")
+    played = uwf("workflow", "simulate", "given.yaml", *script, *words)
+
+    assert (_first_prompt(walked), _first_prompt(played)) == (prompt, prompt)
+    assert (walked.code, played.code) == (0, 0)
+    assert not any(step["missing"] for step in walked.json["steps"])
+
+
+@pytest.mark.parametrize(
+    "word", ["depth=0", "ur1=x", "tags=[c]", "more={who: {name: 1}}"]
+)
+def test_simulate_refuses_what_does_not_fit(uwf: Uwf, word: str) -> None:
+    walked = uwf(*SIMULATE, "-i", word)
+
+    assert (walked.code, walked.error["code"]) == (1, "invalid")
+
+
+def test_a_condition_may_ask_for_them(uwf: Uwf, work: Path) -> None:
+    pytest.importorskip("jsonata")
+    head, _, tail = GIVEN.partition("  writer:\n    done:")
+    listed = (
+        "  writer:\n"
+        '    - { role: $END, when: _inputs.mode = "fast", prompt: "Fast." }\n'
+        '    - { role: checker, prompt: "Check it, {{_inputs.mode}}." }\n'
+    )
+    text = head + listed + tail.partition('"Stuck." }\n')[2] + INPUTS
+    (work / "given.yaml").write_text(text)
+    assert uwf("workflow", "validate", "given.yaml").code == 0
+
+    ends = {}
+    for mode in ("fast", "slow"):
+        word = f"mode={mode}"
+        script = ("--script", "replies.yaml", "--json", "-i", word)
+        done = uwf("workflow", "simulate", "given.yaml", *script)
+        thread = uwf(*START, *URL, "-i", word).json["threadId"]
+        uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+        shown = uwf("thread", "show", thread, "--json").json
+        ends[mode] = (done.json["steps"][1]["prompt"], shown["status"])
+        assert uwf("verify", thread).code == 0
+
+    assert ends == {"fast": ("Fast.", "end"), "slow": ("Check it, slow.", "idle")}
+
+
+def test_json_says_everything_that_is_wrong_at_once(uwf: Uwf) -> None:
+    started = uwf(*START, "-i", "depth=0", "-i", "mode=x", "-i", "other=1")
+
+    error = json.loads(started.err)["error"]
+    assert "(and 3 more)" in error["message"]
