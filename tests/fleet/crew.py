@@ -82,6 +82,9 @@ class ActingHands:
     def blocked(self, _thread: ThreadId, _new: Oid, _old: Oid) -> str | None:
         return self.secret
 
+    def send_beside(self, thread: ThreadId) -> None:
+        self.told.append(("beside", {"thread": thread}))
+
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
         self.person.pull(only=thread)
         try:
@@ -95,7 +98,7 @@ class ActingHands:
         self.told.append((event, facts))
 
     def events(self) -> list[str]:
-        return [event for event, _ in self.told]
+        return [event for event, _ in self.told if event != "beside"]
 
 
 _BEGINS_MS = 1_800_000_000_000

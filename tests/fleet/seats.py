@@ -26,7 +26,10 @@ esac
 class Seat:
     """One person's home, folder and store."""
 
-    def __init__(self, folder: Path, name: str, remote: Path) -> None:
+    def __init__(
+        self, folder: Path, name: str, remote: Path | str, **more: str
+    ) -> None:
+        self.more = more
         self.folder = folder / name
         self.home = self.folder / ".uwf"
         self.folder.mkdir()
@@ -50,6 +53,7 @@ class Seat:
             "GIT_AUTHOR_EMAIL": f"{self.name}@example.com",
             "GIT_COMMITTER_NAME": self.name,
             "GIT_COMMITTER_EMAIL": f"{self.name}@example.com",
+            **self.more,
         }
 
     def start(self, *words: str) -> subprocess.Popen[str]:

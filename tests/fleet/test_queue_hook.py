@@ -34,7 +34,10 @@ def move(
 
 def ask(queue: Queue, old: str, new: str, ref: str) -> str | None:
     (problem,) = check_pushes(
-        queue.store, [Push(old=old, new=new, ref=ref)], shared=False
+        queue.store,
+        [Push(old=old, new=new, ref=ref)],
+        shared=False,
+        now=queue.ledger.now_ms() // 1000,
     )
     return problem
 
@@ -73,6 +76,28 @@ def test_a_claim_is_another_s_only_after_its_lease(queue: Queue) -> None:
     claimed, _ = move(queue, queued, "claimed", lease=3600)
 
     assert "holds it" in str(move(queue, claimed, "claimed", worker="other")[1])
+
+
+def test_a_state_of_a_far_date_is_refused(ada: Person, bob: Person) -> None:
+    # Bob's clock is five hours ahead: nobody could end a claim of his.
+    THREADS[:] = [queue_thread(bob)]
+    queue = make_queue(bob)
+    queued = queue.fetch().entries[THREADS[0]].oid
+
+    problems = [
+        check_pushes(
+            queue.store,
+            [Push(old=ZERO, new=queued, ref=queue_ref(THREADS[0]))],
+            shared=False,
+            now=clock.ledger.now_ms() // 1000,
+        )
+        for clock in (ada, bob)
+    ]
+
+    assert [list(each) for each in problems] == [
+        ["its date is ahead of this server's clock"],
+        [None],
+    ]
 
 
 def test_a_state_of_another_thread_is_refused(queue: Queue, ada: Person) -> None:

@@ -187,6 +187,33 @@ def test_a_claim_lost_during_a_sleep_stops_the_step(ada: Person, bob: Person) ->
     assert worker.jobs.ran == {thread: "lost"}
 
 
+def test_of_two_clocks_an_hour_apart_one_worker_has_the_thread(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    terms = {"lease": 1800}
+    behind, hands = make_worker(ada, slow=True, terms=terms)
+    ahead, others = make_worker(bob, slow=True, watch=Watch(slept=3600), terms=terms)
+    behind.tick()
+
+    # By its clock the claim is long over: that costs the other its step, no more.
+    ahead.tick()
+    hands.steps[0].is_over = True
+    behind.tick()
+    behind.tick()
+
+    assert behind.jobs.ran == {thread: "lost"}
+    assert hands.events() == ["claimed", "lost", "set-aside"]
+    # A claim of a time to come is not over: the thread is not taken back.
+    assert [job.thread for job in ahead.jobs.running] == [thread]
+    others.slow, others.says = False, [GOOD]
+    others.steps[0].is_over = True
+    while not ahead.jobs.ran:
+        ahead.tick()
+    assert ahead.jobs.ran == {thread: "done"}
+    assert tip_there(ada, thread) == bob.tip(thread)
+
+
 def test_a_remote_that_is_gone_stops_nothing_before_the_lease_is_over(
     ada: Person, bob: Person, bare: Path
 ) -> None:

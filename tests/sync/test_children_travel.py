@@ -64,8 +64,8 @@ def test_a_server_refuses_a_parent_without_its_children(
     git(bob.store, "fetch", "-q", str(ada.store.path), refs)
     push = Push(old=ZERO, new=tip, ref=thread_ref(thread))
 
-    (alone,) = check_pushes(bob.store, [push], shared=False)
-    (whole,) = check_pushes(ada.store, [push], shared=False)
+    (alone,) = check_pushes(bob.store, [push], shared=False, now=0)
+    (whole,) = check_pushes(ada.store, [push], shared=False, now=0)
 
     assert alone is not None
     assert alone.startswith("children 0 of 1 here")

@@ -56,6 +56,9 @@ class Hands(Protocol):
     def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
         """Return what keeps the thread's new commits from leaving."""
 
+    def send_beside(self, thread: ThreadId) -> None:
+        """Send what belongs to a thread's steps and travels apart from it."""
+
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
         """Return what is not on the remote an id of its own; return it."""
 

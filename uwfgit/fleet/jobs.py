@@ -97,7 +97,10 @@ class Jobs:
         head = tip.commit
         if head != job.pushed:
             why = self.hands.blocked(job.thread, head, job.pushed)
-            if why is not None:
+            if why is None:
+                # Before the step itself: who goes on with it finds it there.
+                self.hands.send_beside(job.thread)
+            else:
                 state, head = self._state(job, "waiting", reason=why), job.pushed
         if not self._push(job, state, head):
             return

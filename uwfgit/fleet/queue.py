@@ -30,6 +30,7 @@ from uwfgit.sync.exchange.exchange import CHUNK, chunks
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (
     EMPTY_TREE,
+    MAX_AHEAD,
     PAUSE_REF,
     QUEUE_PREFIX,
     QueueState,
@@ -180,8 +181,7 @@ class Queue:
             StoreError: It was to be signed, and cannot be.
         """
         write_object(self.store, TREE, b"")
-        before = read_commit(self.store, parent).committer.time if parent else 0
-        person = committer(self.ledger, not_before=before)
+        person = committer(self.ledger, not_before=self._date_of(parent))
         data = format_commit(
             tree=EMPTY_TREE,
             parents=(parent,) if parent else (),
@@ -195,6 +195,16 @@ class Queue:
         oid = write_object(self.store, COMMIT, data)
         self.ledger.local.record_commit(oid)
         return oid
+
+    def _date_of(self, parent: Oid | None) -> int:
+        """Return the date that the next state is not to be before, in seconds.
+
+        One that is far ahead is no clock's: who followed it could write nothing more.
+        """
+        if parent is None:
+            return 0
+        time = read_commit(self.store, parent).committer.time
+        return time if time <= self.ledger.now_ms() // 1000 + MAX_AHEAD else 0
 
     def nonce(self) -> str:
         """Return what makes two states of one second and one person differ."""

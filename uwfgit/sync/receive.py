@@ -18,9 +18,10 @@ from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import describe_report
-from uwfgit.sync.exchange.queue_entry import read_entry
+from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (
     EMPTY_TREE,
+    MAX_AHEAD,
     PAUSE_REF,
     QUEUE_PREFIX,
     check_queue_move,
@@ -58,7 +59,7 @@ class Push:
 
 
 def check_pushes(
-    store: Store, pushes: Sequence[Push], *, shared: bool, skip: int = 0
+    store: Store, pushes: Sequence[Push], *, shared: bool, now: int, skip: int = 0
 ) -> Iterator[str | None]:
     """Say of each ref why it may not move so; ``None`` when it may.
 
@@ -67,15 +68,16 @@ def check_pushes(
         pushes: All that one push would move.
         shared: Whether code lives in that repository: its own branches and
             tags are then nobody's business here.
+        now: The time, in seconds since 1970.
         skip: How many of the refs not to look at again.
     """
     pushed = {push.ref: push.new for push in pushes}
     for push in pushes[skip:]:
-        yield _check(store, push, pushed, shared=shared)
+        yield _check(store, push, pushed, shared=shared, now=now)
 
 
 def _check(
-    store: Store, push: Push, pushed: dict[str, str], *, shared: bool
+    store: Store, push: Push, pushed: dict[str, str], *, shared: bool, now: int
 ) -> str | None:
     if not (is_oid(push.old) and is_oid(push.new)):
         return "git named no sha1 object"
@@ -87,11 +89,11 @@ def _check(
         name = APPROVED_PREFIX + push.ref[len(prefix) :]
         return _check_approved(store, push, name, pushed)
     if push.ref.startswith(QUEUE_PREFIX):
-        return _check_queue(store, push)
+        return _check_queue(store, push, now)
     return _check_other(store, push, pushed, shared=shared)
 
 
-def _check_queue(store: Store, push: Push) -> str | None:
+def _check_queue(store: Store, push: Push, now: int) -> str | None:
     """Check a move in a queue: each new commit must be a legal next state."""
     name = push.ref.removeprefix(QUEUE_PREFIX)
     if push.ref == PAUSE_REF:
@@ -102,7 +104,7 @@ def _check_queue(store: Store, push: Push) -> str | None:
         last = read_entry(store, Oid(push.old))
         is_done = last is not None and last.state.word == "done"
         return None if is_done else "only what is done leaves the queue"
-    return _check_states(store, push, ThreadId(name))
+    return _check_states(store, push, ThreadId(name), now)
 
 
 def _check_pause(store: Store, oid: Oid) -> str | None:
@@ -112,30 +114,35 @@ def _check_pause(store: Store, oid: Oid) -> str | None:
     return None
 
 
-def _check_states(store: Store, push: Push, thread: ThreadId) -> str | None:
+def _check_states(store: Store, push: Push, thread: ThreadId, now: int) -> str | None:
     oid = Oid(push.new)
     for _ in range(_MOST_STATES):
         entry = read_entry(store, oid)
         if entry is None or entry.state.thread != thread:
             return "it is not a state of that thread in a queue"
-        parent = entry.parent
-        if parent is None and push.old != ZERO:
-            return "not a fast-forward: fetch the queue first"
-        before = read_entry(store, parent) if parent is not None else None
-        if parent is not None and before is None:
-            return "its parent is not a state of a queue"
-        problem = check_queue_move(
-            before.state if before else None,
-            entry.state,
-            before_time=before.committed_at if before else 0,
-            after_time=entry.committed_at,
-        )
-        if problem is not None:
+        problem = _check_state(store, entry, push.old, now)
+        if problem is not None or entry.parent is None or entry.parent == push.old:
             return problem
-        if parent is None or parent == push.old:
-            return None
-        oid = parent
+        oid = entry.parent
     return "too many states at once"
+
+
+def _check_state(store: Store, entry: Entry, old: str, now: int) -> str | None:
+    """Check one state against the one before it."""
+    if entry.committed_at > now + MAX_AHEAD:
+        # A claim of such a date would never be over.
+        return "its date is ahead of this server's clock"
+    if entry.parent is None and old != ZERO:
+        return "not a fast-forward: fetch the queue first"
+    before = read_entry(store, entry.parent) if entry.parent is not None else None
+    if entry.parent is not None and before is None:
+        return "its parent is not a state of a queue"
+    return check_queue_move(
+        before.state if before else None,
+        entry.state,
+        before_time=before.committed_at if before else 0,
+        after_time=entry.committed_at,
+    )
 
 
 def _check_other(

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,10 @@ def _answers(store: Store, request: Mapping[str, Any]) -> Iterator[dict[str, Any
     from uwfgit.sync.receive import Push, check_pushes
 
     pushes = [Push(old=old, new=new, ref=ref) for old, new, ref in items]
-    for problem in check_pushes(store, pushes, shared=request["shared"], skip=skip):
+    problems = check_pushes(
+        store, pushes, shared=request["shared"], now=int(time.time()), skip=skip
+    )
+    for problem in problems:
         yield {"problem": problem}
 
 

@@ -45,6 +45,8 @@ _LINES: Final = {
     "not-set-aside": "cannot set aside what was done of {thread}: {why}",
     "no-worktree": "cannot make a work tree for {thread}: {why}",
     "without-code": "the code of {thread} was not sent: {why}",
+    "without-memory": "what agents remember of {thread} was not sent: {why}",
+    "no-memory": "what agents remember of {thread} did not come: {why}",
     "unreachable": "the remote does not answer: {why}",
     "stopping": "stopping; steps at work: {jobs}",
 }

@@ -24,6 +24,7 @@ from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
 from uwfgit.sync.exchange.exchange import FAILED, RefOutcome
 from uwfgit.sync.exchange.foreign import find_signer, find_voucher, list_newest
 from uwfgit.sync.exchange.incoming import bring_in
+from uwfgit.sync.exchange.memory import pull_memory, push_memory
 from uwfgit.sync.exchange.pull import finish, look
 from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.remotes import Remote
@@ -54,6 +55,7 @@ class WorkerHands:
     say: Callable[[str, dict[str, str | float | None]], None]
     trees: OwnTrees | None = None
     _judged: dict[Oid, str | None] = field(default_factory=dict)
+    _told: set[tuple[str, str]] = field(default_factory=set)
 
     def pull(self, thread: ThreadId) -> str | None:
         """Bring a thread and verify it; return why it is not to be had."""
@@ -66,6 +68,7 @@ class WorkerHands:
                 return each.message or each.result
         if find_ref(self.ledger.store, thread_ref(thread)) is None:
             return "it was removed here"
+        self._exchange_memory("no-memory", self._pull_memory, thread)
         return None
 
     def _pull(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
@@ -137,6 +140,8 @@ class WorkerHands:
         words = ["--store", str(self.ledger.store.path), "thread", verb, tip.thread]
         words += ["--trust", "--json", "--quiet"]
         words += ["--agent", self.agent] if self.agent is not None else []
+        # Who is trusted with commands is trusted with what agents remember.
+        words += ["--memory"] if self.trust_pushers else []
         if self.trees is not None:
             words += ["--cwd", str(self._place(self.trees, tip))]
         elif is_foreign(self.ledger, tip) and not self._is_its_repository(tip):
@@ -162,11 +167,46 @@ class WorkerHands:
 
     def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
         """Return what the scan for secrets says against a push."""
-        if self.trees is not None and (why := self.trees.send(thread)):
-            self.tell("without-code", thread=thread, why=why)
         ref = thread_ref(thread)
         problems = make_scan(self.context, self.ledger.store)([(ref, new, old)])
         return problems.get(ref)
+
+    def send_beside(self, thread: ThreadId) -> None:
+        """Send the code of a thread's steps, and what its agents remember.
+
+        A step is whole without either: what cannot be sent is told, once.
+        """
+        if self.trees is not None and (why := self.trees.send(thread)):
+            self.tell("without-code", thread=thread, why=why)
+        if self.remote.memory:
+            self._exchange_memory("without-memory", self._push_memory, thread)
+
+    def _push_memory(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
+        return push_memory(
+            self.ledger,
+            self.remote,
+            [thread],
+            wire=self.wire,
+            scan=make_scan(self.context, self.ledger.store),
+        )
+
+    def _pull_memory(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
+        return pull_memory(self.ledger, self.remote, [thread], wire=self.wire)
+
+    def _exchange_memory(
+        self,
+        event: str,
+        exchange: Callable[[ThreadId], tuple[RefOutcome, ...]],
+        thread: ThreadId,
+    ) -> None:
+        try:
+            failed = [each for each in exchange(thread) if each.result in FAILED]
+            why = failed[0].message or failed[0].result if failed else None
+        except UwfError as exc:
+            why = exc.message
+        if why is not None and (event, why) not in self._told:
+            self._told.add((event, why))
+            self.tell(event, thread=thread, why=why)
 
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
         """Return what the remote does not have an id of its own; return it."""

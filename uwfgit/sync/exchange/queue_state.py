@@ -25,6 +25,8 @@ MAX_LEASE: Final = 3600
 """Seconds: nobody may keep others out for longer without a word."""
 SKEW: Final = 60
 """Seconds by which the clocks of two claimants may differ, for the server's hook."""
+MAX_AHEAD: Final = 3600
+"""Seconds by which the date of a state may be ahead of a clock."""
 _REASON_CHARS: Final = 500
 _WORDS: Final[tuple[Word, ...]] = get_args(Word)
 _WORKER: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)

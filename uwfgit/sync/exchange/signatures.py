@@ -19,6 +19,7 @@ from uwfgit.model.thread.message import has_unsafe
 from uwfgit.model.thread.record import read_tip
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import scan_refs
+from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit, read_tag
@@ -102,10 +103,10 @@ def _names_of(store: Store, commit: Oid) -> tuple[str, ...]:
 
 
 _FIELDS: Final = (
-    "%H%x00%G?%x00%GS%x00%GK%x00%GF%x00%GP%x00%ce%x00%P%x00"
+    "%H%x00%G?%x00%GS%x00%GK%x00%GF%x00%GP%x00%ce%x00"
     "%(trailers:key=Uwf-Event,valueonly,separator=%x2C)"
 )
-_PARTS: Final = 9
+_PARTS: Final = 8
 _GOOD: Final = "G"
 _NONE: Final = "N"
 _WORDS: Final = {
@@ -226,10 +227,8 @@ def _ask(
         raise StoreError(f"git cannot check signatures: {done.complaint}")
     words = done.stdout.decode("utf-8", "replace").split("\0")
     for start in range(0, len(words) - _PARTS + 1, _PARTS):
-        commit, grade, signer, *keys, committer, parents, event = words[
-            start : start + _PARTS
-        ]
-        if parents:
+        commit, grade, signer, *keys, committer, event = words[start : start + _PARTS]
+        if commit != GENESIS_OID:
             yield Signed(
                 commit=Oid(commit),
                 grade=grade,
