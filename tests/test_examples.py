@@ -21,6 +21,8 @@ from uwfgit.agents.scripted import ScriptEntry, read_script
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.ask.extract import Extraction, extract_reply
 from uwfgit.engine.decide.moderator import Routed, route
+from uwfgit.model.node.node import make_text
+from uwfgit.model.thread.derive import find_hash_words
 from uwfgit.model.workflow.source import check_workflow_file, read_workflow
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
@@ -96,6 +98,8 @@ class Walk:
 
     def give(self, command: Command) -> int:
         match command.verb:
+            case "put-text":
+                return 0
             case "start":
                 self.task = command.option("-p") or ""
                 return 0
@@ -284,7 +288,8 @@ def test_a_scripted_run_works_in_any_folder(file: Path) -> None:
 def test_the_commands_of_a_replies_file_name_its_workflow_and_itself(
     file: Path,
 ) -> None:
-    start, *others = read_commands(file)
+    commands = [each for each in read_commands(file) if each.verb != "put-text"]
+    start, *others = commands
 
     workflow = f"examples/{workflow_of(file).name}"
     assert start.words[:4] == ("uwf", "thread", "start", workflow)
@@ -340,3 +345,27 @@ def test_the_journey_meets_everything_that_can_go_wrong() -> None:
         "step tester passed",
         "step committer committed",
     ]
+
+
+@pytest.mark.parametrize("file", REPLIES, ids=lambda file: file.name)
+def test_the_hashes_in_a_replies_file_are_those_of_the_texts_that_are_put(
+    file: Path,
+) -> None:
+    put = {
+        make_text(command.words[3]).hash
+        for command in read_commands(file)
+        if command.verb == "put-text"
+    }
+
+    text = file.read_text("utf-8").partition("\nreplies:\n")[2]
+
+    assert set(find_hash_words([text])) == put
+
+
+def test_the_phases_of_develop_are_done_one_at_a_time_until_none_is_left() -> None:
+    chain = finish_walk(EXAMPLES / "develop.replies.yaml").chain
+    planned = chain[0].output["phases"]
+    done = [step.output.get("completedPhase") for step in chain]
+
+    assert isinstance(planned, list)
+    assert [each for each in done if each] == [each["hash"] for each in planned]

@@ -112,3 +112,39 @@ def test_help_of_the_schema_has_the_line_for_language_servers(uwf: Uwf) -> None:
     shown = uwf("workflow", "schema", "--help").out
 
     assert f"  {MODELINE.format('workflow.schema.json')}\n" in shown
+
+
+def test_every_example_is_listed_and_can_be_begun_with(uwf: Uwf, work: Path) -> None:
+    items = uwf("workflow", "new", "--list", "--json").json["items"]
+    names = [item["name"] for item in items]
+
+    made = {name: uwf("workflow", "new", "--from", name, "--json") for name in names}
+
+    assert {"develop", "solve-issue", "solve-issue-nested"} <= set(names)
+    assert all(item["description"] for item in items)
+    for name in names:
+        assert check_workflow_file(work / ".workflows" / f"{name}.yaml") == ()
+        # One that another brought along is there already, and stays.
+        assert made[name].code == 0 or "is there already" in made[name].error["message"]
+    assert uwf("workflow", "validate", ".workflows").code == 0
+
+
+def test_an_example_can_have_another_name_and_brings_what_it_needs(
+    uwf: Uwf, work: Path
+) -> None:
+    made = uwf("workflow", "new", "ship", "--from", "solve-issue-nested")
+
+    folder = work / ".workflows"
+    assert made.out.splitlines() == [
+        "created .workflows/ship.yaml",
+        "created .workflows/develop.yaml",
+        "created .workflows/procedures/planner.md",
+    ]
+    assert check_workflow_file(folder / "ship.yaml") == ()
+    assert uwf("thread", "start", "ship", "-p", "x").code == 0
+
+
+def test_an_example_that_is_none_is_told_with_what_was_meant(uwf: Uwf) -> None:
+    made = uwf("workflow", "new", "--from", "develp", "--json")
+
+    assert made.error["hint"] == "did you mean 'develop'?"

@@ -7,8 +7,16 @@ from typing import Any, Final
 
 import pytest
 
-from tests.acting import suspend
-from tests.builders import begin, make_engine, make_role, record_of, reply, variant
+from tests.acting import ActingAgent, put, suspend
+from tests.builders import (
+    TEXT,
+    begin,
+    make_engine,
+    make_role,
+    record_of,
+    reply,
+    variant,
+)
 from tests.engine.nested import (
     BUILT,
     Play,
@@ -20,11 +28,13 @@ from tests.engine.nested import (
     start,
 )
 from tests.history import check_thread, names, state_of
+from uwfgit.agents.base import AgentReply, AgentRequest
 from uwfgit.config import Limits, Settings
 from uwfgit.engine.run.executor import exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import StateError
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import Node, make_text
 from uwfgit.model.thread.record import load_tip
 
 GOOD: Final[dict[str, Any]] = {
@@ -309,3 +319,54 @@ def test_a_thread_without_children_is_as_before(ledger: Ledger, tmp_path: Path) 
 
     assert (record.start.children, record.start.parent) == ({}, None)
     assert "children" not in record.node(record.tip.state.start).payload
+
+
+def test_a_child_links_what_its_parent_has_and_names_and_no_other_threads_nodes(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """A reply of the parent's may not pull a private thread's nodes into the child."""
+    plan, private = make_text("the plan"), make_text("private")
+    other = begin(ledger, tmp_path).thread
+    exec_thread(
+        make_engine(ledger, choose=lambda *_: _putting(ledger, private)),
+        other,
+        count=1,
+    )
+    ready = variant("ready", ["plan"], plan=TEXT)
+    graph = line(
+        "deliver",
+        ("preparer", make_role(ready), "ready"),
+        ("builder", by("develop", BUILT), "built"),
+    )
+    thread = start(ledger, tmp_path, graph, child())
+    naming = f"Do {plan.hash} and {private.hash}."
+    said = {
+        "preparer": reply("ready", body=naming, plan=plan.hash),
+        "coder": reply("coded", what=private.hash),
+        "tester": reply("built", what=plan.hash),
+    }
+
+    def act(request: AgentRequest) -> AgentReply:
+        if request.role == "preparer":
+            put(ledger, request, plan)
+        return AgentReply(text=said[request.role])
+
+    agent = ActingAgent(act=act)
+    exec_thread(make_engine(ledger, choose=lambda *_: agent), thread, count=None)
+
+    (made,) = children_of(ledger, thread)
+    record = record_of(ledger, made)
+    coded, built = record.steps()
+    assert (plan.hash in record.places, private.hash in record.places) == (True, False)
+    assert "links nothing" in str(coded.warnings)
+    assert "links nothing" not in str(built.warnings)
+    check_thread(ledger.store, thread)
+    check_thread(ledger.store, made)
+
+
+def _putting(ledger: Ledger, node: Node) -> ActingAgent:
+    def act(request: AgentRequest) -> AgentReply:
+        put(ledger, request, node)
+        return AgentReply(text=reply(plan=node.hash))
+
+    return ActingAgent(act=act)

@@ -11,7 +11,7 @@ from typing import Annotated, Final, TextIO
 import typer
 
 from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.output import format_json, write
+from uwfgit.cli.frame.output import Column, format_json, format_table, write
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.workflow.examples import example_files, list_examples
 from uwfgit.errors import InvalidError, StoreError, UsageError
@@ -76,13 +76,14 @@ def new_command(
 
 def _list_examples(context: CommandContext) -> None:
     items = list_examples()
-    rows = [f"{each.name:<20}  {each.description}" for each in items]
+    columns = [Column(title="EXAMPLE"), Column(title="DESCRIPTION", flexible=True)]
+    rows = [(each.name, each.description) for each in items]
     payload = {
         "items": [
             {"name": each.name, "description": each.description} for each in items
         ]
     }
-    context.output.emit(payload, lambda: "\n".join(rows))
+    context.output.emit(payload, lambda: format_table(context.output, columns, rows))
     if context.output.is_text:
         context.output.say("begin with one: uwf workflow new --from EXAMPLE")
 

@@ -18,17 +18,22 @@ from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.folder import find_cwd
 from uwfgit.engine.run.notes import find_notes, note_of
 from uwfgit.engine.run.sessions import read_total
-from uwfgit.errors import CorruptError, RoutingFailedError, SizeError
+from uwfgit.errors import (
+    CorruptError,
+    NotFoundError,
+    RoutingFailedError,
+    SizeError,
+)
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.commit import require_identity
 from uwfgit.model.ledger.draft import StepPlace
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
-from uwfgit.model.node.node import STEP_TYPE, make_schema
+from uwfgit.model.node.node import STEP_TYPE, Node, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
-from uwfgit.model.thread.record import Record, Tip
+from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Child, Step
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.ancestry import iter_first_parents
@@ -165,21 +170,30 @@ class Run:
 
     def rule(self) -> LinkRule:
         """What the answer may link, as far as the agent has put nodes by now."""
-        ledger = self.engine.ledger
-        texts = [self.cycle.note or ""]
-        # A stranger's task could name, and so take along, nodes of private threads.
-        if _began_here(ledger, self.record.tip):
-            texts.append(self.record.start.prompt)
-        child = self.linked
-        theirs = frozenset(child.places) if child is not None else frozenset()
+        ledger, start = self.engine.ledger, self.record.start
+        named = {*find_hash_words([self.cycle.note or ""])}
+        asked = find_hash_words([start.prompt])
+        near = [] if self.linked is None else [self.linked]
+        # A stranger's task could name, and so take along, nodes of private threads;
+        # so could agents' texts, of which the task of a child is made.
+        if start.parent is not None:
+            name = ThreadId(start.parent[0])
+            parent = _find_parent(self.record, name) if asked else None
+            if parent is not None:
+                near.append(parent)
+                named |= {word for word in asked if word in parent.places}
+        elif _began_here(ledger, self.record.tip):
+            named |= {*asked}
+        theirs = frozenset(self.linked.places if self.linked is not None else ())
+
+        def find(node: Hash) -> Node | None:
+            there = next((each for each in near if node in each.places), None)
+            return there.node(node) if there else find_linkable(ledger, node)
+
         return LinkRule(
             put=frozenset(ledger.local.puts_of(self.token)) | theirs,
-            named=frozenset(find_hash_words(texts)),
-            find=lambda node: (
-                child.node(node)
-                if child is not None and node in theirs
-                else find_linkable(ledger, node)
-            ),
+            named=frozenset(named),
+            find=find,
         )
 
     def is_link(self, text: str) -> bool:
@@ -355,6 +369,14 @@ def _iter_replies(record: Record) -> Iterator[str]:
 
 def _has_reply(record: Record, attempt: Hash) -> bool:
     return bool(record.node(attempt, STEP_TYPE).payload["body"])
+
+
+def _find_parent(record: Record, parent: ThreadId) -> Record | None:
+    """Open the thread that a child was started by, if it is here."""
+    try:
+        return open_record(record.store, load_tip(record.store, parent))
+    except NotFoundError:
+        return None
 
 
 def _began_here(ledger: Ledger, tip: Tip) -> bool:
