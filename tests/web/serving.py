@@ -45,9 +45,13 @@ class Server:
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def line(self, *, wait: float = 60) -> socket.socket:
+        """Open a connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=wait)
+
     def raw(self, data: bytes, *, wait: float = 20) -> bytes:
         """Send bytes, and give all that comes until the other side hangs up."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as line:
+        with self.line(wait=wait) as line:
             line.sendall(data)
             parts = []
             # Whoever is not listened to any more is hung up on.

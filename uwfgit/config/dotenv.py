@@ -23,7 +23,7 @@ def masked(value: object, *, path: KeyPath = ()) -> object:
             name: masked(child, path=(*path, name)) for name, child in value.items()
         }
     if isinstance(value, str):
-        secret = path[-1:] == ("apiKey",) or (
+        secret = path[-1:] in {("apiKey",), ("secret",)} or (
             path[-2:-1] == ("env",) and _SECRET_NAME.search(path[-1]) is not None
         )
         return _mask(value) if secret else _mask_url(value)

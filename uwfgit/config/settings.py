@@ -29,6 +29,7 @@ DEFAULTS: Final[Mapping[KeyPath, object]] = {
     ("limits", "corrections"): 2,
     ("limits", "contextChars"): 32_000,
     ("limits", "snapshotSeconds"): 10,
+    ("hub", "timeoutSeconds"): 30,
     ("record", "toolResults"): "full",
     ("record", "mask"): "known",
     ("record", "code"): "keep",
@@ -157,6 +158,8 @@ class Settings:
     identity_name: str | None = None
     identity_email: str | None = None
     notify: str | None = None
+    hub_secret: str | None = field(default=None, repr=False)
+    hub_timeout_seconds: float = 30
     share: str | None = None
     entries: tuple[SettingEntry, ...] = ()
 
@@ -306,6 +309,8 @@ def _build(
         identity_name=get("identity.name"),
         identity_email=get("identity.email"),
         notify=get("notify"),
+        hub_secret=get("hub.secret"),
+        hub_timeout_seconds=get("hub.timeoutSeconds"),
         share=get("share"),
         entries=(*(entries[path] for path in sorted(entries)), *_beside(own, theirs)),
     )

@@ -252,6 +252,15 @@ KEYS: Final = (
     ),
     _key("trustedRoots", "words", about="Folders a foreign thread's steps may run in."),
     _key(
+        "hub.secret", about="What `uwf connect` shows a hub, unless `UWF_HUB_SECRET`."
+    ),
+    _key(
+        "hub.timeoutSeconds",
+        "number",
+        minimum=ABOVE_ZERO,
+        about="How long a hub waits for a client's answer, in seconds.",
+    ),
+    _key(
         "notify",
         about="A shell command run when a run ends, waits for a person or meets a "
         "limit; it finds UWF_THREAD, UWF_STATUS and UWF_MESSAGE.",

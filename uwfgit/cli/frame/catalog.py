@@ -107,6 +107,12 @@ CATALOG: Final = (
         help="Look at threads in a browser, and act on them",
     ),
     CatalogEntry(
+        name="connect",
+        module="web.cmd_connect",
+        section=_WORK,
+        help="Show this store on a hub: a 'uwf web --hub' elsewhere",
+    ),
+    CatalogEntry(
         name="trust",
         module="share.cmd_trust",
         section=_SHARE,

@@ -38,6 +38,8 @@ def make_masker(
         for name, provider in providers.items()
         if provider.api_key
     }
+    if settings is not None and settings.hub_secret:
+        keys["hub.secret"] = settings.hub_secret
     return Masker([*secrets, *collect_secrets(keys, names=keys)])
 
 

@@ -11,15 +11,17 @@ import typer
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.world import require_extra
+from uwfgit.cli.web.cmd_hub import app as hub_app
 from uwfgit.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.web.serve.server import Listening
 
 app = make_group("Look at threads in a browser, and act on them.")
+app.add_typer(hub_app, name="hub")
 
 _PORTS = 2**16
-_PARTS = ("starlette", "uvicorn")
+_PARTS = ("starlette", "uvicorn", "websockets")
 
 
 @app.callback(invoke_without_command=True)
@@ -48,6 +50,10 @@ def web(
             "--token-file", metavar="FILE", help="With another --host: who may look."
         ),
     ] = None,
+    hub: Annotated[
+        bool,
+        typer.Option("--hub", help="Show the stores of clients too: 'uwf connect'."),
+    ] = False,
     open_: Annotated[
         bool, typer.Option("--open", help="Open it in the browser.")
     ] = False,
@@ -70,6 +76,7 @@ def web(
         read_only=read_only,
         allow_acts=allow_acts,
         token_file=context.resolve(token_file) if token_file else None,
+        hub=hub,
     )
     run_server(
         context, wishes, lambda listening: _tell(context, listening, open_=open_)

@@ -245,6 +245,15 @@ def start_form(
     )
 
 
+def input_type(schema: Any) -> str:  # noqa: ANN401 - a JSON Schema
+    """Return the type of value that an input is, besides null; "" for any."""
+    kinds = schema.get("type") if isinstance(schema, Mapping) else None
+    several = kinds if isinstance(kinds, list) else [kinds]
+    return next(
+        (each for each in several if isinstance(each, str) and each != "null"), ""
+    )
+
+
 def _input(name: str, schema: Any) -> Html:  # noqa: ANN401 - a JSON Schema
     known = schema if isinstance(schema, Mapping) else {}
     field = f"input.{name}"
@@ -260,10 +269,10 @@ def _input(name: str, schema: Any) -> Html:  # noqa: ANN401 - a JSON Schema
             ],
             name=field,
         )
-    elif known.get("type") == "boolean":
+    elif input_type(schema) == "boolean":
         control = tag("input", type="checkbox", name=field, checked=default is True)
     else:
-        kind = "number" if known.get("type") in {"integer", "number"} else "text"
+        kind = "number" if input_type(schema) in {"integer", "number"} else "text"
         control = tag(
             "input",
             type=kind,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
+from uwfgit.web.render.forms import input_type
 
 _STATUS: Final = {
     "not-found": 404,
@@ -22,6 +23,9 @@ _STATUS: Final = {
     "invalid": 400,
     "ambiguous": 400,
     "workflow": 400,
+    "client-answer": 502,
+    "client-gone": 503,
+    "client-timeout": 504,
 }
 _CONFLICT: Final = 409
 _FAILED: Final = 500
@@ -230,7 +234,7 @@ def typed_inputs(
     values: dict[str, Any] = {}
     for name, schema in schemas.items():
         text = fields.get(f"{INPUT}{name}", "")
-        kind = schema.get("type") if isinstance(schema, Mapping) else None
+        kind = input_type(schema)
         if kind == "boolean":
             values[name] = bool(text)
         elif text and kind in {"integer", "number"}:

@@ -32,7 +32,7 @@ from uwfgit.web.serve.acts import (
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.asked import node_hash, parse_question, seen_commit, thread_id
 from uwfgit.web.serve.live import stream, thread_messages
-from uwfgit.web.serve.site import Served, Serving
+from uwfgit.web.serve.site import Served, Shapes
 from uwfgit.web.view.listing import answer, rows_of
 
 _MOST = 1_000
@@ -43,8 +43,8 @@ API_ACTS = ("exec", "resume", "poke", "fork", "stop", "pause", "cancel")
 class Api:
     """The handlers of one store's API."""
 
-    def __init__(self, serving: Serving, served: Served) -> None:
-        self.shapes = serving.shapes
+    def __init__(self, shapes: Shapes, served: Served) -> None:
+        self.shapes = shapes
         self.served = served
         self.shelf = served.shelf
 

@@ -98,10 +98,11 @@ def _editor_routes(serving: Serving, first: Served) -> list[Mount]:
 
 def _api_routes(serving: Serving) -> list[Route | Mount]:
     first, *others = serving.stores
+    shapes = serving.shapes
     mounts = [
-        Mount(each.shelf.root, routes=Api(serving, each).routes()) for each in others
+        Mount(each.shelf.root, routes=Api(shapes, each).routes()) for each in others
     ]
-    return [*mounts, *Api(serving, first).routes()]
+    return [*mounts, *Api(shapes, first).routes()]
 
 
 class _Home:

@@ -22,6 +22,8 @@ MAX_BODY: Final = 1_000_000
 _BODY_SECONDS: Final = 15.0
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 _OPEN: Final = frozenset({"/enter", "/welcome"})
+CONNECT: Final = "/connect/"
+"""Where a hub's clients connect, each by its name."""
 _FORMS: Final = ("application/json", "application/x-www-form-urlencoded")
 _PATH: Final = re.compile(rb"(?:/[A-Za-z0-9@._~:+$-]+)*/?")
 _LONGEST: Final = 1_000
@@ -39,6 +41,11 @@ HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect there."""
+    return host in {"127.0.0.1", "localhost", "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +92,19 @@ class Rules:
         if not self._has_bearer(headers) and not self._has_cookie(headers):
             return _LOCKED
         return self._post_refusal(headers) if scope["method"] == "POST" else None
+
+    def is_client(self, scope: Scope, headers: Mapping[str, str] | None) -> bool:
+        """Whether a line may be opened; who may connect is the route's to say.
+
+        A browser names its page's origin always: no page may open one.
+        """
+        return (
+            headers is not None
+            and headers.get("host", "").lower() in self.hosts
+            and not headers.keys() & {"origin", "cookie", "sec-fetch-site"}
+            and scope["path"].startswith(CONNECT)
+            and _is_plain(scope)
+        )
 
     def _address_refusal(
         self, scope: Scope, headers: Mapping[str, str], *, is_open: bool
@@ -168,6 +188,10 @@ class Gate:
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, _sealed(send))
+        elif self.rules.is_client(scope, _headers(scope)):
+            await self.app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)

@@ -32,6 +32,11 @@ def keys_folder(home: Path) -> Path:
     return home / "web"
 
 
+def hub_file(home: Path) -> Path:
+    """Name the file of a hub's clients."""
+    return keys_folder(home) / "hub.json"
+
+
 def load_key(home: Path, name: str, *, renew: bool = False) -> str:
     """Read a key, or make it.
 

@@ -161,7 +161,7 @@ class StoreReading:
 
     async def proof(self, thread: ThreadId) -> Report:
         """Prove a thread, as the command does."""
-        words = ("verify", thread, "--signatures")
+        words = ("verify", thread)
         done = await self._do(Command(words=words, is_text=True))
         return Report(
             title="It verifies" if done.code == 0 else "It does not verify",

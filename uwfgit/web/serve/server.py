@@ -11,11 +11,14 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from uwfgit.errors import StoreError
+from uwfgit.web.serve.gate import is_loopback
 
 PORT: Final = 8642
 _BACKLOG: Final = 128
 _LINE: Final = 16 * 1024
 _GRACE: Final = 2
+_FRAME: Final = 2_000_000
+_HEARTBEAT: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +44,6 @@ class Listening:
         }
         written = (f"[{name}]" if ":" in name else name for name in names)
         return frozenset(f"{name}:{self.port}".lower() for name in written)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect there."""
-    return host in {"127.0.0.1", "localhost", "::1"}
 
 
 def listen(host: str, port: int | None) -> Listening:
@@ -75,8 +73,14 @@ def listen(host: str, port: int | None) -> Listening:
     raise AssertionError("one of the ports was tried last")
 
 
-def serve(app: ASGIApp, listening: Listening, *, on_ready: Callable[[], None]) -> None:
-    """Serve until interrupted."""
+def serve(
+    app: ASGIApp,
+    listening: Listening,
+    *,
+    on_ready: Callable[[], None],
+    takes_lines: bool = False,
+) -> None:
+    """Serve until interrupted; ``takes_lines`` from clients only as a hub."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -84,7 +88,10 @@ def serve(app: ASGIApp, listening: Listening, *, on_ready: Callable[[], None]) -
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        ws="none",
+        ws="websockets-sansio" if takes_lines else "none",
+        ws_max_size=_FRAME,
+        ws_ping_interval=_HEARTBEAT,
+        ws_per_message_deflate=False,
         lifespan="on",
         timeout_keep_alive=20,
         timeout_graceful_shutdown=_GRACE,
