@@ -456,6 +456,7 @@ def test_every_value_has_its_origin() -> None:
     origins = {(entry.key, entry.origin) for entry in settings.entries}
     user, repository = str(USER_SOURCE), str(REPOSITORY_SOURCE)
     assert origins == {
+        ("hub.timeoutSeconds", "default"),
         ("concurrency.maxRunning", "default"),
         ("limits.contextChars", "default"),
         ("limits.corrections", user),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,9 +32,8 @@ def add(
     context = get_context(ctx)
     secret = _doors(context).add(name, renew=renew)
     context.output.emit({"name": name, "secret": secret}, lambda: secret)
-    context.output.say(
-        f"there, put it into UWF_HUB_SECRET and run: uwf connect URL --name {name}"
-    )
+    command = f"uwf connect URL --name {quote(name)}"
+    context.output.say(f"there, put it into UWF_HUB_SECRET and run: {command}")
 
 
 @add_command(app, "list")
