@@ -31,6 +31,7 @@ from tests.stress.forked import call, list_threads, open_ledger, prepare_user
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import find_node
 from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.store.layout import TRASH_PREFIX
 
 _CALLS: Final = (
     "openat,close,write,pwrite64,lseek,ftruncate,rename,renameat,renameat2,"
@@ -268,12 +269,15 @@ def run_losses(
     assert call("thread", "start", "work.yaml", "-p", "first")[0] == 0
     agent = f"stdio:{folder / 'agent'}"
     (thread,) = list_threads(folder)
+    assert call("thread", "start", "work.yaml", "-p", "second")[0] == 0
+    (second,) = {*list_threads(folder)} - {thread}
     commands = (
         ["thread", "exec", thread, "-c", "3", "--agent", agent],
         ["thread", "start", "work.yaml", "-p", "another", "--json"],
         ["thread", "poke", thread, "-p", "again", "--agent", agent],
         ["cas", "put-text", f"text {seed}"],
         ["workflow", "add", "work.yaml"],
+        ["thread", "rm", second],
     )
     tally, store = Tally(), folder / "store"
     each = max(1, count // len(commands))
@@ -355,6 +359,12 @@ def _check(folder: Path, words: list[str], out: str, tally: Tally) -> None:
     for found in _NEW.findall(out):
         assert found in threads, out
         tally.reported += 1
+    if words[1] == "rm":
+        is_removed = bool(git(store, "for-each-ref", f"{TRASH_PREFIX}{words[2]}"))
+        assert is_removed != (words[2] in threads)
+        if out.startswith("removed"):
+            assert is_removed
+            tally.reported += 1
     for found in _HASH.findall(out) if words[0] == "cas" else ():
         assert find_node(ledger, Hash(found)) is not None, out
         tally.reported += 1

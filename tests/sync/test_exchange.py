@@ -31,6 +31,7 @@ from uwfgit.engine.run.hold import hold_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread, remove_thread
 from uwfgit.errors import AmbiguousError, NotFoundError, RemoteError
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.ledger.ledger import find_node, resolve_step
 from uwfgit.model.ledger.registering import (
     add_workflow,
     remove_workflow,
@@ -38,11 +39,12 @@ from uwfgit.model.ledger.registering import (
 )
 from uwfgit.model.ledger.registry import workflow_history
 from uwfgit.model.node.node import Node, make_text
-from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.sync.verify.verify import verify_threads
 
 
 def test_a_new_thread_is_sent_only_when_it_is_named(ada: Person, bare: Path) -> None:
@@ -638,3 +640,43 @@ def test_a_resolve_by_others_leaves_my_steps_as_a_fork(
     assert len(forks) == 1
     assert forks[0] in (outcome.message or "")
     assert load_tip(bob.store, forks[0]).state.head == mine
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["refreshed", "filled anew"])
+def test_a_step_that_a_resolve_set_aside_is_found_by_its_hash(
+    ada: Person, bob: Person, bare: Path, tmp_path: Path, *, is_new: bool
+) -> None:
+    eve = make_person(tmp_path, "eve", hours=9)
+    eve.join(bare)
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    for person in (bob, eve):
+        person.pull()
+    bob.go(thread, BAD, DONE)
+    bob.push()
+    record = open_record(bob.store, load_tip(bob.store, thread))
+    aside = [step.hash for step in record.iter_steps()][:2]
+    eve.pull()
+    ada.go(thread, GOOD)
+    ada.pull()
+    ada.resolve(thread, "mine")
+    ada.push()
+
+    (outcome,) = eve.pull().outcomes
+    for person in (ada, eve):
+        if is_new:
+            person.ledger.lookup.rebuild()
+        else:
+            person.ledger.lookup.refresh()
+
+    assert outcome.message is not None
+    assert f"(step {', '.join(aside)})" in outcome.message
+    assert f"uwf thread fork {aside[0]}" in outcome.message
+    for person in (ada, eve):
+        for step in aside:
+            assert resolve_step(person.ledger, step)[1].hash == step
+            assert find_node(person.ledger, step) is not None
+        assert len(person.ledger.lookup.list_threads()) == 1
+    fork = fork_thread(eve.ledger, thread, step=aside[0])
+    assert (fork.state.head, fork.state.steps) == (aside[0], 3)
+    assert [each.ok for each in verify_threads(eve.store, [fork.thread])] == [True]

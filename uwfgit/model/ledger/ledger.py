@@ -196,6 +196,10 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
         )
     row = min(rows, key=lambda row: row.thread)
     record = open_record(ledger.store, load_tip(ledger.store, row.thread))
+    if step not in record.places:
+        # A resolve kept the other side: its own commit has it.
+        tip = read_tip(ledger.store, row.thread, row.commit)
+        record = open_record(ledger.store, tip)
     return record, record.step(step, row.number)
 
 
@@ -207,10 +211,19 @@ def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, St
 
 
 def find_step_commit(store: Store, tip: Tip, step: Hash) -> Event | None:
-    """Find the event that added a step, or the start, to a thread's history."""
-    for event in iter_events(store, tip.commit):
-        if event.node == step and event.name in (*STEP_EVENTS, "start"):
-            return event
+    """Find the event that added a step, or the start, to a thread's history.
+
+    What a resolve did not keep is searched after what it kept.
+    """
+    waiting, seen = [tip.commit], set()
+    while waiting:
+        for event in iter_events(store, waiting.pop()):
+            if event.commit.oid in seen:
+                break
+            if event.node == step and event.name in (*STEP_EVENTS, "start"):
+                return event
+            seen.add(event.commit.oid)
+            waiting += event.commit.parents[1:]
     return None
 
 

@@ -27,6 +27,7 @@ from uwfgit.store.locks.moving import (
     parse_moves,
 )
 from uwfgit.store.log import log_event
+from uwfgit.store.pack.pack import sync_folder
 
 ANY: Final = "*"
 """Stands for every ref."""
@@ -127,6 +128,10 @@ def announce(
     notes += [format_move(name, *move) for name, move in moves.items()]
     with lock(path, command=command, notes=notes) as held:
         try:
+            if store.fsync and len(moves) > 1:
+                # The power may go between two as well.
+                os.fsync(held.descriptor)
+                sync_folder(folder)
             yield held
         finally:
             path.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from uwfgit.errors import RefConflictError, UntrustedError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
 from uwfgit.store.log import log_event
+from uwfgit.store.pack.pack import sync_folder
 
 PACKED: Final = "packed-refs"
 _NONE: Final = "-"
@@ -133,6 +134,11 @@ def move_together(store: Store, moves: Moves, *, reason: str, is_first: bool) ->
         for name in removed:
             if read_target(store, name) is not None:
                 removing.remove(name)
+    if store.fsync:
+        # libgit2 waits for what it writes, and not for what it removes.
+        for folder in {(store.path / name).parent for name in removed}:
+            if folder.is_dir():
+                sync_folder(folder)
 
 
 def _split(moves: Moves) -> tuple[dict[str, Oid], list[str]]:

@@ -53,6 +53,8 @@ class RawCommit:
     oid: bytes
     tree: bytes
     parent: bytes | None
+    aside: tuple[bytes, ...]
+    """Further parents: what a resolve did not keep."""
     node: str | None
     """The node its trailer names: a hint, the tree counts."""
 
@@ -73,6 +75,7 @@ class Reader:
             oid,
             bytes.fromhex(tree),
             bytes.fromhex(parents[0]) if parents else None,
+            tuple(map(bytes.fromhex, parents[1:])),
             node[1].decode() if node else None,
         )
 
@@ -221,6 +224,25 @@ def read_chain(reader: Reader, tip: bytes, stop: Callable[[bytes], bool]) -> Cha
             break
         oid = commits[-1].parent
     return Chain(commits=tuple(reversed(commits)), base=oid, is_whole=is_whole)
+
+
+def read_asides(
+    reader: Reader, chain: Chain, stop: Callable[[bytes], bool]
+) -> Iterator[Chain]:
+    """Yield the chains that resolves on a chain set aside, and on those in turn.
+
+    Args:
+        reader: Reads the commits.
+        chain: Where they begin.
+        stop: Accepts a commit below which all is known; what is on a chain is.
+    """
+    seen = {commit.oid for commit in chain.commits}
+    waiting = [oid for commit in chain.commits for oid in commit.aside]
+    while waiting:
+        aside = read_chain(reader, waiting.pop(), lambda oid: oid in seen or stop(oid))
+        seen.update(commit.oid for commit in aside.commits)
+        waiting += [oid for commit in aside.commits for oid in commit.aside]
+        yield aside
 
 
 def collect_chain(

@@ -25,6 +25,7 @@ from uwfgit.store.lookup.fill import (
     collect_chain,
     find_added,
     find_steps,
+    read_asides,
     read_chain,
     read_parent,
     read_state,
@@ -246,13 +247,10 @@ def _add_rows(db: sqlite3.Connection, source: RefreshSource, changes: _Changes) 
         # A tip that does not stand on the old one was rewound or rewritten.
         if before is not None and chain.base != before:
             return False
-        collect_chain(
-            source.reader,
-            chain,
-            found,
-            branch=layout.find_ref_thread(name),
-            step_type=source.step_type,
-        )
+        branch = layout.find_ref_thread(name)
+        _collect(source, found, chain, branch=branch)
+        for aside in read_asides(source.reader, chain, _stop_at(db, None)):
+            _collect(source, found, aside, branch=branch)
     insert_found(db, found)
     return True
 
@@ -333,6 +331,9 @@ def _fill_rows(db: sqlite3.Connection, source: RefreshSource) -> None:
             _collect(source, found, chain, branch=None)
         else:
             _collect_tip(source, found, oid, chain, branch=thread, trees=trees)
+        for aside in read_asides(source.reader, chain, commits.__contains__):
+            commits.update(commit.oid for commit in aside.commits)
+            _collect(source, found, aside, branch=thread)
         if len(found.nodes) >= _BATCH:
             insert_found(db, found)
     insert_found(db, found)

@@ -17,7 +17,7 @@ from uwfgit.store.database import connect, open_private, write
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.lookup.fill import Found
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 _LOCK_SECONDS: Final = 5.0
 _TABLES: Final = """

@@ -16,6 +16,8 @@ from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import LockedError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import read_event
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import parse_state
 from uwfgit.store.ancestry import has_object, is_ancestor, iter_first_parents
@@ -27,6 +29,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.locks.writing import writing
+from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
@@ -49,6 +52,8 @@ from uwfgit.sync.verify.registry import check_entries
 
 _HELD: Final = 200
 """Threads locked at a time; each lock is an open file."""
+_NAMED: Final = 3
+"""So many steps are named where some are set aside."""
 _WORKFLOW_WAIT: Final = 5.0
 _REWOUND: Final = "the remote's branch was rewound or rewritten since the last fetch"
 _NOT_BROUGHT: Final = "git does not bring it: is the remote a shallow clone?"
@@ -286,10 +291,17 @@ def _keep_aside(work: _Work, ref: str, new: Oid) -> None:
     thread = find_ref_thread(ref)
     if not aside or thread is None:
         return
+    events = [read_event(read_commit(store, oid)) for oid in aside]
+    steps = [each.node for each in events if each.node and each.name in STEP_EVENTS]
     note = f"a resolve set {count} aside that this store had"
+    if steps:
+        more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+        note += f" (step {', '.join(steps[:_NAMED])}{more})"
     if any(map(work.ledger.local.is_made_here, aside)):
         fork = _fork_once(work.ledger, thread)
         note += f"; some are yours, they are kept as thread {fork}"
+    elif steps:
+        note += f"; to keep them as a thread: uwf thread fork {steps[0]}"
     else:
         note += f", up to {aside[0]}"
     work.notes[ref] = note
