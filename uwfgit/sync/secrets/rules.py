@@ -11,29 +11,20 @@ import re
 from typing import Final
 
 from uwfgit.sync.secrets.checks import (
-    ASSIGNED,
-    HEX_WORDS,
     PEM,
     PEM_END,
     PEM_GAP,
     QUOTE,
-    SECRET_WORDS,
-    VALUE,
-    WORD_START,
     Rule,
-    is_argument,
     is_basic_auth,
     is_filled,
-    is_hex_secret,
     is_jwt,
     is_key_block,
-    is_likely_secret,
-    is_password,
     is_random,
-    is_url_password,
     make_open,
     make_token,
 )
+from uwfgit.sync.secrets.named_rules import NAMED
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -125,7 +116,12 @@ RULES: Final[tuple[Rule, ...]] = (
         r"/api/webhooks/\d{10,}/(?P<secret>[\w-]{50,})",
         "/api/webhooks/",
     ),
-    make_token("telegram-token", r"\d{8,10}:AA[A-Za-z0-9_-]{33}", ":AA", starts=False),
+    make_token(
+        "telegram-token",
+        r"(?:bot)?\d{8,10}:AA[A-Za-z0-9_-]{33}",
+        ":AA",
+        starts=False,
+    ),
     make_token("npm-token", r"npm_[A-Za-z0-9]{36}", "npm_"),
     make_open(
         "npm-auth",
@@ -153,9 +149,10 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     make_open(
         "netrc",
-        r"machine\s{1,4}\S{1,200}\s{1,8}login\s{1,4}\S{1,200}\s{1,8}"
+        r"(?:machine\s{1,4}\S{1,200}|default)\s{1,8}login\s{1,4}\S{1,200}\s{1,8}"
         r"password\s{1,4}(?P<secret>\S{6,200})",
         "machine ",
+        "default ",
         check=is_filled,
     ),
     make_open(
@@ -176,11 +173,12 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     make_open(
         "webhook",
-        r"(?:webhook\.office\.com/webhookb2/|hooks\.zapier\.com/hooks/catch/\d{1,12}/"
+        r"(?:webhook\.office\.com/webhookb2/|outlook\.office(?:365)?\.com/webhook/|hooks\.zapier\.com/hooks/catch/\d{1,12}/"
         r"|maker\.ifttt\.com/trigger/[\w-]{1,64}/(?:json/)?with/key/"
         r"|chat\.googleapis\.com/v1/spaces/[\w-]{1,64}/messages\?key=)"
         r"(?P<secret>[\w@./=&%-]{6,400})",
         "webhook.office",
+        "outlook.office",
         "hooks.zapier",
         "maker.ifttt",
         "chat.googleapis",
@@ -315,105 +313,6 @@ RULES: Final[tuple[Rule, ...]] = (
         check=is_jwt,
         starts=False,
     ),
-    make_open(
-        "url-credentials",
-        r"://(?P<user>[^\s:/@\"'<>\\]{0,100}):(?!(?P=user)@)"
-        r"(?P<secret>[^\s/@\"'<>\\]{3,200})@[\w\[.-]+",
-        "://",
-        check=is_url_password,
-    ),
-    make_open(
-        "url-credentials",
-        r"://(?P<secret>[A-Za-z0-9_-]{20,200})@[\w\[.-]+",
-        "://",
-        check=is_random,
-    ),
-    make_open(
-        "bearer-token",
-        rf"{WORD_START}bearer[ \t]{{1,4}}(?P<secret>[A-Za-z0-9._~+/-]{{16,400}}=*)",
-        "bearer",
-        check=is_likely_secret,
-    ),
-    make_open(
-        "authorization",
-        rf"authorization{QUOTE}[ \t]{{0,8}}[:=][ \t]{{0,8}}{QUOTE}"
-        r"(?:token|apikey|api-key|key|bot)[ \t=]{1,4}"
-        r"(?P<secret>[A-Za-z0-9._~+/-]{16,400}=*)",
-        "authorization",
-        check=is_filled,
-    ),
-    make_open(
-        "xml-secret",
-        r"<(?:[a-z]{1,20}:)?[\w.-]{0,40}"
-        r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)[\w.-]{0,20}"
-        r"(?:\s[^<>]{0,200})?>(?P<secret>[^<>\s]{8,200})</",
-        "<",
-        check=is_password,
-        probe=("password", "passwd", "pwd", "secret", "token", "key"),
-    ),
-    make_open(
-        "named-secret",
-        r"(?:name|key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?[\w.:-]{0,60}"
-        r"(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)[\w.:-]{0,20}[\"']?"
-        r"[\s,]{1,40}[\"']?value[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-        r"(?P<secret>[^\s\"'`,;<>{}()\[\]\\]{8,200})",
-        "name",
-        "key",
-        check=is_password,
-        probe=("value",),
-    ),
-    make_open(
-        "basic-auth",
-        rf"{WORD_START}basic[ \t]{{1,4}}(?P<secret>[A-Za-z0-9+/]{{12,400}}={{0,2}})",
-        "basic",
-        check=is_basic_auth,
-    ),
-    make_open(
-        "password",
-        rf"(?<=[\s-])-(?:password|passwd|passphrase) {{1,4}}{QUOTE}"
-        rf"(?P<secret>{VALUE}{{8,200}}+)(?!{VALUE})",
-        "-password ",
-        "-passwd ",
-        "-passphrase ",
-        check=is_argument,
-    ),
-    make_open(
-        "curl-credentials",
-        rf"{WORD_START}curl(?:(?!curl)[^\n\\]|\\[\s\S]){{0,500}}?"
-        rf"\s(?:-[a-z]{{0,8}}u ?|--(?:proxy-)?user[ =]){QUOTE}"
-        r"(?P<user>[^\s:\"'`\\]{1,100}):(?!//)(?!(?P=user)(?![^\s\"'`]))"
-        r"(?P<secret>[^\s\"'`\\]{6,200})",
-        "curl",
-        check=is_password,
-    ),
-    make_open(
-        "password",
-        rf"(?:password|passwd|passphrase|pwd){ASSIGNED}",
-        "passw",
-        "passphrase",
-        "pwd",
-        check=is_password,
-    ),
-    make_open(
-        "hex-secret",
-        # Bare, as ``secret: 3f25…``, it may be the id of one.
-        r"(?:secret[_-]?(?:access[_-]?)?key(?:[_-]?base)?"
-        r"|(?:(?<=[a-z0-9])|(?<=[a-z0-9][_-]))secret"
-        r"|(?:api|access|auth|private|signing|encryption|master)[_-]?key"
-        rf"|(?:access|auth|api|bearer|refresh|session)[_-]?token){QUOTE}\]?"
-        rf"[ \t]{{0,8}}(?::=|=>|[:=])[ \t]{{0,8}}{QUOTE}"
-        r"(?P<secret>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24,128})"
-        r"(?![\w-])",
-        *HEX_WORDS,
-        check=is_hex_secret,
-    ),
-    make_open(
-        "generic-secret",
-        r"(?:secret[_-]?key[_-]?base|secret|credentials?|(?:api|access|auth|private|secret|account|signing"
-        # No call of something: ``credentials = encode_all(...)``.
-        rf"|encryption|master)[_-]?key|token){ASSIGNED}(?!\()",
-        *SECRET_WORDS,
-        check=is_likely_secret,
-    ),
+    *NAMED,
 )
 """In their order: of two that find the same, the first counts."""

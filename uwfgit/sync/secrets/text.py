@@ -22,7 +22,8 @@ _COLOUR = r"\[[0-9;:?]{0,40}[A-Za-z]"
 # a run of backslashes only the first begins one, or a long run would take for ever.
 _ESCAPED = re.compile(
     r"(?P<gap>[\u00ad\u200b-\u200d\u2060\ufeff]"
-    r"|(?<=[A-Za-z0-9_/-])[\"'][ \t\r\n]{0,40}\+[ \t\r\n]{0,40}[\"'](?=[A-Za-z0-9_/-]))"
+    r"|(?<=[A-Za-z0-9_/-])[\"'`][ \t\r\n]{0,40}(?:[+.&]|(?<=[ \t])\\|(?<=\n))"
+    r"[ \t\r\n]{0,40}[\"'`](?=[A-Za-z0-9_/-]))"
     r"|[%\\\x1b](?:(?<=%)(?P<percent>[2-7][0-9A-Fa-f])"
     rf"|(?<=\x1b){_COLOUR}"
     r"|(?<=\\)(?<!\\\\)\\{0,7}+(?:(?:u00|x)(?P<hex>[2-7][0-9A-Fa-f])"
@@ -108,7 +109,11 @@ _WRAP = re.compile(
     r"(?<=[A-Za-z0-9_/+=.-]{12})[ \t]{0,8}\r?\n[ \t]{0,40}(?:[+>|#*][ \t]{0,4})?"
     r"(?=[A-Za-z0-9_/+=.-]{4})"
 )
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){20,}(?![A-Za-z0-9])", re.IGNORECASE)
+_HEX = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:[0-9a-f]{2}){20,}|(?:[0-9a-f]{2}[ :]){19,}[0-9a-f]{2})"
+    r"(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
 _BREAKS = re.compile(r"\s+|\\r|\\n")
 _URL_SAFE = str.maketrans("-_", "+/")
 _PRINTABLE = re.compile(rb"[\x20-\x7e\t\r\n]{16,}")
@@ -258,7 +263,8 @@ def _scan(text: str, *, layers: int) -> Iterator[_Hit]:
             for hit in _scan(piece, layers=layers - 1):
                 yield _Hit(hit.rule, hit.secret, start, code[:_ANCHOR_CHARS])
     for match in _HEX.finditer(text):
-        for found in _PRINTABLE.finditer(bytes.fromhex(match[0])):
+        data = bytes.fromhex(match[0].replace(":", ""))
+        for found in _PRINTABLE.finditer(data):
             for hit in _scan(found[0].decode("ascii"), layers=0):
                 yield _Hit(
                     hit.rule, hit.secret, match.start(), match[0][:_ANCHOR_CHARS]
