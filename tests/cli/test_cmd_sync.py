@@ -305,12 +305,28 @@ def test_a_clone_that_fails_leaves_all_as_it_was(
     assert uwf("thread", "show", thread, "--store", "copy").code == 0
 
 
-def test_where_a_clone_was_killed_the_next_says_how_to_bring_the_rest(
-    uwf: Uwf, work: Path, bare: Path, thread: str
+@pytest.mark.parametrize("has_remote", [True, False])
+def test_a_clone_that_was_killed_before_any_thread_came_is_gone_on_with(
+    uwf: Uwf, work: Path, bare: Path, thread: str, *, has_remote: bool
 ) -> None:
     uwf("push", thread)
     uwf("clone", str(bare), "copy")
-    # As it is before the threads come.
+    for ref in (f"heads/thread/{thread}", f"remotes/origin/thread/{thread}"):
+        git(work / "copy", "update-ref", "-d", f"refs/{ref}")
+    if not has_remote:
+        git(work / "copy", "remote", "remove", "origin")
+
+    assert uwf("clone", str(work), "copy").code == 1
+    assert uwf("clone", str(bare), "copy").code == 0
+    assert uwf("thread", "show", thread, "--store", "copy").code == 0
+
+
+def test_where_a_clone_was_killed_the_next_says_how_to_bring_the_rest(
+    uwf: Uwf, work: Path, bare: Path, thread: str
+) -> None:
+    other = uwf("thread", "fork", thread, "--at", "0", "--json").json["threadId"]
+    uwf("push", thread, other)
+    uwf("clone", str(bare), "copy")
     for ref in (f"heads/thread/{thread}", f"remotes/origin/thread/{thread}"):
         git(work / "copy", "update-ref", "-d", f"refs/{ref}")
 

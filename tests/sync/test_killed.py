@@ -5,6 +5,7 @@ Whatever the instant: the next command finds all of it done, or nothing.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -25,12 +26,14 @@ from tests.sync.people import BAD, DONE, WIRE, Person, let_pass
 from uwfgit.engine.run.thread import fork_thread, remove_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.registering import add_workflow, remove_workflow
+from uwfgit.model.thread.record import load_tip
 from uwfgit.store.layout import (
     THREAD_PREFIX,
     TRASH_PREFIX,
     WORKFLOW_PREFIX,
     thread_ref,
 )
+from uwfgit.store.local import Agreed, open_local
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs
 from uwfgit.store.repository import open_store
@@ -264,6 +267,39 @@ def test_all_threads_of_a_bundle_come_or_none(
     kinds = [{ref: refs.get(ref) for ref in tips} for refs in seen]
     assert all(kind in (tips, dict.fromkeys(tips)) for kind in kinds)
     assert tips in kinds
+
+
+@pytest.mark.parametrize(
+    "is_sample",
+    [
+        pytest.param(True, id="between"),
+        pytest.param(False, id="everywhere", marks=pytest.mark.slow),
+    ],
+)
+def test_a_pull_that_was_killed_forgets_no_trust_and_no_folder(
+    ada: Person, bob: Person, tmp_path: Path, *, is_sample: bool
+) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    tip = load_tip(bob.store, thread)
+    agreed = Agreed(workflow=tip.state.workflow_oid, tip=tip.commit)
+    bob.ledger.local.set_trusted(thread, agreed)
+    bob.ledger.local.set_folder(thread, bob.folder)
+    bob.ledger.local.close()
+    ada.go(thread, BAD)
+    ada.push(thread)
+    script = tmp_path / "replies.yaml"
+    script.write_text(f"replies: {{worker: [{json.dumps(DONE)}, {json.dumps(DONE)}]}}")
+    words = ("thread", "exec", thread, "--agent", f"scripted:{script}", "--trust")
+    going_on = killed(bob, *words)
+
+    for _ in kill_each(bob, "pull", is_sample=is_sample):
+        with open_local(bob.store) as local:
+            assert local.find_folder(thread) == bob.folder
+            assert local.find_trusted(thread) == agreed
+    # Nothing but trust in what is new: no folder is asked for.
+    going_on.finish()
 
 
 @pytest.mark.slow

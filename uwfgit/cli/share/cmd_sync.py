@@ -6,7 +6,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -386,15 +386,19 @@ def _clone(
         absolute_url,
         add_remote,
         find_kind,
+        find_remote,
     )
 
     path, address = resolve_path(target), absolute_url(url, context.cwd)
+    goes_on = False
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise is_there(path, home=context.home)
+        goes_on = _is_begun(path, address, home=context.home)
+        if not goes_on:
+            raise is_there(path, home=context.home)
     kind = find_kind(wire, address, name=DEFAULT_NAME, shared=shared)
-    with new_store(path, home=context.home):
+    with nullcontext() if goes_on else new_store(path, home=context.home):
         store = open_store(path, home=context.home, write=True)
-        remote = add_remote(
+        remote = find_remote(store, DEFAULT_NAME) or add_remote(
             store, DEFAULT_NAME, address, kind=kind, environment=wire.environment
         )
         ledger = context.make_ledger(store, write=True)
@@ -402,6 +406,23 @@ def _clone(
         pack_refs(store, environment=wire.environment)
     context.output.say(f"created store {shown(str(path))}; use it with --store")
     return tell_pull(context, report)
+
+
+def _is_begun(path: Path, address: str, *, home: Path) -> bool:
+    """Whether a clone of an address was killed there before any thread came."""
+    from uwfgit.store.layout import THREAD_PREFIX, WORKFLOW_PREFIX
+    from uwfgit.store.refs import list_refs
+    from uwfgit.store.repository import open_store
+    from uwfgit.store.safety.stores import is_known
+    from uwfgit.sync.exchange.remotes import DEFAULT_NAME, list_remotes
+
+    if not is_known(path, home=home):
+        return False
+    store = open_store(path, home=home)
+    remotes = [(remote.name, remote.url) for remote in list_remotes(store)]
+    return remotes in ([], [(DEFAULT_NAME, address)]) and not any(
+        list_refs(store, prefix) for prefix in (THREAD_PREFIX, WORKFLOW_PREFIX)
+    )
 
 
 def _pull_new(

@@ -143,6 +143,23 @@ def _read_record_of(path: Path, *, alive: bool) -> Holder | None:
         os.close(descriptor)
 
 
+def try_hold(descriptor: int) -> bool:
+    """Lock an open file, without a record, until it is closed; return whether so."""
+    return _try_lock(descriptor, shared=False)
+
+
+def is_let_go(path: Path) -> bool:
+    """Whether a file is there that nobody holds by :func:`try_hold`."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return _try_lock(descriptor, shared=False)
+    finally:
+        os.close(descriptor)
+
+
 def pause() -> None:
     """Wait a moment, each time another, so that two who wait fall out of step."""
     time.sleep(_PAUSE * (0.5 + secrets.randbelow(1000) / 1000))
