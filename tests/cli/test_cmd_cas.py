@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
+from tests.collision import COLLIDING, COLLIDING_HASH
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 
 
@@ -200,3 +201,25 @@ def test_the_thread_whose_agent_asks_comes_first(
     assert uwf("cas", "get", node).code == 0
     monkeypatch.setenv("UWF_THREAD", "01M8FV0G61K8RNY396JMTGNRK5")
     assert uwf("cas", "get", node).code == 0
+
+
+def test_of_two_contents_of_one_hash_an_agent_gets_its_own_thread_s(
+    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"---\\n$status: done\\ntext: {COLLIDING_HASH}\\n---\\n"
+    (work / "linking.yaml").write_text(f'replies:\n  writer:\n    - "{text}"\n')
+    agent = ("--agent", "scripted:linking.yaml")
+    task = ("-p", f"read {COLLIDING_HASH}", "--json")
+    threads = []
+    for content in COLLIDING:
+        assert put(uwf, "put-text", content) == COLLIDING_HASH
+        threads.append(uwf("thread", "start", "ping.yaml", *task).json["threadId"])
+        assert uwf("thread", "exec", threads[-1], *agent).code == 0
+        uwf("cas", "drop", COLLIDING_HASH)
+
+    assert uwf("cas", "get", COLLIDING_HASH, "--json").error["code"] == "ambiguous"
+    for thread, content in zip(threads, COLLIDING, strict=True):
+        monkeypatch.setenv("UWF_THREAD", thread)
+        assert uwf("cas", "get", COLLIDING_HASH).out == f"{content}\n"
+        for command in ("refs", "walk", "oid", "verify"):
+            assert uwf("cas", command, COLLIDING_HASH).code == 0

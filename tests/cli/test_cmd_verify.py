@@ -172,13 +172,18 @@ def test_an_older_version_of_the_workflow_is_told_and_accepted(
     assert (checked.code, checked.json["items"][0]["workflow"]) == (0, "older")
 
 
-def _sign(uwf: Uwf, thread: str, folder: Path, *, as_: str) -> None:
-    """Write the newest commit of a thread again, signed with an ssh key."""
+def _sign(
+    uwf: Uwf, thread: str, folder: Path, *, as_: str, text: str | None = None
+) -> None:
+    """Write the newest commit of a thread again, signed with an ssh key.
+
+    With ``text`` it has the signature of that, which is none of its own.
+    """
     store = uwf("store", "path").out.strip()
     ref = f"refs/heads/thread/{thread}"
     raw = _git(store, "cat-file", "commit", ref)
     signed = folder / "commit"
-    signed.write_text(raw)
+    signed.write_text(text or raw)
     key = _make_key(folder)
     subprocess.run(
         ["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", "git", signed],
@@ -242,7 +247,25 @@ def test_a_signature_must_be_the_committer_s(
     assert [each["message"] for each in item["problems"]] == (
         [message] if message else []
     )
-    assert (checked.code, item["signed"]) == (code, 1)
+    assert (checked.code, item["signed"]) == (code, 0 if message else 1)
+
+
+def test_what_only_looks_like_a_signature_is_none(
+    uwf: Uwf, ended: str, tmp_path: Path
+) -> None:
+    _sign(uwf, ended, tmp_path, as_="ada@example.org", text="another commit's")
+
+    unchecked = uwf("verify", ended)
+    checked = uwf("verify", ended, "--signatures", "--json")
+
+    assert unchecked.code == 0
+    assert "signed 1 of" in unchecked.out
+    assert "not checked" in unchecked.out
+    (item,) = checked.json["items"]
+    assert (checked.code, item["signed"], item["signaturesChecked"]) == (1, 0, True)
+    assert item["problems"][0]["code"] == "signature"
+    trusted = uwf("trust", "add", "--from", ended)
+    assert trusted.code == 1, trusted.out
 
 
 def test_a_key_that_nobody_vouches_for_is_a_problem(

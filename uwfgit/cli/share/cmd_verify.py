@@ -236,6 +236,7 @@ def _check_more(
         "consistent": is_consistent,
         "workflow": known,
         "approvals": approvals,
+        "signaturesChecked": demands.signatures and is_consistent,
     }
     return report, item
 
@@ -356,7 +357,7 @@ def _thread_line(output: Output, item: dict[str, Any]) -> str:
     if item["children"]:
         facts.append(f"children {item['childrenHere']} of {item['children']} here")
     # Anyone can put what looks like a signature into a commit.
-    is_unchecked = item["signed"] and item["approvals"] is None
+    is_unchecked = item["signed"] and not item["signaturesChecked"]
     tail = ", not checked" if is_unchecked else ""
     facts.append(f"signed {item['signed']} of {item['commits']}{tail}")
     return hang("; ".join(facts), output.width)

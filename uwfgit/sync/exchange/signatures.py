@@ -172,9 +172,9 @@ def check_signatures(
 ) -> ThreadReport:
     """Add what is wrong with the signatures of a thread's commits.
 
-    Each one there is must be good and the committer's own. The newest event
-    must be signed, which covers all before it; a resolve never is, and counts
-    as the side it keeps.
+    Each one there is must be good and the committer's own; only such are counted as
+    signed then. The newest event must be signed, which covers all before it; a
+    resolve never is, and counts as the side it keeps.
 
     Raises:
         StoreError: git cannot check them; says why.
@@ -190,7 +190,8 @@ def check_signatures(
     elif newest is None or newest.grade == _NONE:
         message = "the newest event is not signed"
         problems.append(_problem(report.tip, message))
-    return replace(report, problems=(*report.problems, *problems))
+    good = sum(each.grade != _NONE and _judge(each) is None for each in found)
+    return replace(report, problems=(*report.problems, *problems), signed=good)
 
 
 def _is_passed_over(store: Store, signed: Signed) -> bool:
