@@ -47,6 +47,7 @@ _OWN: Final = {
     "engine/run/thread.py: trash",
     "store/pack/pack.py: os.getpid()",
     "store/pack/pack.py: socket.gethostname()",
+    "sync/exchange/incoming.py: steps[0]",
     "sync/review/review.py: last",
     "sync/secrets/secret_refs.py: clean",
     "sync/verify/registry.py: mine[0]",

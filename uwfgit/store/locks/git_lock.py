@@ -54,7 +54,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _take(path: Path, beside: Path, own: Path, descriptor: int) -> None:
-    """Give a file of ours the name of git's lock, once that is free."""
+    """Name a file of ours as git names its lock, once that name is free."""
     deadline = time.monotonic() + _WAIT
     while True:
         _sweep(path, beside, own)
@@ -87,7 +87,7 @@ def _sweep(path: Path, beside: Path, own: Path) -> None:
 
 
 def _name_too(own: Path, name: Path) -> None:
-    """Give a file another name, that must be free."""
+    """Name a file a second time, by a name that must be free."""
     try:
         os.link(own, name)
     except FileExistsError:
