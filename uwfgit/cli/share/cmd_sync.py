@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import stat
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +13,7 @@ from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.share.clone_folder import is_begun, is_there, new_store
 from uwfgit.cli.share.memory import pulled_memory, with_memory
 from uwfgit.cli.share.remote_session import (
     find_branch,
@@ -31,7 +28,7 @@ from uwfgit.cli.share.remote_session import (
     take_source,
     warn_collisions,
 )
-from uwfgit.errors import NotFoundError, StoreError, UsageError, UwfError
+from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
@@ -39,58 +36,6 @@ if TYPE_CHECKING:
     from uwfgit.sync.exchange.pull import PullReport
     from uwfgit.sync.exchange.remotes import Remote
     from uwfgit.sync.exchange.transport import Wire
-
-
-@contextmanager
-def new_store(path: Path, *, home: Path) -> Iterator[None]:
-    """Make a store; when the block fails it is none, as with git's own clone."""
-    from uwfgit.store.repository import init_store
-    from uwfgit.store.safety.stores import list_stores, unregister_store
-
-    mode = path.stat().st_mode if path.exists() else None
-    was_listed = path in list_stores(home)
-    is_ours = False
-
-    def undo() -> None:
-        # Before it has a HEAD it is nobody's; else another process was faster.
-        if is_ours or not (path / "HEAD").exists():
-            _remove(path, mode)
-            if not was_listed:
-                with suppress(UwfError):
-                    unregister_store(path, home=home)
-
-    with ExitStack() as failing:
-        failing.callback(undo)
-        is_ours = init_store(path, home=home)
-        if not is_ours:
-            raise is_there(path, home=home)
-        yield
-        failing.pop_all()
-
-
-def _remove(path: Path, mode: int | None) -> None:
-    """Remove a store; a folder that was there, and its mode, is what is left."""
-    if mode is None:
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    with suppress(OSError):
-        for each in path.iterdir():
-            if each.is_dir() and not each.is_symlink():
-                shutil.rmtree(each, ignore_errors=True)
-            else:
-                each.unlink()
-        path.chmod(stat.S_IMODE(mode))
-
-
-def is_there(path: Path, *, home: Path) -> StoreError:
-    """Return the refusal of a folder that is not a new one."""
-    from uwfgit.store.safety.stores import is_known
-
-    hint = "name another folder"
-    if is_known(path, home=home):
-        # A clone that was killed has left it, maybe.
-        hint += f", or bring the rest: uwf pull --store {shlex.quote(str(path))}"
-    return StoreError(f"'{path}' is there already", hint=hint)
 
 
 push_app = make_single()
@@ -392,7 +337,7 @@ def _clone(
     path, address = resolve_path(target), absolute_url(url, context.cwd)
     goes_on = False
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        goes_on = _is_begun(path, address, home=context.home)
+        goes_on = is_begun(path, address, home=context.home)
         if not goes_on:
             raise is_there(path, home=context.home)
     kind = find_kind(wire, address, name=DEFAULT_NAME, shared=shared)
@@ -406,23 +351,6 @@ def _clone(
         pack_refs(store, environment=wire.environment)
     context.output.say(f"created store {shown(str(path))}; use it with --store")
     return tell_pull(context, report)
-
-
-def _is_begun(path: Path, address: str, *, home: Path) -> bool:
-    """Whether a clone of an address was killed there before any thread came."""
-    from uwfgit.store.layout import THREAD_PREFIX, WORKFLOW_PREFIX
-    from uwfgit.store.refs import list_refs
-    from uwfgit.store.repository import open_store
-    from uwfgit.store.safety.stores import is_known
-    from uwfgit.sync.exchange.remotes import DEFAULT_NAME, list_remotes
-
-    if not is_known(path, home=home):
-        return False
-    store = open_store(path, home=home)
-    remotes = [(remote.name, remote.url) for remote in list_remotes(store)]
-    return remotes in ([], [(DEFAULT_NAME, address)]) and not any(
-        list_refs(store, prefix) for prefix in (THREAD_PREFIX, WORKFLOW_PREFIX)
-    )
 
 
 def _pull_new(
