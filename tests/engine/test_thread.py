@@ -22,20 +22,14 @@ from tests.history import (
     state_of,
     tip_oid,
 )
+from uwfgit.engine.beside.trash import remove_thread, restore_thread
 from uwfgit.engine.run.executor import (
     exec_thread,
     hold_thread,
     poke_thread,
     resume_thread,
 )
-from uwfgit.engine.run.thread import (
-    Parent,
-    cancel_thread,
-    fork_thread,
-    remove_thread,
-    restore_thread,
-    start_thread,
-)
+from uwfgit.engine.run.thread import Parent, cancel_thread, fork_thread, start_thread
 from uwfgit.errors import (
     InvalidError,
     LockedError,

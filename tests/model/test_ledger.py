@@ -8,7 +8,8 @@ import pytest
 from tests.acting import BAD, DONE, GOOD, NO_BLOCK, go, poke, steps_of
 from tests.builders import begin, git, object_file
 from tests.history import tip_oid
-from uwfgit.engine.run.thread import fork_thread, remove_thread
+from uwfgit.engine.beside.trash import remove_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import AmbiguousError, CorruptError, NotFoundError, UsageError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.keep import drop_node, put_nodes

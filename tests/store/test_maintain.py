@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import begin, git, record_of, reply, run, write_script
+from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.ends import RunEnd
-from uwfgit.engine.run.thread import remove_thread
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.keep import put_nodes

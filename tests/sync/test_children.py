@@ -16,11 +16,17 @@ from tests.engine.nested import Play, child, children_of, parent, start
 from tests.history import names
 from tests.sync.changes import restart
 from tests.sync.forge import Change, Draft, amend_step, forge, history
+from tests.sync.people import Person, results, smuggle
 from tests.sync.tour import Tour, tip_of
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import make_node
+from uwfgit.model.thread.family import children_by_node
+from uwfgit.model.thread.record import open_record, read_tip
+from uwfgit.store.ancestry import is_ancestor
+from uwfgit.store.layout import thread_ref
 from uwfgit.store.repository import init_store, open_store
+from uwfgit.sync.receive import ZERO, Push, check_pushes
 from uwfgit.sync.verify.verify import verify_thread
 
 START, READY, WAIT, TRY, BUILT_, SENT = range(6)
@@ -294,6 +300,72 @@ def test_a_forged_child_is_refused(
 
     found = {problem.code for problem in report.problems}
     assert code in found, report.problems
+
+
+@pytest.mark.parametrize(
+    ("at", "make"), [pytest.param(*facts[1:3], id=facts[0]) for facts in FORGED]
+)
+def test_a_server_takes_no_forged_child(family: Family, at: int, make: Make) -> None:
+    tip = forge(family.store, family.tip, {at: make(family)}, upto=at)
+    push = Push(old=ZERO, new=tip, ref=thread_ref(family.thread))
+
+    (refused,) = check_pushes(family.store, [push], shared=False, now=0)
+
+    assert refused is not None
+    assert "push the threads" not in refused
+
+
+_QUICK: Final = ("another result", "another thread", "an earlier tip", "itself")
+
+
+@pytest.mark.parametrize(
+    ("at", "make"),
+    [
+        pytest.param(
+            *facts[1:3],
+            id=facts[0],
+            marks=() if facts[0] in _QUICK else pytest.mark.slow,
+        )
+        for facts in FORGED
+    ],
+)
+def test_a_pull_takes_no_forged_child(
+    family: Family, at: int, make: Make, bare: Path, bob: Person
+) -> None:
+    tip = forge(family.store, family.tip, {at: make(family)}, upto=at)
+    _offer(family, tip, bare)
+
+    report = bob.pull()
+
+    assert results(report.outcomes)[family.thread] == "refused"
+    assert bob.tip(family.thread) is None
+
+
+def test_a_pull_takes_the_honest_family(
+    family: Family, bare: Path, bob: Person
+) -> None:
+    _offer(family, family.tip, bare)
+
+    assert bob.pull().ok
+    assert bob.tip(family.thread) == family.tip
+
+
+def _offer(family: Family, tip: Oid, bare: Path) -> None:
+    """Put a thread on a remote past every check, and all that it names."""
+    person = Person(family.ledger, bare.parent)
+    real = {
+        each: tip_of(family.ledger, each) for each in (family.child, family.stranger)
+    }
+    record = open_record(family.store, read_tip(family.store, family.thread, tip))
+    for named in children_by_node(record).values():
+        known = real.get(named.thread)
+        is_known = any(
+            is_ancestor(family.store, named.oid, each) for each in (tip, *real.values())
+        )
+        if known is not None and not is_known:
+            real[named.thread] = named.oid
+    for thread, oid in {family.thread: tip, **real}.items():
+        smuggle(person, bare, oid, thread_ref(thread))
 
 
 def test_the_family_has_the_events_the_forgeries_change(family: Family) -> None:

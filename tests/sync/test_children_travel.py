@@ -10,11 +10,8 @@ import pytest
 from tests.builders import git, reply
 from tests.engine.nested import Play, child, children_of, parent, start
 from tests.sync.people import Person
-from uwfgit.engine.run.thread import (
-    cancel_thread,
-    remove_thread,
-    require_no_parent,
-)
+from uwfgit.engine.beside.trash import require_no_parent
+from uwfgit.engine.run.thread import cancel_thread
 from uwfgit.errors import StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.family import family_of
@@ -72,14 +69,32 @@ def test_a_server_refuses_a_parent_without_its_children(
     assert whole is None
 
 
+def test_a_server_refuses_a_parent_whose_child_no_branch_would_keep(
+    ada: Person, bob: Person
+) -> None:
+    thread, made = begin(ada)
+    for each in (thread, made):
+        refs = f"{thread_ref(each)}:{thread_ref(each)}"
+        git(bob.store, "fetch", "-q", str(ada.store.path), refs)
+    tip, below = load_tip(ada.store, thread).commit, load_tip(ada.store, made).commit
+    git(bob.store, "update-ref", "-d", thread_ref(made))
+    push = Push(old=ZERO, new=tip, ref=thread_ref(thread))
+    along = Push(old=ZERO, new=below, ref=thread_ref(made))
+
+    (alone,) = check_pushes(bob.store, [push], shared=False, now=0)
+    together = list(check_pushes(bob.store, [along, push], shared=False, now=0))
+
+    assert alone is not None
+    assert alone.startswith(f"child {made} has no branch here")
+    assert together == [None, None]
+
+
 def test_a_child_whose_parent_lives_is_not_removed_unasked(ada: Person) -> None:
     thread, made = begin(ada)
 
     with pytest.raises(StateError) as caught:
         require_no_parent(ada.ledger, made)
     require_no_parent(ada.ledger, thread)
-    remove_thread(ada.ledger, thread, command="test")
-    require_no_parent(ada.ledger, made)
 
     assert caught.value.hint is not None
     assert caught.value.hint.endswith("--yes")

@@ -26,9 +26,10 @@ from tests.sync.people import (
     smuggle,
 )
 from uwfgit.agents.base import AgentRequest
+from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.executor import exec_thread
 from uwfgit.engine.run.hold import hold_thread
-from uwfgit.engine.run.thread import cancel_thread, fork_thread, remove_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import AmbiguousError, NotFoundError, RemoteError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import find_node, resolve_step

@@ -23,7 +23,8 @@ from tests.builders import git, make_workflow, reply, workflow_data
 from tests.planted import GITHUB
 from tests.stress.killed import Killing
 from tests.sync.people import BAD, DONE, WIRE, Person, let_pass
-from uwfgit.engine.run.thread import fork_thread, remove_thread
+from uwfgit.engine.beside.trash import remove_thread
+from uwfgit.engine.run.thread import fork_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.registering import add_workflow, remove_workflow
 from uwfgit.model.thread.record import load_tip

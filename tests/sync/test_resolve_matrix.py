@@ -22,7 +22,8 @@ from tests.sync.people import (
     refs_of,
     results,
 )
-from uwfgit.engine.run.thread import cancel_thread, fork_thread, remove_thread
+from uwfgit.engine.beside.trash import remove_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.ancestry import is_ancestor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,12 @@ from tests.cli.family import Family, make_family
 from tests.cli.seats import make_seat
 from tests.web.browsing import browsing, tab
 from tests.web.serving import serving
+from uwfgit.constants import MAX_NESTED
+from uwfgit.ids import Oid, ThreadId
+from uwfgit.web.export.links import SingleLinks
+from uwfgit.web.render.frame import Site
+from uwfgit.web.render.threads import threads_page
+from uwfgit.web.view.listing import Line, Question, answer
 
 
 @pytest.fixture
@@ -144,3 +151,19 @@ def test_what_a_reader_unfolded_stays_so_while_the_page_follows(
         assert page.locator(f"#t-{family.child} .title").first.is_visible()
         assert not page.locator(f"#t-{family.grandchild} .title").is_visible()
         assert seen.problems() == []
+
+
+def test_a_strange_listing_is_laid_out_once_and_not_too_deep() -> None:
+    threads = [ThreadId(f"01ARZ3NDEKTSV4RRFFQ69G5{n:03d}") for n in range(999)]
+    lines = [
+        Line(thread=each, commit=Oid("0" * 40), status="idle", state=None)
+        for each in threads
+    ]
+    chain = dict(zip(threads, ((line, line) for line in lines[1:]), strict=False))
+    circle = {threads[0]: (lines[0], lines[1])}
+    site = Site(links=SingleLinks(inside=frozenset()), name="x", about="", year=2026)
+
+    for below, most in ((chain, MAX_NESTED), (circle, 1)):
+        listing = replace(answer(lines[:1], Question()), below=below)
+        page = threads_page(site, listing, base=None)
+        assert page.count("<details") == most

@@ -11,6 +11,8 @@ from typing import Final
 
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
+from uwfgit.model.thread.family import children_by_node
+from uwfgit.model.thread.record import open_record, read_tip
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
@@ -82,7 +84,7 @@ def _check(
     if not (is_oid(push.old) and is_oid(push.new)):
         return "git named no sha1 object"
     if prefix := _prefix(push.ref, _THREADS):
-        return _check_thread(store, push, push.ref[len(prefix) :])
+        return _check_thread(store, push, push.ref[len(prefix) :], pushed)
     if prefix := _prefix(push.ref, _WORKFLOWS):
         return _check_workflow(store, push, push.ref[len(prefix) :])
     if prefix := _prefix(push.ref, _APPROVALS):
@@ -166,12 +168,14 @@ def _prefix(ref: str, prefixes: Sequence[str]) -> str:
     return next((prefix for prefix in prefixes if ref.startswith(prefix)), "")
 
 
-def _check_thread(store: Store, push: Push, name: str) -> str | None:
+def _check_thread(
+    store: Store, push: Push, name: str, pushed: dict[str, str]
+) -> str | None:
     if not is_thread_id(name):
         return "that is not a name of a thread's branch"
     if push.deletes:
         return "a thread is not deleted"
-    return _check_forward(store, push) or _verify(store, push)
+    return _check_forward(store, push) or _verify(store, push, pushed)
 
 
 def _check_forward(store: Store, push: Push) -> str | None:
@@ -180,12 +184,26 @@ def _check_forward(store: Store, push: Push) -> str | None:
     return "not a fast-forward: pull first"
 
 
-def _verify(store: Store, push: Push) -> str | None:
+def _verify(store: Store, push: Push, pushed: dict[str, str]) -> str | None:
     (report,) = verify_refs(store, [(push.ref, push.new)])
     if not report.ok:
         return describe_report(report)
     missing = missing_children(report)
+    if missing is None and report.children:
+        missing = _find_unkept(store, ThreadId(report.thread), Oid(push.new), pushed)
     return missing and f"{missing}: push the threads that did its steps along"
+
+
+def _find_unkept(
+    store: Store, thread: ThreadId, tip: Oid, pushed: dict[str, str]
+) -> str | None:
+    """Name a child whose commits came along, and that no branch would keep."""
+    record = open_record(store, read_tip(store, thread, tip), checked=False)
+    for child in children_by_node(record).values():
+        tips = _tips(store, child.thread, pushed)
+        if not any(is_ancestor(store, child.oid, each) for each in tips):
+            return f"child {child.thread} has no branch here"
+    return None
 
 
 def _check_workflow(store: Store, push: Push, name: str) -> str | None:
@@ -240,10 +258,12 @@ def _check_review(store: Store, push: Push, pushed: dict[str, str]) -> str | Non
     if push.deletes:
         return None
     if not name.endswith(_BASE):
-        return _check_forward(store, push) or _verify(store, push)
+        return _check_forward(store, push) or _verify(store, push, pushed)
     # Before a thread's first event there is only genesis.
     cut = skip_jobs(store, Oid(push.new), _mains(store, pushed))
-    return None if cut == GENESIS_OID else _verify(store, replace(push, new=cut))
+    return (
+        None if cut == GENESIS_OID else _verify(store, replace(push, new=cut), pushed)
+    )
 
 
 def _mains(store: Store, pushed: dict[str, str]) -> Iterator[Oid]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.output import format_time
+from uwfgit.cli.frame.output import count_of, format_time
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import UwfError
 
@@ -76,13 +76,55 @@ def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_
     yield _look_at_state(ledger, record)
     folder = _find_folder(ledger, record)
     yield _look_at_folder(record, folder)
-    agent = _choose(context, record)
-    if isinstance(agent, _Found):
-        yield agent
+    role = _role(record)
+    if record.workflow.roles[role].workflow is not None:
+        yield from _look_at_delegated(context, record, role)
     else:
-        yield _look_at_agent(context, agent, folder)
-        yield _look_at_session(ledger, record, agent)
+        agent = _choose(context, record.workflow.name, role)
+        if isinstance(agent, _Found):
+            yield agent
+        else:
+            yield _look_at_agent(context, agent, folder)
+            yield _look_at_session(ledger, record, agent)
+    yield from _look_at_children(ledger, record)
     yield from _look_at_trust(context, ledger, record)
+
+
+def _look_at_delegated(
+    context: CommandContext, record: Record, role: str
+) -> Iterator[_Found]:
+    """Look at the agents of the workflows that do a role, and roles of those."""
+    done = f"role {role} is done by workflow '{record.workflow.roles[role].workflow}'"
+    lacking = [
+        agent
+        for name in record.start.children
+        if (workflow := record.child_workflow(name)) is not None
+        for each, made in workflow.roles.items()
+        if made.workflow is None
+        if isinstance(agent := _choose(context, name, each), _Found)
+    ]
+    yield from lacking
+    if not lacking:
+        yield _Found(what="agent", ok=True, message=done)
+
+
+def _look_at_children(ledger: Ledger, record: Record) -> Iterator[_Found]:
+    from uwfgit.model.ledger.kin import list_children
+    from uwfgit.store.layout import thread_ref
+    from uwfgit.store.refs import find_ref
+
+    children = list_children(ledger, record)
+    lacking = [
+        each for each in children if find_ref(ledger.store, thread_ref(each)) is None
+    ]
+    for each in lacking:
+        message = f"thread {each} that did a step is not here"
+        yield _Found(
+            what="child", ok=False, message=message, command=f"uwf pull {each}"
+        )
+    if children and not lacking:
+        message = f"{count_of(len(children), 'thread')} that did steps here"
+        yield _Found(what="child", ok=True, message=message)
 
 
 def _look_at_state(ledger: Ledger, record: Record) -> _Found:
@@ -148,15 +190,15 @@ def _look_at_folder(record: Record, folder: Path | None) -> _Found:
     return _Found(what="folder", ok=True, message=str(folder))
 
 
-def _choose(context: CommandContext, record: Record) -> Agent | _Found:
+def _choose(context: CommandContext, workflow: str, role: str) -> Agent | _Found:
     from uwfgit.agents.registry import choose_agent
 
     try:
         return choose_agent(
             None,
             settings=context.settings,
-            workflow=record.workflow.name,
-            role=_role(record),
+            workflow=workflow,
+            role=role,
             base_dir=context.cwd,
             environment=context.environment,
             variables=context.variables,
@@ -165,7 +207,7 @@ def _choose(context: CommandContext, record: Record) -> Agent | _Found:
         return _Found(
             what="agent",
             ok=False,
-            message=f"role {_role(record)}: {exc.message}",
+            message=f"role {role}: {exc.message}",
             command=exc.hint or "uwf setup",
         )
 
@@ -205,22 +247,29 @@ def _look_at_trust(
     context: CommandContext, ledger: Ledger, record: Record
 ) -> Iterator[_Found]:
     from uwfgit.model.ledger.foreign import is_foreign
+    from uwfgit.model.ledger.kin import iter_below
     from uwfgit.sync.exchange.foreign import find_voucher, list_unagreed
 
-    if not is_foreign(ledger, record.tip):
+    threads = (record, *iter_below(ledger, record))
+    foreign = [each.tip for each in threads if is_foreign(ledger, each.tip)]
+    if not foreign:
         return
-    events = list_unagreed(ledger, record.tip)
-    signer = find_voucher(
-        ledger, events, context.settings.trust, environment=context.environment
-    )
+    count, why = 0, "you agreed to run it"
+    for tip in foreign:
+        events = list_unagreed(ledger, tip)
+        signer = find_voucher(
+            ledger, events, context.settings.trust, environment=context.environment
+        )
+        why = f"signed by {signer}" if signer else why
+        count += 0 if signer else len(events)
     thread = record.tip.thread
-    if not events or signer is not None:
-        why = f"signed by {signer}" if signer else "you agreed to run it"
+    if not count:
         yield _Found(what="trust", ok=True, message=why)
         return
+    what = "its events" if len(threads) == 1 else "its events and its children's"
     yield _Found(
         what="trust",
         ok=False,
-        message=f"others made {len(events)} of its events, and you have not agreed",
+        message=f"others made {count} of {what}, and you have not agreed",
         command=f"uwf thread exec {shlex.quote(thread)} --trust",
     )

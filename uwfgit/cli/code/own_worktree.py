@@ -63,7 +63,7 @@ def fork_into(
         StoreError: git cannot make it; the fork is taken back.
     """
     from uwfgit.code.scene import add_worktree, set_files, settle_index
-    from uwfgit.engine.run.thread import remove_thread
+    from uwfgit.engine.beside.trash import remove_thread
     from uwfgit.model.thread.record import open_record
 
     name = branch or branch_name(tip.state.workflow_name, tip.thread)

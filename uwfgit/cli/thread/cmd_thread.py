@@ -10,6 +10,7 @@ from uwfgit.cli.code.own_worktree import BranchOption
 from uwfgit.cli.frame.arguments import ThreadArgument
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.cli.thread.runs import exec_command, poke_command, resume_command
@@ -342,11 +343,12 @@ def remove(
 ) -> None:
     """Move a thread to the trash; a running agent is stopped first.
 
+    Threads that did steps of it alone go with it, and come back with it.
     'uwf thread list --trash' shows it there, 'uwf thread restore' brings it back.
     """
     from uwfgit.cli.thread.listing import find_status
+    from uwfgit.engine.beside.trash import list_going, remove_thread, require_no_parent
     from uwfgit.engine.run.control import stop_thread
-    from uwfgit.engine.run.thread import remove_thread, require_no_parent
     from uwfgit.model.ledger.ledger import resolve_thread
 
     context = get_context(ctx)
@@ -356,12 +358,19 @@ def remove(
         require_no_parent(ledger, found)
     stop_thread(ledger, found)
     status = find_status(ledger, found)
+    going = list_going(ledger, found)
     remove_thread(ledger, found, command="uwf thread rm")
     context.output.emit(
-        {"threadId": found, "status": status, "removed": True},
-        lambda: f"removed {found}",
+        {"threadId": found, "status": status, "removed": True, "children": [*going]},
+        lambda: f"removed {found}{_with_children(len(going))}",
     )
     context.output.say(f"bring it back: uwf thread restore {found}")
+
+
+def _with_children(count: int) -> str:
+    if not count:
+        return ""
+    return f", and {count_of(count, 'thread')} that did steps of it"
 
 
 @add_command(app, "restore")
@@ -371,16 +380,22 @@ def restore(ctx: typer.Context, thread: RemovedArgument) -> None:
     Threads stay there until 'uwf gc --prune' empties it, for two weeks at least.
     """
     from uwfgit.cli.thread.listing import find_status
-    from uwfgit.engine.run.thread import restore_thread
+    from uwfgit.engine.beside.trash import list_coming, restore_thread
     from uwfgit.model.ledger.ledger import resolve_removed
 
     context = get_context(ctx)
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_removed(ledger, thread)
+    coming = list_coming(ledger, found)
     restore_thread(ledger, found, command="uwf thread restore")
+    payload = {
+        "threadId": found,
+        "status": find_status(ledger, found),
+        "restored": True,
+        "children": [*coming],
+    }
     context.output.emit(
-        {"threadId": found, "status": find_status(ledger, found), "restored": True},
-        lambda: f"restored {found}",
+        payload, lambda: f"restored {found}{_with_children(len(coming))}"
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import StateError, UntrustedError
+from uwfgit.errors import StateError, UntrustedError, UwfError
 
 _NEWS: Final = 10
 """Events that are told of one by one."""
@@ -41,37 +43,91 @@ def make_admit(
     def admit(
         record: Record, role: str, agent: str | None, cwd: Path | None
     ) -> Ground | None:
-        from uwfgit.model.ledger.foreign import is_foreign
+        from uwfgit.store.local import Agreed
 
         tip = record.tip
-        if not is_foreign(ledger, tip):
+        foreign = _list_foreign(context, ledger, record)
+        is_own = all(each.record is not record for each in foreign)
+        if is_own:
             if cwd is None:
                 _follow_rename(context, ledger, record)
-            return None
-        from uwfgit.cli.check.checks import make_verify
-        from uwfgit.store.local import Agreed
-        from uwfgit.sync.exchange.foreign import list_unagreed, require_verified
-
-        require_verified(ledger, record, make_verify(context))
-        folder = _find_folder(context, ledger, record, cwd)
-        events = list_unagreed(ledger, tip)
-        if events and not _is_vouched(context, ledger, tip, events):
-            lines = list(_screen(ledger, record, events, folder, role))
+            folder: Path | None = cwd or ledger.local.find_folder(tip.thread)
+            folder = folder or Path(record.start.cwd)
+        else:
+            folder = _find_folder(context, ledger, record, cwd)
+        new = [each for each in foreign if each.events]
+        if new:
+            lines = list(_screen(ledger, record, new, folder, role))
             lines.append(
                 f"  agent:     {choose(agent, record.workflow.name, role).label}"
             )
+            lines += _delegated(record, partial(choose, agent))
             lines += _memory_lines(ledger, tip.thread)
             _require_trust(context, tip, lines, trust=trust, folder=folder)
-            if folder is not None:
-                agreed = Agreed(workflow=tip.state.workflow_oid, tip=tip.commit)
-                ledger.local.set_trusted(tip.thread, agreed)
+            for each in new if folder is not None else ():
+                seen = each.record.tip
+                agreed = Agreed(workflow=seen.state.workflow_oid, tip=seen.commit)
+                ledger.local.set_trusted(seen.thread, agreed)
+        if is_own:
+            return None
         if folder is None:
             raise _homeless(tip)
-        if events or ledger.local.find_folder(tip.thread) is None:
+        if new or ledger.local.find_folder(tip.thread) is None:
             ledger.local.set_folder(tip.thread, folder)
         return _ground(context, folder)
 
     return admit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Foreign:
+    """A thread that others had a hand in; ``events`` are not agreed to yet."""
+
+    record: Record
+    events: tuple[Oid, ...]
+
+
+def _list_foreign(
+    context: CommandContext, ledger: Ledger, record: Record
+) -> list[_Foreign]:
+    """Return a thread and those that do its steps, as far as others made them.
+
+    Raises:
+        CorruptError: One of them does not verify.
+    """
+    from uwfgit.model.ledger.foreign import is_foreign
+    from uwfgit.model.ledger.kin import iter_below
+
+    threads = (record, *iter_below(ledger, record))
+    foreign = [each for each in threads if is_foreign(ledger, each.tip)]
+    if not foreign:
+        return []
+    from uwfgit.cli.check.checks import make_verify
+    from uwfgit.sync.exchange.foreign import list_unagreed, require_verified
+
+    found = []
+    for each in foreign:
+        require_verified(ledger, each, make_verify(context))
+        events = list_unagreed(ledger, each.tip)
+        if events and _is_vouched(context, ledger, each.tip, events):
+            events = ()
+        found.append(_Foreign(record=each, events=events))
+    return found
+
+
+def _delegated(record: Record, choose: Callable[[str, str], Agent]) -> Iterator[str]:
+    """Tell of the workflows that do roles: what each would have done, and by whom."""
+    for name in record.start.children:
+        workflow = record.child_workflow(name)
+        for role, made in workflow.roles.items() if workflow is not None else ():
+            if made.workflow is not None:
+                by = f"workflow {made.workflow}"
+            else:
+                try:
+                    by = choose(name, role).label
+                except UwfError:
+                    by = "no agent"
+            yield f"  through:   {name}, {role}: {by}"
 
 
 def _follow_rename(context: CommandContext, ledger: Ledger, record: Record) -> None:
@@ -222,25 +278,41 @@ def _ground(context: CommandContext, folder: Path) -> Ground:
 def _screen(
     ledger: Ledger,
     record: Record,
-    events: Sequence[Oid],
+    foreign: Sequence[_Foreign],
     folder: Path | None,
     role: str,
 ) -> Iterator[str]:
     """Write what a user has to know before a thread of others runs."""
-    from uwfgit.sync.exchange.foreign import list_hands
-
-    tip, hands = record.tip, list_hands(ledger, events)
-    more = f" and {hands.more} more" if hands.more else ""
+    tip = record.tip
+    events = [oid for each in foreign if each.record is record for oid in each.events]
     known = ledger.local.find_trusted(tip.thread)
-    if known is None or known.workflow != tip.state.workflow_oid:
-        yield f"thread {tip.thread} was not made on this machine alone"
-    else:
+    is_known = known is not None and known.workflow == tip.state.workflow_oid
+    if not events:
+        yield f"others had a hand in what does steps of thread {tip.thread}"
+    elif is_known:
         yield f"thread {tip.thread} has events that you have not agreed to"
         yield from _news(ledger, events)
-    yield f"  by:        {', '.join(hands.people)}{more} (as the commits say)"
+    else:
+        yield f"thread {tip.thread} was not made on this machine alone"
+    if events:
+        yield f"  by:        {_people(ledger, events)}"
+    for each in foreign:
+        if each.record is not record:
+            child = each.record.tip
+            told = f"{child.state.workflow_name}, {child.state.status}"
+            yield f"  child:     {child.thread} {told}"
+            yield f"             by {_people(ledger, each.events)}"
     yield f"  workflow:  {tip.state.workflow_name} ({tip.state.workflow_hash})"
     yield f"  directory: {folder or 'none yet: choose one with --cwd DIR'}"
     yield f"  next role: {role}"
+
+
+def _people(ledger: Ledger, events: Sequence[Oid]) -> str:
+    from uwfgit.sync.exchange.foreign import list_hands
+
+    hands = list_hands(ledger, events)
+    more = f" and {hands.more} more" if hands.more else ""
+    return f"{', '.join(hands.people)}{more} (as the commits say)"
 
 
 def _news(ledger: Ledger, events: Sequence[Oid]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""An agent's session outside of the record: asked, or opened by a person."""
+"""Beside the runs: an agent's session asked or opened, threads in the trash."""

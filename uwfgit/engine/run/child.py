@@ -196,23 +196,17 @@ def _find_tried(run: Run) -> ThreadId | None:
 def _find_unnamed(run: Run, agent: WorkflowAgent) -> _Found | None:
     """Find a child that began at this head and that nothing recorded names."""
     wanted = (run.thread, run.prev or run.record.tip.state.start)
-    for thread in _iter_began(run, agent):
+    pinned = run.record.child_hash(agent.workflow)
+    ledger = run.engine.ledger
+    ledger.lookup.refresh()
+    for thread in reversed(ledger.lookup.find_children(run.thread)):
         record = open_record(run.record.store, load_tip(run.record.store, thread))
-        status = record.tip.state.status
-        if record.start.parent == wanted and status != "cancelled":
-            return _Found(thread=thread, is_done=status == "end")
+        state = record.tip.state
+        if record.start.parent != wanted or state.status == "cancelled":
+            continue
+        if agent.workflow == state.workflow_name or pinned == state.workflow_hash:
+            return _Found(thread=thread, is_done=state.status == "end")
     return None
-
-
-def _iter_began(run: Run, agent: WorkflowAgent) -> Iterator[ThreadId]:
-    """Yield threads of the wanted workflow, newest first."""
-    wanted = run.record.child_hash(agent.workflow) or f'"{agent.workflow}"'
-    run.engine.ledger.lookup.refresh()
-    rows = run.engine.ledger.lookup.list_threads()
-    for row in sorted(rows, key=lambda row: row.thread, reverse=True):
-        # Ten thousand of them: a look at the text spares reading most.
-        if row.state_json is not None and wanted in row.state_json:
-            yield row.thread
 
 
 def _answer(run: Run, record: Record, end: RunEnd) -> Answer | Failure | None:

@@ -1,4 +1,4 @@
-"""Threads without a run: start, fork, cancel, remove."""
+"""Threads without a run: start, fork, cancel."""
 
 from __future__ import annotations
 
@@ -12,29 +12,25 @@ from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.next_step import first_prompt
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
-    CorruptError,
     InvalidError,
     NotFoundError,
     RoutingFailedError,
     StateError,
     UsageError,
 )
-from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
+from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_cancel, append_fork, append_start
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.events import Event
-from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
-from uwfgit.model.thread.state import ForkedFrom, parse_state
+from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.inputs import input_nodes, require_inputs
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
-from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.writing import write_whole
-from uwfgit.store.refs import find_ref, move_refs
 
 
 def start_thread(  # noqa: PLR0913 - one argument a fact
@@ -324,19 +320,10 @@ def cancel_thread(
 def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
     """Yield the threads that did steps of one, or began to, and have not ended."""
     ledger.lookup.refresh()
-    for row in ledger.lookup.list_threads():
-        if row.state_json is None or row.thread < thread:
-            continue
-        if parse_state(row.state_json).status not in {"idle", "suspended"}:
-            continue
-        record = open_record(ledger.store, load_tip(ledger.store, row.thread))
-        parent = record.start.parent
-        if (
-            parent is not None
-            and parent[0] == thread
-            and not record.tip.state.forked_from
-        ):
-            yield row.thread
+    for child in ledger.lookup.find_children(thread):
+        state = load_tip(ledger.store, child).state
+        if state.status in {"idle", "suspended"} and state.forked_from is None:
+            yield child
 
 
 def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
@@ -345,79 +332,3 @@ def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
         state = "at its end" if tip.state.status == "end" else "cancelled already"
         raise StateError(f"thread {thread} is {state}")
     return append_cancel(ledger, tip, reason=reason)
-
-
-def require_no_parent(ledger: Ledger, thread: ThreadId) -> None:
-    """Refuse a thread that another one names as who did a step of it.
-
-    Raises:
-        StateError: The other is here, and could not be proven without it.
-    """
-    try:
-        record = open_record(ledger.store, load_tip(ledger.store, thread))
-        parent = ThreadId((record.start.parent or ("", ""))[0])
-        family = family_of(ledger.store, parent) if parent else ()
-    except CorruptError:
-        return
-    if thread in family:
-        raise StateError(
-            f"thread {thread} did a step of thread {parent}",
-            hint=f"remove it all the same: uwf thread rm {thread} --yes",
-        )
-
-
-def remove_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
-    """Move a thread's branch to the trash and give its tip.
-
-    A damaged thread can be removed too.
-
-    Raises:
-        NotFoundError: There is no such thread.
-        LockedError: It is running.
-    """
-    with hold_thread(ledger, thread, command=command):
-        return write_whole(
-            ledger.store, lambda: _remove(ledger, thread), decides_anew=True
-        )
-
-
-def restore_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:
-    """Move a removed thread's branch back from the trash and return its tip.
-
-    Raises:
-        NotFoundError: The trash does not have it.
-        StateError: There is a thread of that id.
-    """
-    with hold_thread(ledger, thread, command=command):
-        return write_whole(
-            ledger.store, lambda: _restore(ledger, thread), decides_anew=True
-        )
-
-
-def _restore(ledger: Ledger, thread: ThreadId) -> Oid:
-    trash = TRASH_PREFIX + thread
-    commit = find_ref(ledger.store, trash)
-    if commit is None:
-        hint = "see what is there: uwf thread list --trash"
-        raise NotFoundError("removed thread", thread, hint=hint)
-    if find_ref(ledger.store, thread_ref(thread)) is not None:
-        raise StateError(
-            f"thread {thread} is here already",
-            hint=f"the removed one is {trash}: uwf git log {trash}",
-        )
-    moves = {thread_ref(thread): (None, commit), trash: (commit, None)}
-    move_refs(ledger.store, moves, reason="restore")
-    return commit
-
-
-def _remove(ledger: Ledger, thread: ThreadId) -> Oid:
-    commit = find_ref(ledger.store, thread_ref(thread))
-    if commit is None:
-        raise NotFoundError("thread", thread)
-    trash = TRASH_PREFIX + thread
-    moves = {
-        trash: (find_ref(ledger.store, trash), commit),
-        thread_ref(thread): (commit, None),
-    }
-    move_refs(ledger.store, moves, reason="rm")
-    return commit

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.foreign import lineage
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, load_tip, open_record
@@ -62,6 +63,21 @@ def _find_takers(
     yield from ((child, named[child]) for child, _ in forks if child in named)
 
 
+def find_takers(
+    ledger: Ledger, rows: Iterable[ThreadRow], record: Record
+) -> set[ThreadId]:
+    """Return the threads here whose steps or tries one did: its parent, and forks."""
+    if record.start.parent is None:
+        return set()
+    here = {row.thread: row for row in rows}
+    return {
+        thread
+        for thread in here
+        if ThreadId(record.start.parent[0]) in _lineage(here, thread)
+        if record.tip.thread in _named_by(ledger, thread)
+    }
+
+
 def _lineage(
     here: Mapping[ThreadId, ThreadRow], thread: ThreadId
 ) -> Iterator[ThreadId]:
@@ -98,6 +114,31 @@ def list_children(ledger: Ledger, record: Record) -> tuple[ThreadId, ...]:
         if child not in named and _is_original(ledger, child)
     )
     return tuple(sorted({*named, *begun}))
+
+
+def iter_below(ledger: Ledger, record: Record) -> Iterator[Record]:
+    """Yield the threads here that did or do steps of one, and those below them.
+
+    A thread that none was ever started for costs one look at the lookup.
+
+    Raises:
+        CorruptError: One of them cannot be read.
+    """
+    yield from _iter_below(ledger, record, {record.tip.thread})
+
+
+def _iter_below(
+    ledger: Ledger, record: Record, seen: set[ThreadId]
+) -> Iterator[Record]:
+    if not any(map(ledger.lookup.find_children, lineage(ledger, record.tip))):
+        return
+    for child in list_children(ledger, record):
+        if child in seen or find_ref(ledger.store, thread_ref(child)) is None:
+            continue
+        seen.add(child)
+        found = open_record(ledger.store, load_tip(ledger.store, child))
+        yield found
+        yield from _iter_below(ledger, found, seen)
 
 
 def _is_original(ledger: Ledger, thread: ThreadId) -> bool:

@@ -30,6 +30,7 @@ CREATE TABLE node (hash TEXT, oid BLOB, type TEXT, PRIMARY KEY (hash, oid))
 CREATE TABLE step (hash TEXT, thread TEXT, commit_oid BLOB, number INTEGER,
   PRIMARY KEY (hash, thread)) WITHOUT ROWID;
 CREATE INDEX ref_loose ON ref (name) WHERE loose;
+CREATE INDEX thread_parent ON thread (parent) WHERE parent > '';
 """
 _STEP_INDEX: Final = "CREATE INDEX step_commit ON step (commit_oid)"
 

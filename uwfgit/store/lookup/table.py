@@ -314,8 +314,11 @@ def _select_threads(db: sqlite3.Connection) -> list[_Row]:
 
 
 def _select_children(db: sqlite3.Connection, thread: ThreadId) -> list[str]:
-    query = "SELECT ulid FROM thread WHERE parent GLOB ? ORDER BY ulid"
-    return [name for (name,) in db.execute(query, (f"{thread} *",))]
+    query = (
+        "SELECT ulid FROM thread WHERE parent > '' AND parent BETWEEN ? AND ?"
+        " ORDER BY ulid"
+    )
+    return [name for (name,) in db.execute(query, (f"{thread} ", f"{thread} ~"))]
 
 
 def _select_thread_ids(db: sqlite3.Connection) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from uwfgit.constants import MAX_NESTED
+from uwfgit.ids import ThreadId
 from uwfgit.model.wording import count_of
 from uwfgit.web.render.frame import (
     DASH,
@@ -76,15 +78,18 @@ def threads_list(site: Site, listing: Listing) -> Html:
     if not listing.lines:
         empty = "Nothing fits this search." if listing.total else "No thread yet."
         return tag("p", empty, class_="none", id="list")
+    below = dict(listing.below)
     return tag(
         "ol",
-        [_line(site, listing, line) for line in listing.lines],
+        [_line(site, line, below, depth=0) for line in listing.lines],
         class_="list",
         id="list",
     )
 
 
-def _line(site: Site, listing: Listing, line: Line) -> Html:
+def _line(
+    site: Site, line: Line, below: dict[ThreadId, tuple[Line, ...]], *, depth: int
+) -> Html:
     state = line.state
     role = (state.current_role or state.suspended_role) if state else None
     told = line.title or line.problem or line.thread
@@ -119,20 +124,28 @@ def _line(site: Site, listing: Listing, line: Line) -> Html:
             moment(line.updated_ms, site.year),
             person(state.started_by) if state else None,
         ),
-        _below(site, listing, line),
+        _fold(site, below.pop(line.thread, ()), below, depth=depth + 1),
         id=f"t-{line.thread}",
     )
 
 
-def _below(site: Site, listing: Listing, line: Line) -> Html | None:
-    """Fold in what did steps of a thread."""
-    below = listing.below.get(line.thread)
-    if not below:
+def _fold(
+    site: Site,
+    lines: tuple[Line, ...],
+    below: dict[ThreadId, tuple[Line, ...]],
+    *,
+    depth: int,
+) -> Html | None:
+    """Fold in what did steps of a thread; of a strange listing no more than is sane."""
+    if not lines or depth > MAX_NESTED:
         return None
-    lines = [_line(site, listing, each) for each in below]
     return fold(
-        f"{count_of(len(below), 'thread')} did steps of it",
-        tag("ol", lines, class_="list"),
+        f"{count_of(len(lines), 'thread')} did steps of it",
+        tag(
+            "ol",
+            [_line(site, each, below, depth=depth) for each in lines],
+            class_="list",
+        ),
         class_="below",
     )
 

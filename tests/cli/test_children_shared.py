@@ -1,0 +1,216 @@
+"""Threads that did steps of others, between people: sent, brought, trusted, removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.builders import git
+from tests.cli.family import Family, make_family
+from tests.cli.seats import Seat, make_seat
+from tests.sync.people import make_bare
+
+RUN = ("--agent", "scripted:answering.yaml", "--cwd", ".", "--trust")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Two:
+    """A family that waits for an answer, at Ada's; and Bob, who has the same remote."""
+
+    family: Family
+    bob: Seat
+
+    @property
+    def ada(self) -> Seat:
+        return self.family.uwf
+
+
+@pytest.fixture
+def two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Two:
+    bare = make_bare(tmp_path / "between.git")
+    ada = make_seat(tmp_path, "Ada", monkeypatch, capsys)
+    family = make_family(ada, replies="asking.yaml")
+    bob = make_seat(tmp_path, "Bob", monkeypatch, capsys)
+    bob.do("init", "--user")
+    for seat in (ada, bob):
+        seat.do("remote", "add", "origin", str(bare))
+    return Two(family=family, bob=bob)
+
+
+def answer(seat: Seat) -> None:
+    """Put the replies there that answer what was asked."""
+    said = "---\\n$status: built\\nwhat: a tool\\n---\\nAll green."
+    asked = "---\\n$status: $SUSPEND\\nreason: Which?\\n---\\nI ask."
+    (seat.folder / "answering.yaml").write_text(
+        f'replies:\n  prober: ["{asked}", "{said}", "{said}"]\n'
+        '  sender: ["---\\n$status: sent\\n---\\nOff."]\n'
+    )
+
+
+def pushed(two: Two) -> None:
+    two.ada.do("push", "origin", two.family.parent)
+    two.bob.do("pull")
+
+
+def bring(two: Two, *threads: str) -> None:
+    """Fetch some threads as plain git does, and nothing else."""
+    two.ada.do("push", "origin", two.family.parent)
+    store = Path(two.bob.do("store", "path").out.strip())
+    url = two.bob.do("remote", "list", "--json").json["items"][0]["url"]
+    refs = [f"refs/heads/thread/{thread}" for thread in threads]
+    git(store, "fetch", "-q", url, *(f"{ref}:{ref}" for ref in refs))
+
+
+def test_a_parent_takes_its_children_along_and_they_are_folded_there(two: Two) -> None:
+    pushed(two)
+
+    listed = two.bob.do("thread", "list", "--json").json["items"]
+    two.bob.do("verify", "--children")
+
+    assert [(item["threadId"], item["children"]) for item in listed] == [
+        (two.family.parent, [two.family.child])
+    ]
+
+
+def test_without_its_children_a_thread_says_what_is_missing_and_how_to_get_it(
+    two: Two,
+) -> None:
+    bring(two, two.family.parent)
+
+    text = two.bob.do("verify")
+    lacking = two.bob.do("verify", "--children", "--json", code=1).json["items"][0]
+    shown = two.bob.do("thread", "show", two.family.parent).out
+    checked = two.bob.do("thread", "check", two.family.parent, "--json", code=1).json
+
+    assert "children 0 of 1 here" in text.out
+    assert [each["code"] for each in lacking["problems"]] == ["child"]
+    assert f"child     {two.family.child} not here" in shown
+    (child,) = (each for each in checked["checks"] if each["what"] == "child")
+    assert child["command"] == f"uwf pull {two.family.child}"
+    two.bob.do(*child["command"].split()[1:])
+    two.bob.do("pull", two.family.grandchild)
+    two.bob.do("verify", "--children")
+
+
+@pytest.mark.slow
+def test_a_child_whose_own_child_is_missing_is_not_whole(two: Two) -> None:
+    bring(two, two.family.parent, two.family.child)
+
+    found = two.bob.do("verify", two.family.parent, "--children", "--json", code=1)
+
+    assert found.json["items"][0]["childrenHere"] == 0
+
+
+def test_one_question_covers_all_that_a_thread_of_others_runs(two: Two) -> None:
+    pushed(two)
+    answer(two.bob)
+    words = ("thread", "resume", two.family.parent, "-p", "This")
+
+    refused = two.bob.do(*words, "--agent", "scripted:answering.yaml", code=1)
+    quiet = two.bob.do(*words, *RUN[:4], "--json", code=1)
+    done = two.bob.do(*words, *RUN)
+    again = two.bob.do("thread", "exec", two.family.parent, "--all", *RUN[:2])
+
+    for line in (
+        f"  child:     {two.family.child} build, suspended",
+        f"  child:     {two.family.grandchild} probe, suspended",
+        "  through:   build, coder: scripted",
+        "  through:   build, tester: workflow probe",
+        "  through:   probe, prober: scripted",
+        "none yet: choose one with --cwd DIR",
+    ):
+        assert line in refused.err
+    assert "--trust --cwd DIR" in refused.err
+    assert quiet.json["error"]["code"] == "untrusted"
+    assert done.err.count("was not made on this machine alone") == 1
+    assert "  child:" not in again.err
+    two.bob.do("verify", "--children")
+
+
+@pytest.mark.slow
+def test_what_others_did_to_a_child_is_asked_for_by_an_own_parent(two: Two) -> None:
+    pushed(two)
+    answer(two.bob)
+    two.bob("thread", "resume", two.family.grandchild, "-p", "This", *RUN)
+    two.bob.do("push", "origin", two.family.grandchild)
+    two.ada.do("pull")
+    answer(two.ada)
+    words = ("thread", "resume", two.family.parent, "--agent", RUN[1])
+
+    refused = two.ada.do(*words, code=1)
+
+    assert "others had a hand in what does steps of" in refused.err
+    assert f"  child:     {two.family.grandchild} probe, end" in refused.err
+    assert "by Bob" in refused.err
+    two.ada.do(*words, "--trust")
+    two.ada.do("verify", "--children")
+
+
+@pytest.mark.slow
+def test_a_bundle_takes_children_along(two: Two) -> None:
+    two.ada.do("bundle", "create", "family.bundle", two.family.parent)
+    bundle = two.ada.folder / "family.bundle"
+
+    two.bob.do("bundle", "open", str(bundle))
+
+    two.bob.do("verify", "--children")
+    items = two.bob.do("thread", "list", "--children", "--json").json["items"]
+    assert [item["threadId"] for item in items] == [
+        *(two.family.parent, two.family.child, two.family.grandchild)
+    ]
+
+
+def test_removal_takes_children_along_and_brings_them_back(two: Two) -> None:
+    uwf, family = two.ada, two.family
+    refused = uwf.do("thread", "rm", family.child, code=1)
+    removed = uwf.do("thread", "rm", family.parent, "--json").json
+    listed = uwf.do("thread", "list", "--all", "--json").json["items"]
+    uwf.do("gc", "--prune")
+    restored = uwf.do("thread", "restore", family.parent)
+
+    assert f"did a step of thread {family.parent}" in refused.err
+    assert removed["children"] == sorted([family.child, family.grandchild])
+    assert listed == []
+    assert ", and 2 threads that did steps of it" in restored.out
+    uwf.do("verify", "--children")
+
+
+@pytest.mark.slow
+def test_removal_leaves_children_that_a_fork_shares(two: Two) -> None:
+    uwf, family = two.ada, two.family
+    fork = uwf.do("thread", "fork", family.parent, "--json").json["threadId"]
+
+    first = uwf.do("thread", "rm", family.parent, "--json").json
+    uwf.do("verify", fork, "--children")
+    last = uwf.do("thread", "rm", fork, "--json").json
+
+    assert first["children"] == []
+    assert last["children"] == sorted([family.child, family.grandchild])
+
+
+def test_a_fork_that_is_answered_gets_a_child_of_its_own(two: Two) -> None:
+    uwf, family = two.ada, two.family
+    fork = uwf.do("thread", "fork", family.parent, "--json").json["threadId"]
+    answer(uwf)
+
+    uwf.do("thread", "resume", fork, "-p", "This", "--agent", RUN[1])
+
+    shown = uwf.do("thread", "show", fork, "--json").json
+    own = [each for each in shown["children"] if each != family.child]
+    tree = uwf.do("thread", "list", "--all", "--children", "--json").json["items"]
+    below = {item["threadId"]: item["children"] for item in tree}
+    assert len(own) == 1
+    assert below[fork] == own
+    assert below[family.parent] == [family.child]
+    uwf.do("verify", "--children")
+
+
+@pytest.mark.slow
+def test_gc_keeps_what_threads_name(two: Two) -> None:
+    two.ada.do("gc", "--prune=now", "--yes")
+
+    two.ada.do("verify", "--children")
