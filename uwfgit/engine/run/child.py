@@ -18,7 +18,7 @@ from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.engine import Engine
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.thread import Parent, fork_thread, start_child
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE, SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.thread.event import STEP_EVENTS
@@ -157,8 +157,12 @@ def _find(run: Run, agent: WorkflowAgent) -> _Found | None:
     state = record.tip.state
     tried = _find_tried(run)
     if tried is not None:
-        is_given_up = load_tip(record.store, tried).state.status == "cancelled"
-        return None if is_given_up else _Found(thread=tried, note=note)
+        status = load_tip(record.store, tried.thread).state.status
+        if status == "cancelled":
+            return None
+        return _Found(
+            thread=tried.thread, note=note, is_done=_has_ended_since(run, tried)
+        )
     if run.replaced is not None:
         if run.replaced.child is None:
             return None
@@ -171,16 +175,25 @@ def _find(run: Run, agent: WorkflowAgent) -> _Found | None:
 
 def _own(run: Run, child: Child, number: int, note: str | None) -> _Found:
     """Return a child that a step named; one that was inherited is forked first."""
-    origin = run.record.tip.state.forked_from
-    status = load_tip(run.record.store, child.thread).state.status
-    if status == "cancelled" or origin is None or number > origin.number:
-        is_done = status == "cancelled"
+    origin, store = run.record.tip.state.forked_from, run.record.store
+    if origin is None or number > origin.number:
+        is_over = load_tip(store, child.thread).state.status == "cancelled"
+        is_done = is_over or _has_ended_since(run, child)
         return _Found(thread=child.thread, note=note, is_done=is_done)
-    fork = fork_thread(run.engine.ledger, child.thread)
+    # As it was for the step: its first parent may have answered it meanwhile.
+    head = read_tip(store, child.thread, child.oid).state.head
+    fork = fork_thread(run.engine.ledger, child.thread, step=head)
     return _Found(thread=fork.thread, note=note)
 
 
-def _find_tried(run: Run) -> ThreadId | None:
+def _has_ended_since(run: Run, child: Child) -> bool:
+    """Whether a child was gone on with by itself, to its end, since it was named."""
+    store = run.record.store
+    was = read_tip(store, child.thread, child.oid).state.status
+    return was != "end" and load_tip(store, child.thread).state.status == "end"
+
+
+def _find_tried(run: Run) -> Child | None:
     """Find the child of a failed try at this very step, in this very thread."""
     for event in iter_events(run.record.store, run.record.tip.commit):
         if event.thread != run.thread or event.name in (*STEP_EVENTS, "start"):
@@ -189,7 +202,7 @@ def _find_tried(run: Run) -> ThreadId | None:
             continue
         named = run.record.node(event.node, STEP_TYPE).payload.get("child")
         if named is not None and event.role == run.cycle.routed.role:
-            return ThreadId(named["thread"])
+            return Child(thread=ThreadId(named["thread"]), oid=Oid(named["oid"]))
     return None
 
 

@@ -21,7 +21,9 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_cancel, append_fork, append_start
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
-from uwfgit.model.thread.events import Event
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
@@ -319,11 +321,27 @@ def cancel_thread(
 
 def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
     """Yield the threads that did steps of one, or began to, and have not ended."""
+    own = _named_children(ledger, thread)
     ledger.lookup.refresh()
-    for child in ledger.lookup.find_children(thread):
+    for child in dict.fromkeys((*ledger.lookup.find_children(thread), *own)):
         state = load_tip(ledger.store, child).state
-        if state.status in {"idle", "suspended"} and state.forked_from is None:
+        # A fork of a child says that its parent is the one of before.
+        is_own = state.forked_from is None or child in own
+        if state.status in {"idle", "suspended"} and is_own:
             yield child
+
+
+def _named_children(ledger: Ledger, thread: ThreadId) -> frozenset[ThreadId]:
+    """Return the threads that steps and tries name, of this thread's own."""
+    record = open_record(ledger.store, load_tip(ledger.store, thread))
+    found: set[ThreadId] = set()
+    for event in iter_events(ledger.store, record.tip.commit):
+        if event.thread != thread:
+            break
+        if event.node is not None and event.name in (*STEP_EVENTS, "attempt"):
+            named = record.node(event.node, STEP_TYPE).payload.get("child")
+            found |= {ThreadId(named["thread"])} if named is not None else set()
+    return frozenset(found)
 
 
 def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
