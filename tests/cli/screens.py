@@ -66,12 +66,14 @@ def is_unsafe(char: str) -> bool:
     )
 
 
-def on_terminal(*words: str, typed: bytes = b"", columns: int = 100) -> Seen:
+def on_terminal(
+    *words: str, typed: bytes = b"", columns: int = 100, pager: str = "cat"
+) -> Seen:
     """Call the program on a terminal that is its controlling one."""
     pid, master = pty.fork()
     _make_plain(1 if pid == 0 else master)
     if pid == 0:
-        os.environ.update(PAGER="cat", TERM="xterm", COLUMNS=str(columns), LINES="24")
+        os.environ.update(PAGER=pager, TERM="xterm", COLUMNS=str(columns), LINES="24")
         os.environ.pop("MANPAGER", None)
         _call(words)
     if typed:

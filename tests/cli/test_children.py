@@ -184,3 +184,32 @@ def widest(text: str) -> int:
 
     plain = re.sub(r"\x1b\[[0-9;]*[mK]", "", text)
     return max(len(line.rpartition("\r")[2]) for line in plain.splitlines())
+
+
+def test_a_long_list_goes_through_the_pager(family: Family) -> None:
+    family.uwf("store", "path")
+    words = ("thread", "list", "--all")
+    short = on_terminal(*words, pager="sed s/^/P:/")
+    for number in range(24):
+        family.uwf.do("thread", "start", "probe.yaml", "-p", f"Task {number}")
+
+    long = on_terminal(*words, pager="sed s/^/P:/")
+
+    for thread in family.uwf.do("thread", "list", "--json").json["items"]:
+        family.uwf.do("thread", "rm", thread["threadId"])
+    assert "P:" not in short.out
+    assert "P:THREAD" in long.out
+    assert "Task 0" in long.out
+
+
+def test_git_log_goes_through_the_pager_in_colours(family: Family) -> None:
+    family.uwf("store", "path")
+    words = ("git", "log", "-p", f"thread/{family.parent}")
+
+    paged = on_terminal(*words, pager="sed s/^/P:/")
+    plain = on_terminal(*words, "--color=never")
+
+    tip = family.uwf.do("thread", "show", family.parent, "--json").json["oid"]
+    assert f"P:\x1b[33mcommit {tip}\x1b[0m" in paged.out
+    assert "P:\x1b[32m+Off it goes.\x1b[0m" in paged.out
+    assert "\x1b[3" not in plain.out

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.calls import Uwf
 from tests.collision import COLLIDING, COLLIDING_HASH
+from uwfgit.model.node.node import make_text
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 
 
@@ -223,3 +225,33 @@ def test_of_two_contents_of_one_hash_an_agent_gets_its_own_thread_s(
         assert uwf("cas", "get", COLLIDING_HASH).out == f"{content}\n"
         for command in ("refs", "walk", "oid", "verify"):
             assert uwf("cas", command, COLLIDING_HASH).code == 0
+
+
+def test_a_unique_start_of_a_hash_names_its_node(uwf: Uwf, ended: str) -> None:
+    first = uwf("step", "list", ended, "--json").json["items"][0]["hash"]
+    whole = uwf("cas", "get", first, "--json").json
+
+    assert uwf("cas", "get", first[:6].lower(), "--json").json == whole
+    assert uwf("cas", "get", first[:6], "--thread", ended, "--json").json == whole
+    for command in ("refs", "walk", "oid", "verify"):
+        short = uwf("cas", command, first[:6])
+        assert (short.code, short.out) == (0, uwf("cas", command, first).out)
+    assert uwf("cas", "has", first[:6]).out == "yes\n"
+    assert uwf("cas", "has", "ZZZZZZ").code == 1
+    assert uwf("cas", "get", "ZZZZZZ", "--json").error["code"] == "not-found"
+    assert uwf("cas", "get", first[:3], "--json").error["code"] == "usage"
+
+
+def test_a_start_of_several_hashes_names_some_of_them(uwf: Uwf) -> None:
+    starts: dict[str, str] = {}
+    texts = (str(number) for number in itertools.count())
+    text = next(t for t in texts if starts.setdefault(make_text(t).hash[:4], t) != t)
+    node = make_text(text).hash
+    uwf("cas", "put-text", starts[node[:4]])
+    uwf("cas", "put-text", text)
+
+    refused = uwf("cas", "drop", node[:4], "--json")
+
+    assert refused.error["code"] == "ambiguous"
+    assert node in refused.error["message"]
+    assert uwf("cas", "drop", node[:12], "--json").json == {"hash": node}

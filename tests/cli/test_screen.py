@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 
 from tests.cli.screens import is_unsafe, list_unsafe
 from uwfgit.cli.frame.output import format_yaml
-from uwfgit.cli.frame.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
+from uwfgit.cli.frame.screen import (
+    UNSAFE,
+    paint_log,
+    shown,
+    shown_json,
+    shown_lines,
+    shown_page,
+)
 
 # As text comes, and with what is never seen there at every turn.
 NASTY = st.sampled_from(
@@ -118,3 +126,42 @@ def test_json_and_yaml_of_any_text_are_safe_and_read_back(value: object) -> None
     assert list_unsafe(as_json) == list_unsafe(as_yaml) == set()
     assert json.loads(as_json) == value
     assert yaml.safe_load(as_yaml) == value
+
+
+LOG = """\
+commit 0123456789012345678901234567890123456789
+Author: Ada
+
+    +not a line of a diff
+
+diff --git a/x b/x
+--- a/x
++++ b/x
+@@ -1 +1 @@
+-old
++new
+ same
+"""
+
+
+def test_a_log_is_coloured_where_git_would_and_no_text_of_a_commit_is() -> None:
+    painted = paint_log(LOG).splitlines()
+
+    assert re.sub(r"\x1b\[[0-9]*m", "", "\n".join(painted) + "\n") == LOG
+    colors = [re.match(r"\x1b\[(\d+)m", line) for line in painted]
+    assert {
+        line: found and found[1]
+        for line, found in zip(LOG.splitlines(), colors, strict=True)
+        if line
+    } == {
+        "commit 0123456789012345678901234567890123456789": "33",
+        "Author: Ada": None,
+        "    +not a line of a diff": None,
+        "diff --git a/x b/x": "2",
+        "--- a/x": "2",
+        "+++ b/x": "2",
+        "@@ -1 +1 @@": "36",
+        "-old": "31",
+        "+new": "32",
+        " same": None,
+    }

@@ -15,11 +15,20 @@ a terminal only: a text of ``cas get``, the path of ``store path``, a file that
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from uwfgit.model.visible import UNSAFE, escape, shown, shown_lines
 
-__all__ = ["UNSAFE", "shown", "shown_json", "shown_lines", "shown_page"]
+__all__ = [
+    "UNSAFE",
+    "paint_diff",
+    "paint_log",
+    "shown",
+    "shown_json",
+    "shown_lines",
+    "shown_page",
+]
 
 # The colours that uwf writes itself, and nothing else that begins with an escape.
 _COLOR: Final = re.compile(r"(\x1b\[(?:0|2|3[1-6])m)")
@@ -52,3 +61,42 @@ def _escape_json(match: re.Match[str]) -> str:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_DIFF: Final = {"+": "32", "-": "31", "@": "36"}
+_COMMIT: Final = re.compile(r"[*|/\\ ]*commit [0-9a-f]{40}")
+_FILE: Final = "diff --git "
+"""How git marks what a commit and a file of a diff begin with."""
+
+
+def paint_diff(text: str) -> str:
+    """Colour a diff by the first character of each line."""
+    return "\n".join(_paint(line, _DIFF.get(line[:1])) for line in text.split("\n"))
+
+
+def paint_log(text: str) -> str:
+    """Colour what ``git log -p``, ``show`` or ``diff`` printed; other text stays."""
+    return "\n".join(_paint_lines(text.split("\n")))
+
+
+def _paint_lines(lines: list[str]) -> Iterator[str]:
+    # What a commit says is indented; a diff begins with a line about its file.
+    is_head = is_hunk = False
+    for line in lines:
+        if _COMMIT.match(line):
+            is_head = is_hunk = False
+            yield _paint(line, "33")
+        elif line.startswith(_FILE):
+            is_head, is_hunk = True, False
+            yield _paint(line, "2")
+        elif (is_head or is_hunk) and line.startswith("@@"):
+            is_head, is_hunk = False, True
+            yield _paint(line, "36")
+        elif is_head:
+            yield _paint(line, "2")
+        else:
+            yield _paint(line, _DIFF.get(line[:1]) if is_hunk else None)
+
+
+def _paint(line: str, color: str | None) -> str:
+    return line if color is None or not line else f"\x1b[{color}m{line}\x1b[0m"

@@ -16,6 +16,7 @@ from uwfgit.cli.store.nodes import (
     blob_oid,
     build_node,
     check_node,
+    complete_hash,
     iter_refs,
     load_named_node,
     resolve_type,
@@ -31,7 +32,13 @@ app = make_group("Read and write nodes by their hash.")
 schema_app = make_group("Read and write schemas, the types of nodes.")
 app.add_typer(schema_app, name="schema")
 
-HashArgument = Annotated[str, typer.Argument(metavar="HASH", help="A node's hash.")]
+HashArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="HASH",
+        help="A node's hash, or a unique start of one of at least 4 characters.",
+    ),
+]
 TypeArgument = Annotated[
     str, typer.Argument(metavar="TYPE", help="A schema's hash, or a built-in name.")
 ]
@@ -72,11 +79,14 @@ def get(ctx: typer.Context, node: HashArgument, thread: ThreadOption = None) -> 
 def has(ctx: typer.Context, node: HashArgument) -> None:
     """Whether the store holds a node; exit code 1 when not."""
     context = get_context(ctx)
-    wanted = read_hash(node)
     ledger = context.open_ledger()
-    exists = (
-        bool(ledger.lookup.find_nodes(wanted)) or find_node(ledger, wanted) is not None
-    )
+    try:
+        wanted = read_hash(complete_hash(ledger, node))
+        exists = bool(ledger.lookup.find_nodes(wanted)) or bool(
+            find_node(ledger, wanted)
+        )
+    except NotFoundError:
+        exists = False
     context.output.emit({"exists": exists}, lambda: "yes" if exists else "no")
     raise typer.Exit(0 if exists else 1)
 
@@ -193,8 +203,8 @@ def drop(ctx: typer.Context, node: HashArgument) -> None:
     from uwfgit.model.ledger.keep import drop_node
 
     context = get_context(ctx)
-    wanted = read_hash(node)
     ledger = context.open_ledger(write=True)
+    wanted = read_hash(complete_hash(ledger, node))
     drop_node(ledger, wanted)
     context.output.emit({"hash": wanted}, lambda: f"dropped {wanted}")
 

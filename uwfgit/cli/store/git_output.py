@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.cli.frame.output import Output, talk_git, talk_width, write
-from uwfgit.cli.frame.screen import shown_lines
+from uwfgit.cli.frame.screen import paint_log, shown_lines
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
     from uwfgit.store.git.gitcmd import Hear
+
+
+_PLAIN: Final = frozenset({"--no-color", "--color=never"})
+"""Words by which git is asked for no colours."""
 
 
 def run_shown(
@@ -51,7 +55,9 @@ def run_shown(
         stderr=_talker(),
     )
     if printed:
-        output.emit_document(shown_lines(b"".join(printed).decode(errors="replace")))
+        text = shown_lines(b"".join(printed).decode(errors="replace"))
+        is_colored = output.is_colored and _PLAIN.isdisjoint(words)
+        output.emit_document(paint_log(text) if is_colored else text)
     return code
 
 

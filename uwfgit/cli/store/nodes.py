@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -19,7 +20,7 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash, Oid, find_hash
 from uwfgit.model.ledger import keep
 from uwfgit.model.ledger.keep import load_type
-from uwfgit.model.ledger.ledger import Ledger, load_node
+from uwfgit.model.ledger.ledger import Ledger, find_tip, load_node
 from uwfgit.model.node.node import (
     BUILTIN_NAMES,
     DETAIL_TYPE,
@@ -29,6 +30,7 @@ from uwfgit.model.node.node import (
     make_node,
 )
 from uwfgit.model.schema.check import find_refs, validate_node
+from uwfgit.model.thread.record import open_record
 from uwfgit.store.canonical import Json, format_path
 
 _MISSING = object()
@@ -122,6 +124,31 @@ def resolve_type(text: str) -> Hash:
     return found
 
 
+_SHORT: Final = re.compile(r"[0-9A-Z]{4,12}", re.ASCII)
+
+
+def complete_hash(ledger: Ledger, text: str, *, thread: str | None = None) -> str:
+    """Return the whole hash that a unique start of one names; else the text.
+
+    Raises:
+        NotFoundError: No node's hash starts so.
+        AmbiguousError: Several do.
+    """
+    prefix = text.upper()
+    if not _SHORT.fullmatch(prefix):
+        return text
+    if thread is not None:
+        found = set(open_record(ledger.store, find_tip(ledger, thread)).places)
+    else:
+        found = {*ledger.lookup.find_hashes(prefix), *BUILTIN_NAMES.values()}
+    fitting = sorted(each for each in found if each.startswith(prefix))
+    if not fitting:
+        raise NotFoundError("node", text, hint="a hash has 13 characters")
+    if len(fitting) > 1:
+        raise AmbiguousError("hash", text, fitting)
+    return fitting[0]
+
+
 def load_named_node(
     ledger: Ledger, text: str, *, thread: str | None, within: str | None = None
 ) -> Node:
@@ -137,6 +164,7 @@ def load_named_node(
         NotFoundError: It is not there.
         AmbiguousError: Threads hold different contents; says how to choose.
     """
+    text = complete_hash(ledger, text, thread=thread)
     if thread is None and within:
         with suppress(NotFoundError, AmbiguousError):
             return load_node(ledger, text, thread=within)

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwfgit.cli.frame.context import CommandContext, get_context
-from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.frame.screen import paint_diff, shown, shown_lines
 from uwfgit.cli.workflow.problems import problem_lines, problem_payload
 from uwfgit.errors import NotFoundError, StoreError
 
 if TYPE_CHECKING:
     from uwfgit.model.workflow.migrate import Migration
-
-_COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
 def migrate_command(
@@ -85,7 +83,7 @@ def _diff_text(context: CommandContext, file: str, migration: Migration) -> str:
     text = shown_lines("\n".join(lines))
     if not context.output.is_colored:
         return text
-    return "\n".join(_paint(line) for line in text.split("\n"))
+    return paint_diff(text)
 
 
 def _named_for_patch(context: CommandContext, file: str) -> str:
@@ -94,11 +92,6 @@ def _named_for_patch(context: CommandContext, file: str) -> str:
     roots = (context.cwd, *(each for each in path.parents if (each / ".git").exists()))
     inside = [root for root in roots if path.is_relative_to(root)]
     return str(path.relative_to(inside[0] if inside else path.anchor))
-
-
-def _paint(line: str) -> str:
-    color = _COLORS.get(line[:1])
-    return line if color is None else f"\x1b[{color}m{line}\x1b[0m"
 
 
 def _talk(

@@ -145,6 +145,14 @@ class Lookup:
                 found[row.hash] = (*found.get(row.hash, ()), row)
         return found
 
+    def find_hashes(self, prefix: str) -> tuple[Hash, ...]:
+        """Return the hashes of nodes that start so, sorted."""
+        query = (
+            "SELECT DISTINCT hash FROM node WHERE hash BETWEEN ? AND ? ORDER BY hash"
+        )
+        rows = self._ask(query, (prefix, f"{prefix}~"))
+        return tuple(Hash(name) for (name,) in rows)
+
     def list_nodes(self, node_type: Hash | None = None) -> tuple[NodeRow, ...]:
         """Return all nodes, or those of a type, by hash; rows are not checked."""
         query = "SELECT hash, oid, type FROM node"
