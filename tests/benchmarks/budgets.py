@@ -31,6 +31,7 @@ from tests.benchmarks import (
     lines_nodes,
     lines_sharing,
     lines_steps,
+    lines_web,
     lines_workflow,
     machine,
 )
@@ -69,6 +70,10 @@ GROUPS = (
     Group(names=("disk-git", "disk-uwf"), run=lines_disk.measure_disk),
     Group(names=("starts",), run=lines_commands.measure_starts),
     Group(names=("memory",), run=lines_commands.measure_memory),
+    Group(
+        names=("web-first", "web-search", "web-thread", "web-memory"),
+        run=lines_web.measure_web,
+    ),
     Group(names=("pull", "push"), run=lines_sharing.measure_sharing),
 )
 

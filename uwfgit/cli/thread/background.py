@@ -27,7 +27,6 @@ from uwfgit.store.log import log_folder
 
 _ORDINARY: Final = (0, 1, 3, 4, 5)
 _LINE_BYTES: Final = 65_536
-_APART_SECONDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,29 +79,6 @@ def run_in_background(
     # It found nothing to run.
     end = next(RunEnd(end) for end, known in RUN_EXITS.items() if known == code)
     return replace(join_thread(ledger, thread), end=end), worker
-
-
-def run_apart(
-    context: CommandContext, words: Sequence[str], *, stdin: str | None = None
-) -> tuple[int, str, str]:
-    """Run a command of ours in a process of its own; give its exit code and words.
-
-    Raises:
-        StoreError: It cannot be started, or takes longer than any that only begins.
-    """
-    try:
-        done = subprocess.run(  # noqa: S603 - this very program
-            [sys.executable, "-P", "-m", "uwfgit", *words],
-            input=(stdin or "").encode(errors="surrogateescape"),
-            capture_output=True,
-            env=dict(context.environment),
-            timeout=_APART_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise StoreError(f"'uwf {words[0]}' did not run: {exc}") from exc
-    out, err = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
-    return done.returncode, out, err
 
 
 def _spawn(

@@ -13,7 +13,7 @@ from typing import Any
 from uwfgit.cli.frame.app import keep_bug
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.thread.background import run_apart
+from uwfgit.cli.thread.apart import run_apart
 from uwfgit.cli.thread.payloads import row_payload, shown_payload, step_item
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.workflow.document import graph_payload, roles_payload

@@ -141,7 +141,7 @@ def find_tip(ledger: Ledger, text: str) -> Tip:
 
 def list_threads(ledger: Ledger) -> list[ThreadRow]:
     """List all threads, newest first; a damaged one is a row with its problem."""
-    rows = [_thread_row(ledger, row) for row in ledger.lookup.list_threads()]
+    rows = [_thread_row(ledger, row) for row in ledger.lookup.iter_threads()]
     rows.sort(key=lambda row: row.thread, reverse=True)
     return rows
 
@@ -162,7 +162,7 @@ def _thread_row(ledger: Ledger, row: ThreadTipRow) -> ThreadRow:
     if state is not None and state.thread != thread:
         problem, state = f"thread.json is of thread {state.thread}", None
     return ThreadRow(
-        thread=thread,
+        thread=thread if state is None else state.thread,
         commit=commit,
         state=state,
         problem=problem,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Final, Literal, cast, get_args
 
 from uwfgit.constants import FORMAT_VERSION, SUSPEND_CHARS
@@ -200,14 +201,15 @@ def _state(value: dict[str, Any]) -> ThreadState:
         _check_fields(value["usage"], _USAGE_FIELDS | used, "thread.json: usage")
     return ThreadState(
         thread=ThreadId(value["threadId"]),
-        status=cast("ThreadStatus", value["status"]),
-        workflow_name=value["workflowName"],
-        workflow_hash=Hash(value["workflowHash"]),
-        workflow_oid=Oid(value["workflowOid"]),
+        # What ten thousand threads have in common is kept once.
+        status=cast("ThreadStatus", intern(value["status"])),
+        workflow_name=intern(value["workflowName"]),
+        workflow_hash=Hash(intern(value["workflowHash"])),
+        workflow_oid=Oid(intern(value["workflowOid"])),
         start=Hash(value["start"]),
         head=Hash(value["head"]),
         steps=value["steps"],
-        current_role=value["currentRole"],
+        current_role=value["currentRole"] and intern(value["currentRole"]),
         suspended_role=value["suspendedRole"],
         suspend_message=value["suspendMessage"],
         retry_at_ms=value["retryAtMs"],
@@ -216,8 +218,8 @@ def _state(value: dict[str, Any]) -> ThreadState:
         updated_at_ms=value["updatedAtMs"],
         completed_at_ms=value["completedAtMs"],
         usage=usage_from_payload(value["usage"]),
-        started_by=value["startedBy"],
-        updated_by=value["updatedBy"],
+        started_by=intern(value["startedBy"]),
+        updated_by=intern(value["updatedBy"]),
     )
 
 

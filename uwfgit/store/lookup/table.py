@@ -8,8 +8,9 @@ file, the answers are the same: it is made anew, or bypassed by one in memory.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -22,6 +23,7 @@ from uwfgit.store.lookup import fill, refresh, schema
 
 _FILE: Final = "lookup.sqlite3"
 _MANY: Final = 500
+_AFTER_ALL: Final = "~"
 """Names in one question; SQLite allows 999 in its oldest versions."""
 
 _T = TypeVar("_T")
@@ -182,17 +184,21 @@ class Lookup:
 
     def list_threads(self) -> tuple[ThreadTipRow, ...]:
         """Return the tips of all threads, newest id first."""
-        rows = self._run(_select_threads)
-        return tuple(
-            ThreadTipRow(
-                thread=ThreadId(thread),
-                commit=Oid(commit.hex()),
-                state_json=state,
-                task=task,
-                parent=_make_parent(parent),
-            )
-            for thread, commit, state, task, parent in rows
-        )
+        return tuple(self.iter_threads())
+
+    def iter_threads(self) -> Iterator[ThreadTipRow]:
+        """Yield the same, without holding all of their texts at once."""
+        last = _AFTER_ALL
+        while rows := self._run(partial(_select_before, last)):
+            for thread, commit, state, task, parent in rows:
+                yield ThreadTipRow(
+                    thread=ThreadId(thread),
+                    commit=Oid(commit.hex()),
+                    state_json=state,
+                    task=task,
+                    parent=_make_parent(parent),
+                )
+            last = rows[-1][0]
 
     def find_threads(
         self, *, prefix: str = "", suffix: str = ""
@@ -217,11 +223,10 @@ class Lookup:
         collision, not for finding things.
         """
         wanted = (node.encode(), bytes.fromhex(oid))
-        rows = self._run(_select_threads)
         return tuple(
-            ThreadId(thread)
-            for thread, commit, *_ in rows
-            if fill.holds_node(self._source.reader, commit, wanted)
+            row.thread
+            for row in self.iter_threads()
+            if fill.holds_node(self._source.reader, bytes.fromhex(row.commit), wanted)
         )
 
     def _find_live(self, query: str, *names: str) -> list[_Row]:
@@ -315,9 +320,11 @@ def _do_nothing(_: sqlite3.Connection) -> None:
     """Let opening alone do the work."""
 
 
-def _select_threads(db: sqlite3.Connection) -> list[_Row]:
+def _select_before(last: str, db: sqlite3.Connection) -> list[_Row]:
     return db.execute(
-        "SELECT ulid, commit_oid, state, task, parent FROM thread ORDER BY ulid DESC"
+        "SELECT ulid, commit_oid, state, task, parent FROM thread WHERE ulid < ? "
+        "ORDER BY ulid DESC LIMIT ?",
+        (last, _MANY),
     ).fetchall()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
 
@@ -17,17 +18,16 @@ from starlette.responses import (
     RedirectResponse,
     Response,
 )
-from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Lifespan
+from starlette.routing import Mount, Route, Router
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from uwfgit.errors import NotFoundError, UwfError
 from uwfgit.web.render.forms import problem_page
 from uwfgit.web.serve.acts import Outcome
 from uwfgit.web.serve.api import Api
-from uwfgit.web.serve.editor import BASE, Editor
 from uwfgit.web.serve.gate import Gate
 from uwfgit.web.serve.pages import Pages
-from uwfgit.web.serve.site import FAR_ROOT, Place, Served, Serving
+from uwfgit.web.serve.site import EDIT_ROOT, FAR_ROOT, Place, Served, Serving
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -90,10 +90,22 @@ def _far_pages(serving: Serving) -> list[Mount]:
 
 
 def _editor_routes(serving: Serving, first: Served) -> list[Mount]:
-    if serving.desk is None:
+    desk = serving.desk
+    if desk is None:
         return []
-    editor = Editor(serving=serving, place=first.place, desk=serving.desk)
-    return [Mount(BASE, routes=editor.routes())]
+
+    @cache
+    def router() -> Router:
+        # All that checks workflow files: too much for servers that never edit one.
+        from uwfgit.web.serve.editor import Editor  # noqa: PLC0415 - see above
+
+        editor = Editor(serving=serving, place=first.place, desk=desk)
+        return Router(routes=editor.routes(), redirect_slashes=False)
+
+    async def edit(scope: Scope, receive: Receive, send: Send) -> None:
+        await router()(scope, receive, send)
+
+    return [Mount(EDIT_ROOT, app=edit)]
 
 
 def _api_routes(serving: Serving) -> list[Route | Mount]:

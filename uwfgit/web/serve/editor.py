@@ -23,9 +23,8 @@ from uwfgit.web.edit.files import Desk, Opened
 from uwfgit.web.edit.redraw import read_drawn
 from uwfgit.web.render.editor import Draft, all_of, editor_page
 from uwfgit.web.serve.pages import read_form
-from uwfgit.web.serve.site import Place, Serving
+from uwfgit.web.serve.site import EDIT_ROOT, Place, Serving
 
-BASE: Final = "/edit"
 _TEXT: Final = 900_000
 
 
@@ -38,7 +37,7 @@ class Editor:
     desk: Desk
 
     def routes(self) -> list[Route]:
-        """Return the routes below :data:`BASE`."""
+        """Return the routes below ``/edit``."""
         return [
             Route("/{name}", self.show, methods=["GET"]),
             Route("/{name}", self.act, methods=["POST"]),
@@ -66,7 +65,7 @@ class Editor:
     def _page(self, draft: Draft) -> Response:
         site = self.serving.site(self.place)
         status = 409 if draft.is_bad else 200
-        page = editor_page(site, draft, f"{BASE}/{draft.name}")
+        page = editor_page(site, draft, f"{EDIT_ROOT}/{draft.name}")
         return HTMLResponse(page, status_code=status)
 
     async def _done(self, opened: Opened, fields: Mapping[str, str]) -> Draft:

@@ -35,7 +35,7 @@ from uwfgit.web.serve.asked import (
 )
 from uwfgit.web.serve.gate import BAD_TOKEN
 from uwfgit.web.serve.live import Turns, stream
-from uwfgit.web.serve.site import Place, Serving
+from uwfgit.web.serve.site import EDIT_ROOT, Place, Serving
 
 _FIELDS: Final = 2_000
 
@@ -130,7 +130,7 @@ class Pages:
         found = await place.reading.workflows()
         desk = self.serving.desk if place is self.serving.stores[0].place else None
         names = desk.names() if desk is not None else ()
-        files = files_list(names, "/edit")
+        files = files_list(names, EDIT_ROOT)
         return HTMLResponse(workflows_page(self.serving.site(place), found, files))
 
     async def workflow(self, request: Request) -> Response:

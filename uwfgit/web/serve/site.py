@@ -19,6 +19,7 @@ from uwfgit.web.serve.reading import Acting, Reading, StoreReading
 from uwfgit.web.serve.shelf import Shelf
 
 SCRIPT: Final = "/static/web.js"
+EDIT_ROOT: Final = "/edit"
 FAR_ROOT: Final = "/clients"
 """Below which the stores of a hub's clients stand, each by its name."""
 
