@@ -13,8 +13,8 @@ from typing import Any
 from uwfgit.cli.frame.app import keep_bug
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.thread.apart import run_apart
 from uwfgit.cli.thread.payloads import row_payload, shown_payload, step_item
+from uwfgit.cli.web.apart import run_apart
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.workflow.document import graph_payload, roles_payload
 from uwfgit.store.repository import open_store
