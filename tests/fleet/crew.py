@@ -53,6 +53,8 @@ class ActingHands:
     person: Person
     says: list[str] = field(default_factory=list)
     """What agents say, in turn; the last for ever."""
+    by_role: Mapping[str, str] = field(default_factory=dict)
+    """What each role says, whatever the turn."""
     slow: bool = False
     suspect: Mapping[ThreadId, str] = field(default_factory=dict)
     secret: str | None = None
@@ -60,9 +62,8 @@ class ActingHands:
     steps: list[Step] = field(default_factory=list)
 
     def pull(self, thread: ThreadId) -> str | None:
-        report = self.person.pull(only=thread)
-        failed = [each for each in report.outcomes if each.result == "diverged"]
-        return failed[0].message if failed else None
+        self.person.pull(only=thread)
+        return None
 
     def distrust_entry(self, entry: Entry) -> str | None:
         return self.suspect.get(entry.state.thread)
@@ -71,7 +72,9 @@ class ActingHands:
         return None
 
     def start(self, tip: Tip) -> Step:
-        said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
+        said = self.by_role.get(tip.state.current_role or "")
+        if said is None:
+            said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
         if tip.state.status == "suspended":
             self.person.resume(tip.thread, said)
         else:

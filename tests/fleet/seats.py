@@ -87,11 +87,11 @@ class Seat:
         found = json.loads(self.uwf("fleet", "list", "--json"))["items"]
         return {item["threadId"]: item for item in found}
 
-    def queue(self, count: int) -> list[str]:
+    def queue(self, count: int, workflow: str = "./ping.yaml") -> list[str]:
         threads = [
-            json.loads(
-                self.uwf("thread", "start", "./ping.yaml", "-p", f"{n}", "--json")
-            )["threadId"]
+            json.loads(self.uwf("thread", "start", workflow, "-p", f"{n}", "--json"))[
+                "threadId"
+            ]
             for n in range(count)
         ]
         self.uwf("thread", "queue", *threads)

@@ -136,6 +136,48 @@ def test_a_claim_lost_before_anyone_pushed_sets_the_step_aside_too(
     assert hands.events()[-1] == "set-aside"
 
 
+def test_a_step_that_a_killed_worker_never_pushed_is_gone_on_from(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    make_worker(bob, DONE, slow=True, watch=watch)[0].tick()
+    assert bob.tip(thread) != tip_there(ada, thread)
+
+    again, hands = make_worker(bob, GOOD, watch=watch, terms={"lease": 60})
+    again.tick()
+    watch.now += 61
+    while not again.jobs.ran:
+        again.tick()
+
+    assert again.jobs.ran == {thread: "done"}
+    assert hands.events() == ["claimed", "pushed", "pushed", "done"]
+    assert load_tip(bob.store, thread).state.steps == 2
+
+
+def test_a_step_that_others_did_after_a_kill_is_set_aside_at_the_next_claim(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    make_worker(bob, DONE, slow=True, watch=watch)[0].tick()
+    queue = make_queue(ada)
+    entry = queue.fetch().entries[thread]
+    released = queue.successor(entry, word="queued", reason="released by hand")
+    queue.push({queue_ref(thread): queue.write(released, parent=entry.oid)})
+    make_worker(ada, DONE, ASK, terms={"once": True})[0].run()
+    queue = make_queue(ada)
+    assert list(retry(queue, queue.fetch(), only_stuck=False)) == [(thread, None)]
+
+    again, hands = make_worker(bob, GOOD, watch=watch, terms={"once": True})
+    again.run()
+
+    assert again.jobs.ran == {thread: "done"}
+    assert hands.events()[0] == "set-aside"
+    assert load_tip(bob.store, hands.told[0][1]["copy"]).state.steps == 1
+    assert tip_there(ada, thread) == bob.tip(thread)
+
+
 def test_a_claim_is_renewed_at_a_third_of_its_lease(ada: Person, bob: Person) -> None:
     thread = queue_thread(ada)
     watch = Watch()

@@ -2,7 +2,9 @@
 
 ``python tests/stress/fleet.py --threads 60 --events 200`` runs it at length; the
 suite runs a few. At the end every thread has ended, each of its steps is there once,
-nothing that was pushed is lost, and what a fenced worker did is set aside.
+nothing that was pushed is lost, and what a fenced worker did is set aside. With
+``--http`` the remote is a web server's; without events each step is run once, and the
+figures are those of workers in peace.
 """
 
 from __future__ import annotations
@@ -17,13 +19,23 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.builders import git
 from tests.fleet.seats import Seat
+from tests.sync.serving import serve_http
 
 _LEASE = 6
+_IN_PEACE = 120
+_LOOK = 5.0
+_AGENT = """\
+#!/bin/sh
+cat > /dev/null
+echo "$UWF_THREAD $UWF_ROLE" >> "{log}"
+printf -- '---\\n$status: done\\n---\\nDone.\\n'
+"""
 _GIVE_UP = 1800.0
 
 
@@ -34,16 +46,28 @@ class Fleet:
     folder: Path
     remote: Path
     seed: int
+    lease: int
     seats: list[Seat] = field(default_factory=list)
     at_work: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     told: Counter[str] = field(default_factory=Counter)
     frozen: list[tuple[float, subprocess.Popen[str]]] = field(default_factory=list)
     away_until: float | None = None
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What the list said of a thread, each time: a queue commit, and its state."""
+    pushes: int = 0
+    seconds: float = 0.0
+
+    def look(self, owner: Seat) -> None:
+        """Note what the list says now."""
+        for thread, item in owner.items().items():
+            self.seen.setdefault(thread, {})[item["oid"]] = item["state"]
 
     def start(self, seat: Seat) -> None:
         log = (seat.folder / "worker.log").open("a")
         worker = subprocess.Popen(
-            seat.worker_words("--lease", str(_LEASE), "--poll", "0.5", "--grace", "1"),
+            seat.worker_words(
+                "--lease", str(self.lease), "--poll", "0.5", "--grace", "1"
+            ),
             cwd=seat.folder,
             env=dict(seat.environment),
             stdout=log,
@@ -123,30 +147,78 @@ class Fleet:
             worker.wait(120)
 
 
-def play(folder: Path, *, threads: int, events: int, workers: int, seed: int) -> Fleet:
+def play(
+    folder: Path,
+    *,
+    threads: int,
+    events: int,
+    workers: int,
+    seed: int,
+    steps: int = 5,
+    http: bool = False,
+) -> Fleet:
     """Queue threads, let workers run them and things befall the workers; check."""
     chance = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
     remote = folder / "bare.git"
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
-    owner = Seat(folder, "owner", remote)
-    queued = owner.queue(threads)
-    fleet = Fleet(folder=folder, remote=remote, seed=seed)
-    fleet.seats = [Seat(folder, f"w{number}", remote) for number in range(workers)]
-    begun = time.monotonic()
-    left = events
-    try:
-        while time.monotonic() - begun < _GIVE_UP:
-            fleet.keep_up()
-            time.sleep(chance.uniform(0.2, 0.8))
-            if left:
-                fleet.befall(chance)
-                left -= 1
-            elif fleet.away_until is None and _are_done(remote, queued):
-                break
-    finally:
-        fleet.finish()
-    check(fleet, owner, queued)
+    lease = _LEASE if events else _IN_PEACE
+    fleet = Fleet(folder=folder, remote=remote, seed=seed, lease=lease)
+    with serve_http(folder) if http else nullcontext(str(folder)) as place:
+        names = ["owner", *(f"w{number}" for number in range(workers))]
+        owner, *fleet.seats = (
+            _seat(folder, name, f"{place}/{remote.name}", steps) for name in names
+        )
+        queued = owner.queue(threads, "./chain.yaml")
+        begun = time.monotonic()
+        left, next_look = events, 0.0
+        try:
+            while time.monotonic() - begun < _GIVE_UP:
+                fleet.keep_up()
+                time.sleep(chance.uniform(0.2, 0.8))
+                if left:
+                    fleet.befall(chance)
+                    left -= 1
+                elif fleet.away_until is None:
+                    if _are_done(remote, queued):
+                        break
+                    if time.monotonic() >= next_look:
+                        fleet.look(owner)
+                        next_look = time.monotonic() + _LOOK
+        finally:
+            fleet.seconds = time.monotonic() - begun
+            fleet.finish()
+        check(fleet, owner, queued, steps)
+        if not events:
+            check_peace(fleet, queued, steps)
     return fleet
+
+
+def _seat(folder: Path, name: str, remote: str, steps: int) -> Seat:
+    seat = Seat(folder, name, remote)
+    (seat.folder / "agent").write_text(_AGENT.format(log=folder / "log"))
+    (seat.folder / "chain.yaml").write_text(_workflow(steps))
+    return seat
+
+
+def _workflow(steps: int) -> str:
+    """Write a workflow of so many roles, each done once."""
+    names = [f"r{number}" for number in range(steps)]
+    roles = [
+        f"  {name}:\n    description: Works\n    goal: You work.\n"
+        "    capabilities: []\n    procedure: Work.\n    output: Nothing.\n"
+        "    frontmatter:\n      properties: { $status: { const: done } }\n"
+        "      required: [$status]\n"
+        for name in names
+    ]
+    edges = [
+        f'  {name}:\n    done: {{ role: {after}, prompt: "Go on." }}\n'
+        for name, after in zip(names, [*names[1:], "$END"], strict=True)
+    ]
+    start = "".join(
+        f'    {way}: {{ role: r0, prompt: "Begin." }}\n' for way in ("new", "resume")
+    )
+    head = "version: 1\nname: chain\ndescription: One after another\n"
+    return f"{head}roles:\n{''.join(roles)}graph:\n  $START:\n{start}{''.join(edges)}"
 
 
 def _are_done(remote: Path, threads: list[str]) -> bool:
@@ -157,7 +229,7 @@ def _are_done(remote: Path, threads: list[str]) -> bool:
     return done >= set(threads)
 
 
-def check(fleet: Fleet, owner: Seat, threads: list[str]) -> None:
+def check(fleet: Fleet, owner: Seat, threads: list[str], steps: int) -> None:
     """Say what is wrong at the end, by an assertion with the seed in it."""
     where = f"seed {fleet.seed}, events {dict(fleet.told)}, in {fleet.folder}"
     assert _are_done(fleet.remote, threads), where
@@ -166,11 +238,30 @@ def check(fleet: Fleet, owner: Seat, threads: list[str]) -> None:
     owner.uwf("verify")
     for thread in threads:
         shown = json.loads(owner.uwf("thread", "show", thread, "--json"))
-        assert (shown["status"], shown["steps"]) == ("end", 2), (thread, where)
+        assert (shown["status"], shown["steps"]) == ("end", steps), (thread, where)
     for seat in fleet.seats:
         seat.uwf("pull")
         seat.uwf("verify")
         assert git(seat.store, "fsck", "--strict", "--no-dangling") == "", where
+
+
+def check_peace(fleet: Fleet, threads: list[str], steps: int) -> None:
+    """Check what holds while nothing befalls anyone: each step and claim is one."""
+    ran = Counter((fleet.folder / "log").read_text().splitlines())
+    assert set(ran.values()) == {1}
+    assert len(ran) == steps * len(threads)
+    for thread in threads:
+        ref = f"refs/uwf/queue/{thread}"
+        told = git(fleet.remote, "log", "--reverse", "--format=%H %s", ref).splitlines()
+        words = {line.split()[0]: line.split()[-1] for line in told}
+        # The log is the story: queued, one claim renewed with each step, done.
+        story = ["queued", *["claimed"] * (len(words) - 2), "done"]
+        assert list(words.values()) == story, (thread, told)
+        assert len(words) >= steps + 2
+        fleet.pushes += len(words) - 1
+        seen = fleet.seen.get(thread, {})
+        assert seen.items() <= words.items(), (thread, seen, told)
+    assert fleet.pushes <= 2 * steps * len(threads)
 
 
 def main() -> None:
@@ -179,14 +270,16 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--http", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
-        begun = time.monotonic()
         fleet = play(Path(folder), **vars(given))
-        seconds = time.monotonic() - begun
-    rate = 60 * given.threads / seconds
-    told = f"clean: {dict(fleet.told)}, {seconds:.0f} s, {rate:.1f} threads a minute"
-    sys.stdout.write(f"{told}\n")
+    rate = 60 * given.threads / fleet.seconds
+    told = f"clean: {dict(fleet.told)}, {fleet.seconds:.0f} s, {rate:.1f} threads"
+    a_step = fleet.pushes / given.threads / given.steps
+    peace = f", {a_step:.2f} pushes a step" if fleet.pushes else ""
+    sys.stdout.write(f"{told} a minute{peace}\n")
 
 
 if __name__ == "__main__":

@@ -126,9 +126,17 @@ def cluster(bench: Bench, workers: int) -> Iterator[str]:
         yield json.loads(file.read_text())["address"]
     finally:
         for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(60)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        # A worker of Dask that loses its scheduler meanwhile may wait for ever.
+        process.kill()
+        process.wait()
 
 
 def _start(words: list[str], seat: Seat) -> subprocess.Popen[bytes]:

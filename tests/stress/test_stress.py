@@ -64,6 +64,13 @@ def test_nothing_is_lost_when_the_power_goes(tmp_path: Path) -> None:
 def test_workers_that_are_killed_frozen_and_cut_off_lose_nothing(
     tmp_path: Path,
 ) -> None:
-    fleet = play(tmp_path, threads=12, events=10, workers=3, seed=20_261)
+    fleet = play(tmp_path, threads=12, events=10, workers=3, seed=20_261, steps=2)
 
     assert sum(fleet.told.values()) == 10
+
+
+def test_workers_of_a_web_server_run_each_step_once(tmp_path: Path) -> None:
+    fleet = play(tmp_path, threads=6, events=0, workers=3, seed=1, steps=3, http=True)
+
+    # A claim and a push a step.
+    assert fleet.pushes == 6 * 4

@@ -181,7 +181,7 @@ class Jobs:
             self.queue.push(
                 {queue_ref(job.thread): self.queue.write(state, parent=job.claim)}
             )
-            self._set_aside(job)
+            self.set_aside(job.thread, job.pushed)
             self._let_go(job, state)
             return
         self._lose(job)
@@ -195,17 +195,18 @@ class Jobs:
 
     def _lose(self, job: Job) -> None:
         self.hands.tell("lost", thread=job.thread)
-        self._set_aside(job)
+        self.set_aside(job.thread, job.pushed)
         self._drop(job, "lost")
 
-    def _set_aside(self, job: Job) -> None:
+    def set_aside(self, thread: ThreadId, base: Oid) -> None:
+        """Give what the remote does not have of a thread an id of its own; tell it."""
         try:
-            copy = self.hands.set_aside(job.thread, job.pushed)
+            copy = self.hands.set_aside(thread, base)
         except UwfError as exc:
-            self.hands.tell("not-set-aside", thread=job.thread, why=exc.message)
+            self.hands.tell("not-set-aside", thread=thread, why=exc.message)
             return
         if copy is not None:
-            self.hands.tell("set-aside", thread=job.thread, copy=copy)
+            self.hands.tell("set-aside", thread=thread, copy=copy)
 
     def _let_go(self, job: Job, state: QueueState) -> None:
         self.hands.tell(

@@ -17,7 +17,10 @@ from uwfgit.fleet.hands import Hands, RunResult, Terms
 from uwfgit.fleet.jobs import Job, Jobs, cost_of
 from uwfgit.fleet.queue import Contents, Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.record import Tip, load_tip, read_tip
+from uwfgit.store.ancestry import is_ancestor
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 
 TICK: Final = 0.2
@@ -220,14 +223,9 @@ class Worker:
         It is brought and looked at first: what is not to be run is not claimed.
         """
         thread = entry.state.thread
-        why = self.hands.pull(thread)
-        tip = load_tip(self.queue.store, thread) if why is None else None
-        if tip is not None and tip.commit != entry.state.head:
-            why = "the thread is not where it was queued: its tip is another"
-        if tip is not None and why is None:
-            why = self.hands.distrust_thread(tip)
-        if why is not None or tip is None:
-            self._skip(entry, why or "it is not here")
+        tip, why = self._bring(entry)
+        if tip is None:
+            self._skip(entry, why or "")
             return False
         claimed = self.queue.successor(
             entry, word="claimed", worker=self.terms.name, lease=self.terms.lease
@@ -240,17 +238,40 @@ class Worker:
         job = Job(
             thread=thread,
             claim=oid,
-            pushed=tip.commit,
+            pushed=entry.state.head,
             renewed=self.monotonic(),
             cost=cost_of(tip),
         )
         self.jobs.running.append(job)
         self.hands.tell("claimed", thread=thread, workflow=tip.state.workflow_name)
-        if tip.state.status in {"end", "cancelled"}:
+        if tip.state.status in {"end", "cancelled"} or tip.commit != job.pushed:
             job.result = RunResult(exit_code=0)
         else:
             job.run = self.hands.start(tip)
         return True
+
+    def _bring(self, entry: Entry) -> tuple[Tip | None, str | None]:
+        """Bring a thread as it is queued, and judge it; return it, or why not.
+
+        A step of ours that never left, since its worker was killed, is gone on from,
+        or set aside when others did that step meanwhile.
+        """
+        thread, store = entry.state.thread, self.queue.store
+        if (why := self.hands.pull(thread)) is not None:
+            return None, why
+        there = find_ref(store, self.queue.remote.tracking(thread_ref(thread)))
+        if there is None or there != entry.state.head:
+            return None, "the thread is not where it was queued: its tip is another"
+        if (
+            why := self.hands.distrust_thread(read_tip(store, thread, there))
+        ) is not None:
+            return None, why
+        if not is_ancestor(store, there, load_tip(store, thread).commit):
+            self.jobs.set_aside(thread, there)
+        tip = load_tip(store, thread)
+        if not is_ancestor(store, there, tip.commit):
+            return None, "it went on here in another way: uwf thread resolve"
+        return tip, None
 
     def _set_waiting(self, entry: Entry, claim: Oid) -> bool:
         claimed = read_entry(self.queue.store, claim)

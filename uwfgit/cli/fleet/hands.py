@@ -64,7 +64,10 @@ class WorkerHands:
         except UwfError as exc:
             return exc.message
         for each in outcomes:
-            if each.thread == thread and (each.result in FAILED or each.message):
+            # One that went on here and there is the worker's to set right.
+            if each.thread != thread or each.result == "diverged":
+                continue
+            if each.result in FAILED or each.message:
                 return each.message or each.result
         if find_ref(self.ledger.store, thread_ref(thread)) is None:
             return "it was removed here"
