@@ -10,7 +10,7 @@ import pytest
 from tests.builders import git
 from tests.cli.family import Family, make_family
 from tests.cli.seats import Seat, make_seat
-from tests.sync.people import make_bare
+from tests.sync.people import make_bare, refs_of
 
 RUN = ("--agent", "scripted:answering.yaml", "--cwd", ".", "--trust")
 
@@ -214,3 +214,19 @@ def test_gc_keeps_what_threads_name(two: Two) -> None:
     two.ada.do("gc", "--prune=now", "--yes")
 
     two.ada.do("verify", "--children")
+
+
+def test_a_review_names_the_threads_that_are_not_in_it(
+    two: Two, tmp_path: Path
+) -> None:
+    shared = make_bare(tmp_path / "shared.git")
+    two.ada.do("remote", "add", "forge", str(shared))
+
+    text = two.ada.do("review", "open", two.family.parent, "--remote", "forge").out
+    data = two.ada.do(
+        "review", "update", two.family.parent, "--remote", "forge", "--json"
+    )
+
+    assert f"not in it      {two.family.child}, which did a step" in text
+    assert data.json["children"] == [two.family.child]
+    assert not any(two.family.child in ref for ref in refs_of(shared))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,7 @@ from uwfgit.cli.share.remote_session import (
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
+    from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.sync.exchange.remotes import Remote
     from uwfgit.sync.review.forges import Ci, Forge
@@ -89,6 +90,8 @@ def _send(
 ) -> None:
     """Push a review as ``send`` does, and print it."""
     from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.model.thread.family import named_children
+    from uwfgit.model.thread.record import load_tip, open_record
 
     kind = _forge(forge)
     ledger = context.open_ledger(write=True, create=False)
@@ -102,7 +105,9 @@ def _send(
             verify=make_verify(context),
             scan=make_scan(context, ledger.store),
         )
-    _tell(context, there, review, kind)
+    tip = load_tip(ledger.store, review.thread)
+    children = named_children(open_record(ledger.store, tip, checked=False))
+    _tell(context, there, review, kind, children)
 
 
 @add_command(app, "close")
@@ -262,8 +267,13 @@ def _forge(name: str | None) -> Forge | None:
 
 
 def _tell(
-    context: CommandContext, remote: Remote, review: Review, forge: Forge | None
+    context: CommandContext,
+    remote: Remote,
+    review: Review,
+    forge: Forge | None,
+    children: Sequence[ThreadId],
 ) -> None:
+    """Print a review, and the threads that did steps of it and are not in it."""
     from uwfgit.sync.review.forges import compare_link, find_page
 
     link = compare_link(remote.url, base=review.base, head=review.head, forge=forge)
@@ -275,11 +285,13 @@ def _tell(
         "oid": review.oid,
         "baseOid": review.base_oid,
         "link": link,
+        "children": list(children),
     }
     fields = [
         ("branch", review.head),
         ("compared with", review.base),
         *([("open it", link)] if link else []),
+        *(("not in it", f"{child}, which did a step") for child in children),
     ]
     context.output.emit(payload, lambda: format_fields(context.output, fields))
     page = find_page(remote.url)
