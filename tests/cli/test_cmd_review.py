@@ -48,6 +48,7 @@ def test_a_thread_is_opened_for_review(uwf: Uwf, bare: Path, ended: str) -> None
         "oid": tip,
         "baseOid": GENESIS_OID,
         "link": None,
+        "children": [],
     }
     assert heads(bare) == {"main", f"uwf/{ended}"}
 

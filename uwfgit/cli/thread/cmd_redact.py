@@ -35,7 +35,8 @@ def redact_command(
     """Rewrite a thread without the secrets in it.
 
     For a thread that no remote has seen. The new one has an id of its own and
-    [redacted:RULE] where a secret stood; the old one goes to the trash. What
+    [redacted:RULE] where a secret stood; the old one goes to the trash. Threads
+    that did steps of it, or whose steps it did, are rewritten with it. What
     was let through stays while there is more, unless --finding names it. For a
     thread that was shared, this says how to go on instead.
     """

@@ -8,28 +8,25 @@ inherited steps are the new thread's own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from uwfgit.constants import END, MAX_SUMMARY_BYTES, STATUS
+from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_with
 from uwfgit.errors import CorruptError, InvalidError, StateError
-from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
 from uwfgit.model.ledger.branch import append_cancel, append_start, append_summary
 from uwfgit.model.ledger.commit import require_signing, signer_for
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
-from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     HOLD_TYPE,
-    META_TYPE,
     START_TYPE,
     STEP_TYPE,
     WORKFLOW_TYPE,
@@ -40,12 +37,11 @@ from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.events import Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.message import read_quote
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
+from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import read_fields
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
-from uwfgit.store.canonical import Json
 from uwfgit.store.git.signer import NO_SIGNER
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.layout import (
@@ -55,83 +51,20 @@ from uwfgit.store.layout import (
     thread_folder,
 )
 from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.sync.secrets.copies import Copies, Redo, Redone
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
-
-_WORD: Final = re.compile(rf"(?<![0-9A-Za-z_]){HASH_SHAPE}(?![0-9A-Za-z_])", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redone:
-    """The new thread, and those of its commits that count as made here.
-
-    ``source`` is the tip of the old one that it was made of.
-    """
-
-    tip: Tip
-    source: Oid
-    made_here: tuple[Oid, ...]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Redo:
-    ledger: Ledger
-    source: Record
-    masker: Masker
-    thread: ThreadId
-    last: Oid
-    """The newest event that is written again."""
-    hashes: dict[Hash, Hash] = field(default_factory=dict)
-    """Of nodes made again: what they were called, and are called."""
-    nodes: dict[Hash, Node] = field(default_factory=dict)
-    """Linked nodes that were made again, by their new hash."""
-    found: set[str] = field(default_factory=set)
-    """What was taken out in the event at hand."""
-
-    def text(self, text: str) -> str:
-        """Return a text without what must go, and with the nodes' new names."""
-        masked = self.masker.mask(text, self.found)
-        return _WORD.sub(lambda m: self.hashes.get(Hash(m[0]), Hash(m[0])), masked)
-
-    def value(self, value: Json) -> Json:
-        """Return a JSON value with its strings changed; keys and statuses stay."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {
-                key: item if key == STATUS else self.value(item)
-                for key, item in value.items()
-            }
-        if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in value]
-        return value
-
-    def node(self, old: Hash) -> Hash:
-        """Make a node anew, and before it all that it refers to."""
-        known = self.hashes.get(old)
-        if known is not None:
-            return known
-        if find_builtin_node(old) is not None or old not in self.source.places:
-            return old
-        node = self.source.node(old)
-        node_type = node.type if node.type == META_TYPE else self.node(node.type)
-        for name in find_hash_strings(node.payload):
-            self.node(name)
-        new = make_node(node_type, self.value(node.payload))
-        self.hashes[old] = new.hash
-        self.nodes[new.hash] = new
-        return new.hash
 
 
 def redo_thread(
-    ledger: Ledger, thread: ThreadId, *, masker: Masker, copy: ThreadId
+    ledger: Ledger, thread: ThreadId, *, masker: Masker, copies: Copies
 ) -> Redone:
-    """Write a thread again under a new id, from genesis.
+    """Write a thread again under a new id, from genesis, and those that it names.
 
     Args:
         ledger: Where.
         thread: The old one.
         masker: Takes out what must go.
-        copy: The new id.
+        copies: All that are written again; those above are begun before.
 
     Raises:
         StateError: The new texts would lead the workflow elsewhere, or they
@@ -139,20 +72,42 @@ def redo_thread(
         StoreError: It was to be signed, and cannot be.
         CorruptError: The old thread is damaged.
     """
+    known = copies.done.get(thread)
+    if known is not None:
+        return known
     store = ledger.store
     require_signing(ledger)
     source = open_record(store, load_tip(store, thread))
     events = list(iter_events(store, source.tip.commit))[::-1]
-    first, *events = [each for each in events if each.name not in {"fork", "resolve"}]
-    last = [first, *events][-1].commit.oid
-    redo = _Redo(ledger=ledger, source=source, masker=masker, thread=copy, last=last)
+    first, *events = events
+    redo = Redo(
+        copies=copies,
+        ledger=ledger,
+        source=source,
+        masker=masker,
+        thread=copies.names[thread],
+        last=_last_written([first, *events]),
+    )
+    copies.hashes[thread] = redo.hashes
     record = _redo_start(redo, first)
     made_here = _made_here(ledger, first, record)
+    copies.commits[first.commit.oid] = record.tip.commit
     for event in events:
-        redo.found.clear()
-        _redo_event(redo, event, record)
-        made_here += _made_here(ledger, event, record)
-    return Redone(tip=record.tip, source=source.tip.commit, made_here=tuple(made_here))
+        if event.name not in _NOT_WRITTEN:
+            redo.found.clear()
+            _redo_event(redo, event, record)
+            made_here += _made_here(ledger, event, record)
+        copies.commits[event.commit.oid] = record.tip.commit
+    done = Redone(tip=record.tip, source=source.tip.commit, made_here=tuple(made_here))
+    copies.done[thread] = done
+    return done
+
+
+_NOT_WRITTEN: Final = frozenset({"fork", "resolve"})
+
+
+def _last_written(events: Iterable[Event]) -> Oid:
+    return [each for each in events if each.name not in _NOT_WRITTEN][-1].commit.oid
 
 
 def _made_here(ledger: Ledger, event: Event, record: Record) -> list[Oid]:
@@ -160,7 +115,7 @@ def _made_here(ledger: Ledger, event: Event, record: Record) -> list[Oid]:
     return [record.tip.commit] if is_here else []
 
 
-def _as_then(redo: _Redo, event: Event) -> Ledger:
+def _as_then(redo: Redo, event: Event) -> Ledger:
     """Give a ledger with the committer and the clock of an event, that moves no ref."""
     person = event.commit.committer
     signer = signer_for(redo.ledger, person)
@@ -175,7 +130,7 @@ def _as_then(redo: _Redo, event: Event) -> Ledger:
     )
 
 
-def _redo_start(redo: _Redo, event: Event) -> Record:
+def _redo_start(redo: Redo, event: Event) -> Record:
     node = redo.source.node(redo.source.tip.state.start, START_TYPE)
     payload = {
         key: item
@@ -188,6 +143,8 @@ def _redo_start(redo: _Redo, event: Event) -> Record:
     ]
     extra = _redo_named(redo, [Hash(name) for name in named])
     payload = redo.value(payload)
+    if node.payload.get("parent") is not None:
+        payload["parent"] = _redo_parent(redo, node.payload["parent"])
     workflow = _redo_workflow(redo, Hash(node.payload["workflow"]))
     values = None
     if payload.get("inputs") is not None:
@@ -208,7 +165,29 @@ def _redo_start(redo: _Redo, event: Event) -> Record:
     return record
 
 
-def _redo_named(redo: _Redo, names: Iterable[Hash]) -> tuple[Node, ...]:
+def _redo_parent(redo: Redo, parent: Mapping[str, str]) -> dict[str, str]:
+    """Return what a start says of the thread above, as that is called now."""
+    copies = redo.copies
+    above = copies.parents.get(redo.source.tip.thread)
+    if above is None:
+        return dict(parent)
+    step = copies.hashes[above].get(Hash(parent["step"]), Hash(parent["step"]))
+    return {"thread": copies.names[above], "step": step}
+
+
+def _redo_child(redo: Redo, child: Mapping[str, str]) -> dict[str, str]:
+    """Return the child that a step names, as it is called now; written before."""
+    thread, copies = ThreadId(child["thread"]), redo.copies
+    if thread not in copies.names:
+        return dict(child)
+    redo_thread(redo.ledger, thread, masker=redo.masker, copies=copies)
+    return {
+        "thread": copies.names[thread],
+        "oid": copies.commits[Oid(child["oid"])],
+    }
+
+
+def _redo_named(redo: Redo, names: Iterable[Hash]) -> tuple[Node, ...]:
     """Make nodes of a start anew, with all that they and their types name."""
     found: dict[Hash, Node] = {}
     waiting = list(names)
@@ -224,7 +203,7 @@ def _redo_named(redo: _Redo, names: Iterable[Hash]) -> tuple[Node, ...]:
     return tuple(found.values())
 
 
-def _redo_workflow(redo: _Redo, old: Hash) -> Workflow:
+def _redo_workflow(redo: Redo, old: Hash) -> Workflow:
     """Make the pinned workflow anew, its schemas first."""
     node = redo.source.node(old, WORKFLOW_TYPE)
     schemas = {}
@@ -236,7 +215,7 @@ def _redo_workflow(redo: _Redo, old: Hash) -> Workflow:
     return workflow_from_nodes(made, schemas)
 
 
-def _redo_file(redo: _Redo, event: Event, workflow: Workflow) -> bytes:
+def _redo_file(redo: Redo, event: Event, workflow: Workflow) -> bytes:
     """Return the bytes of the workflow file; they must give the new workflow."""
     store = redo.ledger.store
     path = f"{thread_folder(event.thread)}/{WORKFLOW_FILE}"
@@ -256,7 +235,7 @@ def _redo_file(redo: _Redo, event: Event, workflow: Workflow) -> bytes:
     return data
 
 
-def _redo_event(redo: _Redo, event: Event, record: Record) -> None:
+def _redo_event(redo: Redo, event: Event, record: Record) -> None:
     ledger = _as_then(redo, event)
     if event.name == "cancel":
         tip = append_cancel(ledger, record.tip, reason=_reason(redo, event))
@@ -294,7 +273,7 @@ def _redo_event(redo: _Redo, event: Event, record: Record) -> None:
     redo.hashes[old.hash] = tip.state.head
 
 
-def _redo_summary(redo: _Redo, event: Event, record: Record, ledger: Ledger) -> None:
+def _redo_summary(redo: Redo, event: Event, record: Record, ledger: Ledger) -> None:
     path = f"{thread_folder(event.thread)}/{SUMMARY_FILE}"
     entry = find_entry(redo.ledger.store, event.commit.tree, path)
     if entry is None:
@@ -310,7 +289,7 @@ def _redo_summary(redo: _Redo, event: Event, record: Record, ledger: Ledger) -> 
     record.advance(tip, {})
 
 
-def _usages(redo: _Redo, event: Event) -> tuple[Usage | None, Usage | None]:
+def _usages(redo: Redo, event: Event) -> tuple[Usage | None, Usage | None]:
     """Return what a thread had cost before an event, and after it."""
     store, (parent, *_) = redo.ledger.store, event.commit.parents
     before = read_tip(store, read_event(read_commit(store, parent)).thread, parent)
@@ -319,7 +298,7 @@ def _usages(redo: _Redo, event: Event) -> tuple[Usage | None, Usage | None]:
 
 
 def _redo_hold(
-    redo: _Redo, hold: Hash, event: Event, record: Record, ledger: Ledger
+    redo: Redo, hold: Hash, event: Event, record: Record, ledger: Ledger
 ) -> None:
     payload = redo.source.node(hold, HOLD_TYPE).payload
     detail = redo.source.node(payload["detail"], DETAIL_TYPE)
@@ -333,12 +312,12 @@ def _redo_hold(
     )
 
 
-def _reason(redo: _Redo, event: Event) -> str:
+def _reason(redo: Redo, event: Event) -> str:
     """Read a cancel's reason off its message, which alone holds it."""
     return redo.text(read_quote(event.commit.message))
 
 
-def _replaces(redo: _Redo, event: Event, old: Node, record: Record) -> bool:
+def _replaces(redo: Redo, event: Event, old: Node, record: Record) -> bool:
     """Whether an event took, or tried to take, the newest step's place."""
     if event.name != "attempt":
         return event.name == "poke"
@@ -350,7 +329,7 @@ def _replaces(redo: _Redo, event: Event, old: Node, record: Record) -> bool:
     return (None if prev is None else redo.hashes.get(prev)) == before
 
 
-def _redo_links(redo: _Redo, event: Event, step: Node) -> LinkRule:
+def _redo_links(redo: Redo, event: Event, step: Node) -> LinkRule:
     """Make the nodes anew that an event's answer brought along."""
     store = redo.ledger.store
     parent = read_commit(store, event.commit.parents[0])
@@ -364,13 +343,15 @@ def _redo_links(redo: _Redo, event: Event, step: Node) -> LinkRule:
     return LinkRule(put=frozenset(put), named=frozenset(), find=redo.nodes.get)
 
 
-def _redo_draft(redo: _Redo, old: Node, record: Record, *, replaces: bool) -> StepDraft:
+def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> StepDraft:
     payload: dict[str, Any] = old.payload
     output = redo.source.node(payload["output"])
     detail = redo.source.node(payload["detail"], DETAIL_TYPE)
     made = redo.value({**payload, "edgePrompt": ""})
     values = redo.value(output.payload)
     details = redo.value(detail.payload)
+    if payload.get("child") is not None:
+        made["child"] = _redo_child(redo, payload["child"])
     made["edgePrompt"] = _edge_prompt(record, payload["role"], replaces=replaces)
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
     fields = read_fields({**made, "usage": payload["usage"], "code": payload["code"]})

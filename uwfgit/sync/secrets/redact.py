@@ -28,9 +28,16 @@ from uwfgit.store.log import log_folder
 from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs
 from uwfgit.sync.exchange.exchange import describe_report
-from uwfgit.sync.secrets.clean_copy import Redone, redo_thread
+from uwfgit.sync.secrets.clean_copy import redo_thread
+from uwfgit.sync.secrets.copies import Copies, Redone
+from uwfgit.sync.secrets.kin import Kin, find_kin
 from uwfgit.sync.secrets.scan import SecretFinding, find_secrets, read_allowed
-from uwfgit.sync.secrets.secret_refs import find_spread, look_again, name_some
+from uwfgit.sync.secrets.secret_refs import (
+    Spread,
+    find_spread,
+    look_again,
+    name_some,
+)
 from uwfgit.sync.verify.verify import verify_thread
 
 _LISTED: Final = 20
@@ -96,19 +103,27 @@ def redact_thread(
     with ExitStack() as held:
         held.enter_context(hold_thread(ledger, thread, command=command))
         found, passed = _choose(store, thread, finding, environment)
-        spread = find_spread(store, thread, found, environment=environment)
-        others = [each for each in spread.threads if each != thread]
+        kin = find_kin(ledger, thread)
+        spreads = _find_spreads(store, kin, found, environment)
+        holders = {each for spread in spreads.values() for each in spread.threads}
+        others = sorted(holders - {*kin.threads})
         if others and not forks:
             raise _held_by_others(others)
-        for each in sorted(others):
+        for each in sorted({*kin.threads, *others} - {thread}):
             held.enter_context(hold_thread(ledger, each, command=command))
         held.enter_context(writing(store))
-        masker = _make_masker(store, found, others, environment)
-        done = _redo_all(ledger, (thread, *others), masker, found, environment)
+        masker = _make_masker(store, found, (*kin.threads, *others), environment)
+        done = _redo_all(ledger, kin, others, masker, found, environment)
         for commit in (each for new in done.values() for each in new.made_here):
             # Before they can be seen: others would take them for a stranger's.
             ledger.local.record_commit(commit)
-        tags = look_again(store, thread, spread, environment=environment).tags
+        tags = {
+            tag: oid
+            for each, spread in spreads.items()
+            for tag, oid in look_again(
+                store, each, spread, environment=environment
+            ).tags.items()
+        }
         dropped = _drop_kept(ledger, masker)
         # Before the move, which others finish should we be killed: this they cannot.
         _follow(ledger, done, masker)
@@ -117,13 +132,35 @@ def redact_thread(
     ledger.lookup.refresh()
     return Redacted(
         tip=done[thread].tip,
-        threads=tuple((old, new.tip.thread) for old, new in done.items()),
+        threads=tuple(
+            (old, done[old].tip.thread)
+            for old in (thread, *(each for each in done if each != thread))
+        ),
         findings=tuple(dict.fromkeys(each.id for each in found)),
         dropped=dropped,
         approvals=tuple(tags),
         passed=tuple(passed),
         left=_find_left(store, found, environment),
     )
+
+
+def _find_spreads(
+    store: Store,
+    kin: Kin,
+    found: Sequence[SecretFinding],
+    environment: Mapping[str, str],
+) -> dict[ThreadId, Spread]:
+    """Find out, thread by thread, who holds what is to change."""
+    spreads = {}
+    for thread in kin.threads:
+        tips = [load_tip(store, thread).commit]
+        here = _find_same(store, tips, found, environment)
+        changed = kin.changed[thread]
+        if here or changed:
+            spreads[thread] = find_spread(
+                store, thread, here, environment=environment, changed=changed
+            )
+    return spreads
 
 
 def _make_masker(
@@ -204,18 +241,23 @@ def _held_by_others(others: Sequence[ThreadId]) -> StateError:
 
 def _redo_all(
     ledger: Ledger,
-    threads: Sequence[ThreadId],
+    kin: Kin,
+    others: Sequence[ThreadId],
     masker: Masker,
     found: Sequence[SecretFinding],
     environment: Mapping[str, str],
 ) -> dict[ThreadId, Redone]:
-    done = {}
+    threads = (*kin.threads, *others)
+    names = {
+        thread: mint_thread_id(ledger.now_ms(), ledger.random(10)) for thread in threads
+    }
+    copies = Copies(names=names, parents=kin.parents)
     for thread in threads:
-        copy = mint_thread_id(ledger.now_ms(), ledger.random(10))
-        done[thread] = redo_thread(ledger, thread, masker=masker, copy=copy)
-        _require_whole(ledger.store, done[thread].tip)
-        _require_clean(ledger.store, done[thread].tip, found, environment)
-    return done
+        redo_thread(ledger, thread, masker=masker, copies=copies)
+    for new in copies.done.values():
+        _require_whole(ledger.store, new.tip)
+        _require_clean(ledger.store, new.tip, found, environment)
+    return copies.done
 
 
 def _require_whole(store: Store, tip: Tip) -> None:

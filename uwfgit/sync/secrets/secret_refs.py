@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from uwfgit.errors import ConflictError, StateError, StoreError
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Tip, load_tip, open_record
@@ -45,8 +45,16 @@ def find_spread(
     found: Sequence[SecretFinding],
     *,
     environment: Mapping[str, str],
+    changed: AbstractSet[Hash] = frozenset(),
 ) -> Spread:
     """Find out which threads and tags hold what was found in a thread.
+
+    Args:
+        store: Where.
+        thread: Which.
+        found: What was found in it; may be nothing where ``changed`` says more.
+        environment: What git's starts from.
+        changed: Nodes that will be others, since they name threads that will be.
 
     Raises:
         StateError: A remote has it, or one of the threads; or a branch that is
@@ -57,7 +65,7 @@ def find_spread(
     tip = load_tip(store, thread)
     events = tuple(iter_events(store, tip.commit))[::-1]
     oids = {each.oid for each in found}
-    first, count = _first_with(store, events, oids, environment)
+    first, count = _first_with(store, events, oids, environment, changed)
     clean = _last_clean(store, tip, events, count)
     return _list_holders(store, thread, first, clean, environment)
 
@@ -123,6 +131,7 @@ def _first_with(
     events: Sequence[Event],
     oids: AbstractSet[Oid | None],
     environment: Mapping[str, str],
+    changed: AbstractSet[Hash],
 ) -> tuple[Oid, int]:
     """Return the first commit with one of some objects, and how many events are before.
 
@@ -130,6 +139,8 @@ def _first_with(
     then the first is the thread's own.
     """
     for count, event in enumerate(events):
+        if event.node in changed:
+            return event.commit.oid, count
         if not oids.isdisjoint(_brought(store, event)):
             return event.commit.oid, count
         if not oids.isdisjoint(_brought_aside(store, event, environment)):
