@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from tests.acting import ActingAgent, saying
 from tests.builders import begin, make_engine, record_of, reply
-from tests.engine.nested import Play, child, children_of, parent, start
+from tests.engine.nested import child, children_of, parent, start
 from tests.history import check_thread, names, state_of
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn
 from uwfgit.config import Limits, Settings
@@ -19,7 +20,8 @@ from uwfgit.engine.run.executor import Engine, exec_thread, poke_thread, resume_
 from uwfgit.errors import BudgetError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.usage import Usage, add_usage
 
 DONE = reply(plan="x")
 BAD = reply("bad", reason="slow")
@@ -139,9 +141,168 @@ def test_what_a_run_says_it_costs_ends_it(ledger: Ledger, thread: ThreadId) -> N
     assert report.end == "agent-failed"
     assert report.problem is not None
     assert "1.2 of 1 USD" in report.problem
-    again = engine(ledger, saying(DONE), max_cost_usd=1.0)
-    assert resume_thread(again, thread).end == "done"
+    usage = state_of(ledger.store, thread).usage
+    assert usage is not None
+    assert usage.cost_usd == 1.2
+    with pytest.raises(BudgetError):
+        resume_thread(engine(ledger, saying(DONE), max_cost_usd=1.0), thread)
+    raised = engine(ledger, saying(DONE), max_cost_usd=2.0)
+    assert resume_thread(raised, thread).end == "done"
     check_thread(ledger.store, thread)
+
+
+def _streaming(**total: Any) -> Any:  # noqa: ANN401 - an act
+    """Tell in ten parts what the run costs in all, a minute of the clock a part."""
+
+    def act(request: AgentRequest) -> AgentReply:
+        assert request.on_turn is not None
+        assert request.on_usage is not None
+        for part in range(1, 11):
+            at_ms = request.now_ms()
+            turn = Turn(index=part, role="assistant", content="…", at_ms=at_ms)
+            request.on_turn(turn)
+            share = {key: value * part // 10 for key, value in total.items()}
+            request.on_usage(used(turns=part, duration_ms=part * 60_000, **share))
+        return AgentReply(text=DONE, usage=used(turns=10, duration_ms=600_000, **total))
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("limits", "words", "told"),
+    [
+        pytest.param({"max_cost_usd": 5.0}, "5 of 5 USD", 5, id="cost"),
+        pytest.param({"max_tokens": 500}, "500 of 500 tokens", 5, id="tokens"),
+        pytest.param({"max_turns": 5}, "6 of 5 turns", 6, id="turns"),
+        pytest.param({"max_minutes": 5.0}, "5 of 5 minutes", 5, id="minutes"),
+    ],
+)
+def test_one_step_is_ended_where_it_goes_over_and_what_it_took_counts(
+    ledger: Ledger, thread: ThreadId, limits: dict[str, Any], words: str, told: int
+) -> None:
+    act = _streaming(cost_usd=10.0, input_tokens=600, output_tokens=400)
+
+    report = exec_thread(engine(ledger, act, **limits), thread, count=None)
+    usage = state_of(ledger.store, thread).usage
+    with pytest.raises(BudgetError) as caught:
+        resume_thread(engine(ledger, act, **limits), thread)
+    rest = resume_thread(engine(ledger, act), thread)
+
+    assert (report.end, report.code, len(report.steps)) == ("agent-failed", None, 1)
+    assert report.problem is not None
+    assert words in report.problem
+    assert usage is not None
+    assert (usage.turns, usage.duration_ms) == (told, 300_000)
+    assert words in caught.value.message
+    assert rest.end == "done"
+    assert names(ledger.store, thread) == ["start", "attempt", "resume"]
+    check_thread(ledger.store, thread)
+
+
+def test_a_correction_is_not_counted_twice(ledger: Ledger, thread: ThreadId) -> None:
+    def act(request: AgentRequest) -> AgentReply:
+        assert request.on_turn is not None
+        for number in range(2):
+            at_ms = request.now_ms()
+            turn = Turn(index=number, role="assistant", content="…", at_ms=at_ms)
+            request.on_turn(turn)
+        text = DONE if request.correction else "no block"
+        return AgentReply(text=text, usage=used(turns=2, duration_ms=0))
+
+    report = exec_thread(engine(ledger, act, max_turns=4), thread, count=1)
+
+    assert report.end == "done"
+    usage = state_of(ledger.store, thread).usage
+    assert usage is not None
+    assert usage.turns == 4
+
+
+@pytest.mark.parametrize("wall", [None, 3_600.0])
+def test_an_agent_that_says_nothing_is_ended_by_the_clock(
+    ledger: Ledger, thread: ThreadId, wall: float | None
+) -> None:
+    limits = Limits(max_minutes=0.005, wall_seconds=wall)
+    able = make_engine(
+        replace(ledger, now_ms=lambda: time.time_ns() // 1_000_000),
+        settings=Settings(limits=limits),
+    )
+    began = time.monotonic()
+
+    report = exec_thread(able, thread, count=1, agent="stdio:sleep 60")
+
+    assert time.monotonic() - began < 30
+    state = state_of(ledger.store, thread)
+    attempt = report.steps[0].hash
+    assert attempt is not None
+    output = record_of(ledger, thread).step(attempt, 1).output
+    assert (state.status, output["phase"]) == ("suspended", "budget")
+    assert "limits.maxMinutes" in str(output["error"])
+    assert state.usage is not None
+    assert state.usage.duration_ms >= 300
+    with pytest.raises(BudgetError):
+        resume_thread(able, thread, agent="stdio:sleep 60")
+    check_thread(ledger.store, thread)
+
+
+def test_an_agent_that_fails_in_time_has_gone_over_nothing(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    able = make_engine(ledger, settings=Settings(limits=Limits(max_minutes=60.0)))
+
+    exec_thread(able, thread, count=1, agent="stdio:false")
+
+    (event,) = _attempts(ledger, thread)
+    assert event["phase"] == "agent"
+
+
+def _attempts(ledger: Ledger, thread: ThreadId) -> list[Any]:
+    record = record_of(ledger, thread)
+    return [
+        record.step(event.node, 1).output
+        for event in iter_events(ledger.store, record.tip.commit)
+        if event.name == "attempt" and event.node is not None
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_child_that_goes_over_inside_a_step_ends_both(
+    ledger: Ledger, tmp_path: Path, number: int
+) -> None:
+    """The parent's step of one turn, then a child that streams ten in one step."""
+    thread = start(ledger, tmp_path, parent(), child())
+    texts = {
+        "preparer": reply("ready"),
+        "coder": reply("coded", what="c"),
+        "tester": reply("built", what="t"),
+        "sender": reply("sent"),
+    }
+    stream = _streaming(cost_usd=10.0, input_tokens=600, output_tokens=400)
+
+    def act(request: AgentRequest) -> AgentReply:
+        if request.role != "coder":
+            return AgentReply(text=texts[request.role], usage=used())
+        said: AgentReply = stream(request)
+        return replace(said, text=texts["coder"])
+
+    limits: Any = [{"max_turns": 4}, {"max_tokens": 450}, {"max_cost_usd": 3.5}]
+    able = engine(ledger, act, **limits[number - 1])
+
+    report = exec_thread(able, thread, count=None)
+    (made,) = children_of(ledger, thread)
+    with pytest.raises(BudgetError):
+        resume_thread(able, thread)
+
+    assert report.end == "agent-failed"
+    assert report.problem is not None
+    assert report.problem.startswith(f"child {made}: ")
+    assert "are used (limits.max" in report.problem
+    assert names(ledger.store, made) == ["start", "attempt"]
+    assert names(ledger.store, thread) == ["start", "step", "attempt"]
+    whole, below = (state_of(ledger.store, each).usage for each in (thread, made))
+    assert whole == add_usage(used(), below)
+    assert resume_thread(engine(ledger, act), thread).end == "done"
+    check_thread(ledger.store, thread)
+    check_thread(ledger.store, made)
 
 
 def test_a_childs_budget_is_what_its_parent_has_left(
@@ -177,4 +338,3 @@ def test_a_childs_budget_is_what_its_parent_has_left(
 def test_no_limit_is_no_excess() -> None:
     assert find_excess(Limits(), used(turns=10**6)) is None
     assert find_excess(Limits(max_turns=1), None) is None
-    assert Play is not None

@@ -169,6 +169,9 @@ class _Loop:
             found = self._take(said, is_last=number == most)
             if found is not None:
                 return found
+            # Not of the last one, which cannot be cut short any more.
+            if self.request.on_usage is not None:
+                self.request.on_usage(self._usage())
             left = most - number
             if left == WARN_TURNS:
                 self._tell_model(_HURRY.format(left=left))
@@ -236,8 +239,6 @@ class _Loop:
             self.input_tokens += found.tokens.input
             self.output_tokens += found.tokens.output
             self.cached_tokens += found.tokens.cached
-        if self.request.on_usage is not None:
-            self.request.on_usage(self._usage())
         if found.is_cut or found.finish == "length":
             self.warnings.append("an answer of the model was cut at its length limit")
 

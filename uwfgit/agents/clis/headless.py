@@ -20,6 +20,7 @@ from uwfgit.agents.base import (
     Failure,
     SessionFiles,
     SessionFilesError,
+    Usage,
 )
 from uwfgit.agents.children.complaints import explain_end, one_line
 from uwfgit.agents.children.lines import MAX_LINE_BYTES
@@ -169,6 +170,7 @@ class HeadlessAgent:
                 before=request.session_total,
                 session_id=call.session,
             ),
+            spent=request.on_usage,
         )
         result = run_process(
             (self.command, *self.cli.arguments(call)),
@@ -348,6 +350,8 @@ class _Reader:
 
     cli: Cli
     run: Transcript
+    spent: Callable[[Usage], None] | None = None
+    """Told what the run has taken so far, as often as that changes."""
     noise: str = ""
 
     def hear(self, line: str) -> None:
@@ -360,7 +364,13 @@ class _Reader:
         if read is None:
             self.run.note_unknown(name)
             return
+        before = self.run.usage
         read(self.run, event)
+        usage = self.run.usage
+        # What is over cannot be cut short any more: the answer is there.
+        is_news = usage != before and not self.run.is_over
+        if usage is not None and is_news and self.spent is not None:
+            self.spent(usage)
 
     def hear_all(self, result: ProcessResult) -> None:
         """Take what a program without events printed for its answer."""

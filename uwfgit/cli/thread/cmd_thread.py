@@ -139,6 +139,12 @@ def list_(  # noqa: PLR0917 - one parameter an option
             "--children", help="Those that did steps of others too, below these."
         ),
     ] = False,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort", metavar="WHAT", help="By cost or tokens, the most first."
+        ),
+    ] = None,
 ) -> None:
     """List threads, newest first.
 
@@ -161,6 +167,7 @@ def list_(  # noqa: PLR0917 - one parameter an option
         offset=offset if offset is not None else skip,
         trash=trash,
         children=children,
+        sort=sort,
     )
     print_threads(context, context.open_ledger(), filters)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
+from uwfgit.model.thread.usage import Usage
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.refs import list_refs
 
@@ -47,6 +48,7 @@ class Filters:
     offset: int
     trash: bool
     children: bool
+    sort: str | None
 
 
 def read_filters(
@@ -61,6 +63,7 @@ def read_filters(
     offset: int | None = None,
     trash: bool = False,
     children: bool = False,
+    sort: str | None = None,
 ) -> Filters:
     """Check the options of ``thread list``.
 
@@ -70,6 +73,8 @@ def read_filters(
     for name, number in (("--limit", limit), ("--offset", offset)):
         if number is not None and number < 0:
             raise UsageError(f"{name}: {number} is less than 0")
+    if sort is not None and sort not in _SPENT:
+        raise UsageError(f"--sort: '{sort}' is not one of {', '.join(_SPENT)}")
     now = now_ms()
     return Filters(
         statuses=_parse_statuses(status),
@@ -82,6 +87,7 @@ def read_filters(
         offset=offset or 0,
         trash=trash,
         children=children,
+        sort=sort,
     )
 
 
@@ -127,6 +133,10 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
     # One that ended stays with the thread that goes on, a step of which it did.
     active = {each for each, (_, status) in known.items() if status not in _HIDDEN}
     kept = [each for each in known if not hides or tree.is_in(each, active)]
+    if filters.sort is not None:
+        # Those that spent the same stay newest first.
+        spent = _SPENT[filters.sort]
+        kept.sort(key=lambda each: spent(_usage(known[each][0])), reverse=True)
     end = None if filters.limit is None else filters.offset + filters.limit
     places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
     page = [known[thread] for thread, _ in places]
@@ -153,10 +163,31 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
             items,
             [_name(*place, more) for place, more in zip(places, below, strict=True)],
             with_shared=not filters.trash and _has_remote(ledger),
+            sort=filters.sort,
         ),
     )
     if filters.trash and items:
         context.output.say("bring one back: uwf thread restore THREAD")
+
+
+def _usage(row: ThreadRow) -> Usage | None:
+    return None if row.state is None else row.state.usage
+
+
+def _spent_text(usage: Mapping[str, Any] | None, what: str) -> str | None:
+    """Write what a thread cost; nothing where that is not known."""
+    if usage is None:
+        return None
+    if what == "tokens":
+        return f"{usage['inputTokens'] + usage['outputTokens']:,}"
+    return None if usage["costUsd"] is None else f"{usage['costUsd']:.2f}"
+
+
+_SPENT: Final[Mapping[str, Callable[[Usage | None], float]]] = {
+    "cost": lambda usage: (usage and usage.cost_usd) or 0,
+    "tokens": lambda usage: usage.input_tokens + usage.output_tokens if usage else 0,
+}
+"""What threads are sorted by, and how much that is."""
 
 
 class _Tree:
@@ -293,6 +324,7 @@ def _table(
     names: Sequence[str],
     *,
     with_shared: bool,
+    sort: str | None,
 ) -> str:
     if not items:
         return ""
@@ -300,7 +332,9 @@ def _table(
         Column(title="THREAD"),
         Column(title="WORKFLOW", flexible=True),
         Column(title="STATUS", status=True),
-        Column(title="ROLE", flexible=True),
+        Column(title="ROLE", flexible=True)
+        if sort is None
+        else Column(title=sort.upper(), right=True),
         *([Column(title="SHARED")] if with_shared else []),
         Column(title="STARTED"),
     ]
@@ -311,6 +345,7 @@ def _table(
             items,
             names,
             with_shared=with_shared,
+            sort=sort,
             to_the_day=with_shared and is_narrow,
         )
     )
@@ -325,6 +360,7 @@ def _rows(
     names: Sequence[str],
     *,
     with_shared: bool,
+    sort: str | None,
     to_the_day: bool,
 ) -> Iterator[tuple[str | None, ...]]:
     for item, name in zip(items, names, strict=True):
@@ -333,7 +369,9 @@ def _rows(
             name,
             item["workflowName"],
             item["status"],
-            item["suspendedRole"] or item["currentRole"],
+            item["suspendedRole"] or item["currentRole"]
+            if sort is None
+            else _spent_text(item["usage"], sort),
             *((item["shared"],) if with_shared else ()),
             started.partition(" ")[0] if to_the_day and started else started,
         )

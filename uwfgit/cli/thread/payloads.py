@@ -94,6 +94,7 @@ def row_payload(
         "parent": _parent_payload(row.parent),
         "children": list(children),
         "shared": shared,
+        "usage": usage_payload(row.state.usage if row.state else None),
         "problem": row.problem,
     }
 

@@ -59,9 +59,10 @@ class Meter:
     limits: Limits
     before: Usage | None
     excess: str | None = None
-    _turns: set[tuple[int, int]] = field(default_factory=set)
+    unheard: Usage | None = None
+    """What calls took, as far as it is known, that no reply tells of."""
+    _turns: set[int] = field(default_factory=set)
     _said: Usage | None = None
-    _call: int = 0
     _began_ms: int = 0
 
     @property
@@ -80,15 +81,15 @@ class Meter:
         return self.agent.has_sessions
 
     def run(self, request: AgentRequest) -> AgentReply:
-        """Do one call, and look at its cost as it is told."""
-        self._call += 1
-        self._began_ms = self._began_ms or request.now_ms()
+        """Do one call, and look at its cost as it is told, and at the clock."""
+        self._turns.clear()
+        self._said, self._began_ms = None, request.now_ms()
         heard, spent = request.on_turn, request.on_usage
 
         def on_turn(turn: Turn) -> None:
             _tell(heard, turn)
             if turn.role == "assistant":
-                self._turns.add((self._call, turn.index))
+                self._turns.add(turn.index)
             self._look(request.now_ms())
 
         def on_usage(usage: Usage) -> None:
@@ -96,25 +97,65 @@ class Meter:
             self._said = usage
             self._look(request.now_ms())
 
-        reply = self.agent.run(replace(request, on_turn=on_turn, on_usage=on_usage))
+        told = replace(
+            request,
+            on_turn=on_turn,
+            on_usage=on_usage,
+            wall_seconds=self._wall(request.wall_seconds),
+        )
+        try:
+            reply = self.agent.run(told)
+        except KeyboardInterrupt:
+            self._note_unheard(request.now_ms())
+            raise
+        if reply.failure is not None and self.excess is None:
+            # One that says nothing is ended by the clock alone.
+            self.excess = self._find_overrun(request.now_ms())
+        if reply.usage is None:
+            self._note_unheard(request.now_ms())
+            return reply
+        if self.excess is not None:
+            # Cut short, it tells less than it took.
+            took = self._took(request.now_ms(), reply.usage)
+            reply = replace(reply, usage=took)
         self.before = add_usage(self.before, reply.usage)
-        self._said = None
         return reply
+
+    def _note_unheard(self, now_ms: int) -> None:
+        took = self._took(now_ms)
+        self.unheard = add_usage(self.unheard, took)
+        self.before = add_usage(self.before, took)
+
+    def _wall(self, seconds: float | None) -> float | None:
+        """Return how long a call may take: no longer than the budget lasts."""
+        most = self.limits.max_minutes
+        if most is None:
+            return seconds
+        used = 0 if self.before is None else self.before.duration_ms
+        left = max(0.0, most * 60 - used / 1_000)
+        return left if seconds is None else min(seconds, left)
+
+    def _find_overrun(self, now_ms: int) -> str | None:
+        only = Limits(max_minutes=self.limits.max_minutes)
+        return find_excess(only, add_usage(self.before, self._took(now_ms)))
+
+    def _took(self, now_ms: int, told: Usage | None = None) -> Usage:
+        """Return what the call at hand has taken so far."""
+        nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+        said = told or self._said or nothing
+        return replace(
+            said,
+            turns=max(said.turns, len(self._turns)),
+            duration_ms=max(said.duration_ms, now_ms - self._began_ms),
+        )
 
     def _look(self, now_ms: int) -> None:
         if self.excess is not None:
             return
-        took = self._said or Usage(
-            turns=0, input_tokens=0, output_tokens=0, duration_ms=0
-        )
-        took = replace(
-            took,
-            turns=max(took.turns, len(self._turns)),
-            duration_ms=max(took.duration_ms, now_ms - self._began_ms),
-        )
         # The turn that reaches the limit is the last; one over it ends the run.
-        self.excess = find_excess(_one_more(self.limits), add_usage(self.before, took))
-        if self.excess is not None:
+        took = add_usage(self.before, self._took(now_ms))
+        if find_excess(_one_more(self.limits), took) is not None:
+            self.excess = find_excess(self.limits, took)
             raise KeyboardInterrupt
 
 

@@ -46,6 +46,7 @@ from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Code
+from uwfgit.model.thread.usage import add_usage
 from uwfgit.model.wording import headline, last_line
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.care.guard import changed_files, fingerprint
@@ -169,7 +170,8 @@ def _run(run: Run) -> CycleEnd:
         )
         if meter.excess is not None:
             failure = Failure(phase="budget", message=meter.excess)
-            talk = replace(talk, outcome=failure)
+            usage = add_usage(talk.usage, meter.unheard)
+            talk = replace(talk, outcome=failure, usage=usage)
         tampered = changed_files(guard, fingerprint(store))
         kept = keep_memory(run, talk)
         remarks = (*run.remarks, *talk.remarks, *filter(None, [kept.warning]))
