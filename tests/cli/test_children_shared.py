@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -230,3 +231,44 @@ def test_a_review_names_the_threads_that_are_not_in_it(
     assert f"not in it      {two.family.child}, which did a step" in text
     assert data.json["children"] == [two.family.child]
     assert not any(two.family.child in ref for ref in refs_of(shared))
+
+
+def test_a_child_at_work_is_told_of_and_goes_with_its_parent(two: Two) -> None:
+    uwf = two.ada
+    slow = uwf.folder / "slow.sh"
+    slow.write_text("#!/bin/sh\ncat > /dev/null\ntouch begun\nsleep 60\n")
+    slow.chmod(0o755)
+    started = uwf.do("thread", "start", "deliver.yaml", "-p", "Slow", "--json").json
+    thread = started["threadId"]
+    uwf.do("thread", "exec", thread, "--agent", "scripted:asking.yaml")
+    uwf.do("thread", "exec", thread, "--agent", "stdio:./slow.sh", "--background")
+    deadline = time.monotonic() + 30
+    while not (uwf.folder / "begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+    shown = uwf.do("thread", "show", thread)
+    (child,) = uwf.do("thread", "show", thread, "--json").json["children"]
+    removed = uwf.do("thread", "rm", thread, "--json").json
+    restored = uwf.do("thread", "restore", thread, "--json").json
+
+    assert f"child     {child} build, running" in shown.out
+    assert removed["children"] == restored["children"] == [child]
+
+
+def test_a_child_that_nothing_names_goes_with_its_parent_and_comes_back(
+    two: Two,
+) -> None:
+    uwf, family = two.ada, two.family
+    store = Path(uwf.do("store", "path").out.strip())
+    branch = f"refs/heads/thread/{family.parent}"
+    # As a kill in the middle of the child leaves it.
+    git(store, "update-ref", branch, f"{branch}~1")
+
+    shown = uwf.do("thread", "show", family.parent, "--json").json
+    removed = uwf.do("thread", "rm", family.parent, "--json").json
+    restored = uwf.do("thread", "restore", family.parent, "--json").json
+
+    assert shown["children"] == [family.child]
+    assert removed["children"] == sorted([family.child, family.grandchild])
+    assert restored["children"] == removed["children"]

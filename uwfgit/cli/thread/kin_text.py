@@ -48,6 +48,7 @@ def kin_fields(ledger: Ledger, thread: Mapping[str, Any]) -> Iterator[tuple[str,
 
 def _state(ledger: Ledger, thread: ThreadId) -> str:
     from uwfgit.errors import NotFoundError, UwfError
+    from uwfgit.model.ledger.standing import is_running
     from uwfgit.model.thread.record import load_tip
 
     try:
@@ -56,7 +57,8 @@ def _state(ledger: Ledger, thread: ThreadId) -> str:
         return "not here"
     except UwfError:
         return "corrupt"
-    return f"{shown(state.workflow_name)}, {state.status}"
+    status = "running" if is_running(ledger.store, thread) else state.status
+    return f"{shown(state.workflow_name)}, {status}"
 
 
 def kin_lines(ledger: Ledger, record: Record) -> Iterator[str]:

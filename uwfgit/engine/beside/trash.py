@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from uwfgit.engine.run.hold import hold_thread
-from uwfgit.errors import CorruptError, NotFoundError, StateError
-from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.kin import find_takers
+from uwfgit.errors import CorruptError, NotFoundError, StateError, UwfError
+from uwfgit.ids import Oid, ThreadId, find_thread_id
+from uwfgit.model.ledger.kin import find_takers, iter_below
 from uwfgit.model.ledger.ledger import Ledger, list_threads
-from uwfgit.model.thread.family import family_of, named_children
-from uwfgit.model.thread.record import load_tip, open_record, read_tip
+from uwfgit.model.thread.family import named_children
+from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.writing import write_whole
-from uwfgit.store.refs import find_ref, move_refs
+from uwfgit.store.refs import find_ref, list_refs, move_refs
 
 
 def require_no_parent(ledger: Ledger, thread: ThreadId) -> None:
@@ -39,15 +39,18 @@ def require_no_parent(ledger: Ledger, thread: ThreadId) -> None:
 
 def list_going(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:
     """Return the threads that go with a thread: those that did steps of it alone."""
-    family = family_of(ledger.store, thread)
-    if not family:
+    try:
+        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        below = list(iter_below(ledger, record))
+    except CorruptError:
+        return ()
+    if not below:
         return ()
     rows, going = list_threads(ledger), {thread}
-    # Those above before those below them.
-    for child in reversed(family):
-        record = open_record(ledger.store, load_tip(ledger.store, child), checked=False)
-        if find_takers(ledger, rows, record) <= going:
-            going.add(child)
+    # Those above come before those below them.
+    for child in below:
+        if find_takers(ledger, rows, child) <= going:
+            going.add(child.tip.thread)
     return tuple(sorted(going - {thread}))
 
 
@@ -94,31 +97,37 @@ def _remove(ledger: Ledger, thread: ThreadId, going: Iterable[ThreadId]) -> Oid:
 
 def list_coming(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:
     """Return the threads in the trash that come back with one: what did its steps."""
+    removed = dict(_iter_removed(ledger))
     found: dict[ThreadId, None] = {}
     waiting = [thread]
     while waiting:
-        removed = waiting.pop()
-        for child in _named_in_trash(ledger, removed):
+        above = waiting.pop()
+        named = named_children(removed[above]) if above in removed else ()
+        begun = (each for each, record in removed.items() if _began(record, above))
+        for child in (*named, *begun):
             is_here = find_ref(ledger.store, thread_ref(child)) is not None
-            if child != thread and child not in found and not is_here:
+            is_new = child != thread and child not in found
+            if child in removed and is_new and not is_here:
                 found[child] = None
                 waiting.append(child)
     return tuple(sorted(found))
 
 
-def _named_in_trash(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
+def _iter_removed(ledger: Ledger) -> Iterator[tuple[ThreadId, Record]]:
+    """Yield the threads in the trash that can be read."""
     store = ledger.store
-    commit = find_ref(store, TRASH_PREFIX + thread)
-    if commit is None:
-        return
-    try:
-        record = open_record(store, read_tip(store, thread, commit), checked=False)
-        named = named_children(record)
-    except CorruptError:
-        return
-    for child in named:
-        if find_ref(store, TRASH_PREFIX + child) is not None:
-            yield child
+    for ref, commit in list_refs(store, TRASH_PREFIX).items():
+        thread = find_thread_id(ref.removeprefix(TRASH_PREFIX))
+        with suppress(UwfError):
+            if thread is not None:
+                tip = read_tip(store, thread, commit)
+                yield thread, open_record(store, tip, checked=False)
+
+
+def _began(record: Record, above: ThreadId) -> bool:
+    """Whether a thread was started for a step of another, and is no fork."""
+    parent, origin = record.start.parent, record.tip.state.forked_from
+    return origin is None and parent is not None and parent[0] == above
 
 
 def restore_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:

@@ -11,6 +11,7 @@ from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.ledger.standing import is_running
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
 from uwfgit.model.thread.event import STEP_EVENTS
@@ -165,7 +166,7 @@ def view_thread(
         inputs=_inputs(record),
         summary=_summary(record),
         parent=_parent(ledger, record, known),
-        children=tuple(_children(record, steps, known)),
+        children=tuple(_children(ledger, record, steps, known)),
         approvals=_approvals(record),
     )
 
@@ -243,11 +244,14 @@ def _parent(
     ledger: Ledger, record: Record, known: Mapping[ThreadId, ThreadRow]
 ) -> Kin | None:
     found = find_parent_step(ledger, record)
-    return None if found is None else _kin(*found, known)
+    return None if found is None else _kin(ledger, *found, known)
 
 
 def _children(
-    record: Record, steps: Sequence[Step], known: Mapping[ThreadId, ThreadRow]
+    ledger: Ledger,
+    record: Record,
+    steps: Sequence[Step],
+    known: Mapping[ThreadId, ThreadRow],
 ) -> Iterator[Kin]:
     named = dict.fromkeys(named_children(record), 0)
     for step in steps:
@@ -258,10 +262,15 @@ def _children(
         if began and row.state is not None and row.state.forked_from is None:
             named.setdefault(row.thread, 0)
     for thread, number in sorted(named.items()):
-        yield _kin(thread, number, known)
+        yield _kin(ledger, thread, number, known)
 
 
-def _kin(thread: ThreadId, number: int, known: Mapping[ThreadId, ThreadRow]) -> Kin:
+def _kin(
+    ledger: Ledger,
+    thread: ThreadId,
+    number: int,
+    known: Mapping[ThreadId, ThreadRow],
+) -> Kin:
     state = known[thread].state if thread in known else None
     if state is None:
         return Kin(thread=thread, number=number)
@@ -269,7 +278,7 @@ def _kin(thread: ThreadId, number: int, known: Mapping[ThreadId, ThreadRow]) -> 
         thread=thread,
         number=number,
         workflow=state.workflow_name,
-        status=state.status,
+        status="running" if is_running(ledger.store, thread) else state.status,
     )
 
 
