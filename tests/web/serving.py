@@ -139,7 +139,7 @@ def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Serv
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/\S+", line)
+        found = re.search(r"http://[\w.-]+:(\d+)/\S+", line)
         assert found, f"printed {line!r}, ended with {process.poll()}"
         token = subprocess.run(
             [*uwf, "web", "token"], capture_output=True, text=True, check=True

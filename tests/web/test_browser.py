@@ -141,6 +141,87 @@ def test_a_running_thread_is_followed_and_caught_up_with(uwf: Uwf, ready: Path) 
         assert status(uwf, thread) == "end"
 
 
+OUTLINE = """
+(main) => [...main.querySelectorAll("section, aside, article, .head, .callout")]
+  .map((e) => e.tagName + "." + e.className + "#" + e.id + " " +
+    (e.querySelector("h2")?.textContent || ""))
+"""
+
+
+@pytest.mark.slow
+def test_what_comes_while_one_looks_on_stands_where_a_new_page_has_it(
+    uwf: Uwf, ready: Path
+) -> None:
+    words = ("thread", "start", "ping", "-p", "# Look\n\non, please", "--json")
+    thread = uwf(*words).json["threadId"]
+    with (
+        serving(ready) as server,
+        browsing() as browser,
+        tab(browser, "order") as found,
+    ):
+        page = found.page
+        enter(found, server)
+        page.goto(f"{server.origin}/threads/{thread}")
+        page.evaluate("window.kept = 1")
+        expect(page.locator("section.time, .time")).to_have_count(0)
+        for number in range(1, 5):
+            uwf("thread", "exec", thread)
+            expect(page.locator(f"#step-{number}")).to_be_visible()
+            expect(page.locator("#now")).to_have_count(0)
+            beside = page.context.new_page()
+            beside.goto(page.url)
+            wanted = beside.locator("#main").evaluate(OUTLINE)
+            beside.close()
+            # The end of a run may come a moment after its step.
+            page.wait_for_function(
+                f"(wanted) => ({OUTLINE})(document.getElementById('main')).join()"
+                " === wanted.join()",
+                arg=wanted,
+            )
+        assert page.evaluate("window.kept") == 1
+        assert found.problems() == []
+
+
+@pytest.mark.slow
+def test_a_page_that_slept_misses_nothing_not_even_a_push(
+    uwf: Uwf, ready: Path, tmp_path: Path
+) -> None:
+    thread = uwf("thread", "start", "ping", "-p", "sleep", "--json").json["threadId"]
+    store = Path(uwf("store", "path", "--json").json["store"])
+    mirror, ref = tmp_path / "mirror.git", f"refs/heads/thread/{thread}"
+    with (
+        serving(ready) as server,
+        browsing() as browser,
+        tab(browser, "slept") as found,
+    ):
+        page = found.page
+        enter(found, server)
+        page.goto(f"{server.origin}/threads/{thread}")
+        page.evaluate("window.kept = 1")
+        page.context.set_offline(True)
+        uwf("thread", "exec", thread, "-c", "2")
+        page.wait_for_timeout(1_500)
+        expect(page.locator("#step-1")).to_have_count(0)
+        page.context.set_offline(False)
+        expect(page.locator("#step-2")).to_be_visible()
+
+        # What someone else's git brings is seen as well.
+        known = git(store, "rev-parse", ref).strip()
+        uwf("thread", "exec", thread, "--all")
+        newest = git(store, "rev-parse", ref).strip()
+        expect(page.locator(".chip.end").first).to_be_visible()
+        git(store, "clone", "-q", "--bare", str(store), str(mirror))
+        git(store, "update-ref", ref, known)
+        page.reload()
+        page.evaluate("window.kept = 1")
+        expect(page.locator("#step-3")).to_have_count(0)
+        git(mirror, "push", "-q", str(store), ref)
+        expect(page.locator("#step-4")).to_be_visible()
+        expect(page.locator(".chip.end").first).to_be_visible()
+        assert page.locator("#main").get_attribute("data-tip") == newest
+        assert page.evaluate("window.kept") == 1
+
+
 @pytest.mark.slow
 def test_the_listing_is_searched_filtered_and_live(uwf: Uwf, ready: Path) -> None:
     for number in range(60):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,6 +12,8 @@ import pytest
 
 from tests.cli.calls import Uwf
 from tests.planted import GITHUB
+from uwfgit.store.repository import open_store
+from uwfgit.sync.secrets.scan import find_in_texts
 
 ADAPTER = r"""#!/bin/sh
 set -e
@@ -201,3 +204,54 @@ def test_attempts_replaced_steps_and_waiting_threads_are_shown(
     assert "failed attempt" in after
     assert "replaced step" in after
     assert "done again after a correction" in after
+
+
+CHANGING = """\
+#!/bin/sh
+cat > /dev/null
+echo 'a new line' >> "$PWD/notes.txt"
+printf -- '---\\n$status: done\\ntext: x\\n---\\nDone.\\n'
+"""
+
+
+def changed(uwf: Uwf, work: Path, text: str) -> str:
+    """Have a thread change a file of a repository."""
+    for words in (["init", "-q"], ["add", "ping.yaml"], ["commit", "-qm", "one"]):
+        who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+        subprocess.run(["git", *who, *words], check=True, cwd=work)
+    script = work.parent / "changing.sh"
+    script.write_text(CHANGING.replace("a new line", text))
+    script.chmod(0o700)
+    begun = uwf("thread", "start", "ping.yaml", "-p", "change it", "--json")
+    thread = str(begun.json["threadId"])
+    ran = uwf("thread", "exec", thread, "--agent", f"stdio:{script}", "--json")
+    assert ran.code == 0, ran.out + ran.err
+    return thread
+
+
+def test_what_steps_changed_in_the_code_comes_along_only_in_full(
+    uwf: Uwf, work: Path
+) -> None:
+    thread = changed(uwf, work, "a new line")
+
+    assert uwf("export", "html", "some", thread).code == 0
+    assert uwf("export", "html", "all", thread, "--full").code == 0
+    assert uwf("export", "html", "one.html", thread, "--full", "--one-file").code == 0
+
+    assert "a new line" not in "".join(pages(work / "some").values())
+    for text in (*pages(work / "all").values(), (work / "one.html").read_text()):
+        if f"{thread}" in text and "Steps" in text:
+            assert "+a new line" in re.sub("<[^>]+>", "", text)
+
+
+def test_a_key_in_the_code_does_not_leave(uwf: Uwf, work: Path) -> None:
+    thread = changed(uwf, work, f"key = {GITHUB}")
+    path = Path(uwf("store", "path", "--json").json["store"])
+
+    assert uwf("export", "html", "site", thread, "--full").code == 0
+
+    assert GITHUB not in "".join(pages(work / "site").values())
+    # Snapshots leave such a file out; one that slipped in would stop the export.
+    store = open_store(path, home=path.parent)
+    found = find_in_texts(store, {"code of X:1": f"+key = {GITHUB}\n", "of X:2": "+x"})
+    assert [each.path for each in found] == ["code of X:1"]

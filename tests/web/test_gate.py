@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -260,6 +261,43 @@ def test_another_host_needs_a_token_file(uwf: Uwf) -> None:
     refused = uwf("web", "--host", "0.0.0.0", "--json")  # noqa: S104 - it is refused
 
     assert (refused.code, refused.error["code"]) == (2, "usage")
+
+
+@pytest.mark.parametrize("acts", [False, True], ids=["reading", "acts"])
+def test_with_a_token_file_others_may_look_and_act_if_that_is_said(
+    uwf: Uwf,
+    work: Path,
+    thread: str,
+    acts: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    token = work / "token"
+    token.write_text("x" * 20)
+    words = ["--host", "0.0.0.0", "--token-file", str(token)]  # noqa: S104 - to be tested
+    assert uwf("web", *words, "--json").code == 1
+    token.write_text("t" * 40 + "\n")
+    name, told = socket.gethostname(), ["--allow-acts"] if acts else []
+    with serving(work, *words, *told) as server:
+        bearer = {"Authorization": f"Bearer {'t' * 40}"}
+        for host in ("127.0.0.1", "10.1.2.3", "[fd00::1]", name, "localhost"):
+            host = f"{host}:{server.port}"  # noqa: PLW2901 - with its port
+            assert (
+                server.ask("GET", "/threads", headers=bearer, host=host).status == 200
+            )
+        for host in ("evil.example", "10.1.2.3.evil.example", "fd00::1", "10.1.2"):
+            host = f"{host}:{server.port}"  # noqa: PLW2901 - with its port
+            assert (
+                server.ask("GET", "/threads", headers=bearer, host=host).status == 403
+            )
+        # The user's own token is another one, and the file's may change.
+        assert server.get("/threads").status == 401
+        token.write_text("n" * 40)
+        assert server.ask("GET", "/threads", headers=bearer).status == 401
+        bearer = {"Authorization": f"Bearer {'n' * 40}"}
+        kind = {"Content-Type": "application/json"}
+        path = f"/api/threads/{thread}/cancel"
+        done = server.ask("POST", path, headers={**bearer, **kind}, body=b"{}")
+        assert done.status == (200 if acts else 403)
+        assert server.ask("GET", "/edit/ping.yaml", headers=bearer).status == 404
 
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999999"])

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DIFF_SETTINGS: Final = {"ignore_unknown_options": True}
 """What stands behind the step is git's."""
 
+_DIFF_BYTES: Final = 200_000
+"""Of a step's diff where it stands on a page; git shows the rest."""
+
 ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="A thread.")]
 GitWords = Annotated[
     list[str] | None,
@@ -87,6 +90,24 @@ def list_step_files(
         return _items(tree, snapshot.before, snapshot.after)
     except (StateError, StoreError):
         return None
+
+
+def read_step_diff(
+    context: CommandContext, ledger: Ledger, record: Record, step: Step
+) -> str | None:
+    """Return what a step changed as git diff tells it; ``None`` where it cannot."""
+    snapshot = step.code.snapshot
+    if snapshot is None or snapshot.before is None or snapshot.after is None:
+        return None
+    if snapshot.before == snapshot.after:
+        return None
+    plain = ("--no-color", "--no-ext-diff", "--no-textconv")
+    try:
+        tree = find_tree(context, ledger, record, snapshot.after)
+        data = tree.ask("diff", *plain, snapshot.before, snapshot.after)
+    except (StateError, StoreError):
+        return None
+    return data[:_DIFF_BYTES].decode("utf-8", "replace")
 
 
 def code_command(

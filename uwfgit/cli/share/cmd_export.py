@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 app = make_group("Write threads as pages that open without a server.")
 
 _KILO = 1000
+Code: TypeAlias = "Mapping[tuple[ThreadId, int], str]"
 
 
 @add_command(app, "html")
@@ -49,7 +50,7 @@ def html(
     ] = False,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Tool results, reasoning and addresses too."),
+        typer.Option("--full", help="Tool results, reasoning, code and addresses too."),
     ] = False,
 ) -> None:
     """Write threads as web pages that work from a folder, without JavaScript.
@@ -92,7 +93,8 @@ def export_threads(
     lines = _choose(ledger, names)
     _refuse_private(ledger, lines)
     _scan(context, ledger, lines)
-    export = _make_export(context, ledger, lines, full=full)
+    code = _read_code(context, ledger, lines) if full else {}
+    export = _make_export(context, ledger, lines, full=full, code=code)
     page = target if is_page else target / INDEX
     if one_file:
         written = write_single(page, export.single())
@@ -152,8 +154,42 @@ def _scan(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -> Non
         raise InvalidError(f"nothing was exported: {describe_findings(found, leaving)}")
 
 
+def _read_code(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -> Code:
+    """Read what steps changed in the code, as far as it is here.
+
+    Raises:
+        InvalidError: A secret would leave.
+    """
+    from uwfgit.cli.code.cmd_changes import read_step_diff
+    from uwfgit.model.thread.record import open_record, read_tip
+    from uwfgit.sync.secrets.scan import describe_findings, find_in_texts
+
+    found: dict[tuple[ThreadId, int], str] = {}
+    for line in lines:
+        try:
+            tip = read_tip(ledger.store, line.thread, line.commit)
+            record = open_record(ledger.store, tip, checked=False)
+            steps = record.steps()
+        except CorruptError:
+            continue
+        for step in steps:
+            diff = read_step_diff(context, ledger, record, step)
+            if diff:
+                found[line.thread, step.number] = diff
+    texts = {f"code of {t}:{number}": text for (t, number), text in found.items()}
+    secrets = find_in_texts(ledger.store, texts)
+    if secrets:
+        raise InvalidError(f"nothing was exported: {describe_findings(secrets)}")
+    return found
+
+
 def _make_export(
-    context: CommandContext, ledger: Ledger, lines: Sequence[Line], *, full: bool
+    context: CommandContext,
+    ledger: Ledger,
+    lines: Sequence[Line],
+    *,
+    full: bool,
+    code: Code,
 ) -> Export:
     from uwfgit.web.export.pages import Export
     from uwfgit.web.view.cleaning import Cleaner
@@ -171,6 +207,7 @@ def _make_export(
         name=root.name if root is not None else ledger.store.path.name,
         about=f"Exported {format_time(now_ms())} by uwf {__version__}",
         year=time.localtime().tm_year,
+        code=code,
     )
 
 

@@ -279,6 +279,17 @@ def find_leaving(
     )
 
 
+def find_in_texts(store: Store, texts: Mapping[str, str]) -> tuple[SecretFinding, ...]:
+    """Look for secrets in texts that are to leave beside a push, each by its name."""
+    allowed = read_allowed(store)
+    found = [
+        finding
+        for name, text in texts.items()
+        for finding in _found(name, None, scan_text(text))
+    ]
+    return tuple(finding for finding in _join(found) if finding.id not in allowed)
+
+
 def find_blocked(
     store: Store,
     leaving: Sequence[Leaving],

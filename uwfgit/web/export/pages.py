@@ -44,7 +44,7 @@ from uwfgit.web.view.listing import (
     titles_of,
 )
 from uwfgit.web.view.node import view_node
-from uwfgit.web.view.thread import BLOCK, view_thread
+from uwfgit.web.view.thread import BLOCK, Numbered, ThreadView, view_thread
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView, pinned_by
 
 Pair = tuple[ThreadId, ThreadId]
@@ -65,6 +65,8 @@ class Export:
     name: str
     about: str
     year: int
+    code: Mapping[tuple[ThreadId, int], str] = field(default_factory=dict)
+    """What steps changed in the code, where it is to come along."""
     problems: dict[ThreadId, str] = field(default_factory=dict)
     workflows: int = 0
     comparisons: int = 0
@@ -103,15 +105,7 @@ class Export:
         )
         parts, title = [], ""
         for thread, tip in self._tips().items():
-            view = self.cleaner.clean(
-                view_thread(
-                    self.ledger,
-                    tip,
-                    status=self._status(thread),
-                    rows=rows_of(self.lines),
-                    whole=True,
-                )
-            )
+            view = self._view(thread, tip, whole=True)
             title = title or view.title
             parts.append(tag("div", thread_body(site, view), id=thread, class_="one"))
         return page(
@@ -199,21 +193,38 @@ class Export:
         record = open_record(self.ledger.store, tip, checked=False)
         nodes = self._node_names(record)
         links = replace(links, nodes=frozenset((thread, node) for node in nodes))
-        site, steps, rows = self._site(links), tip.state.steps, rows_of(self.lines)
+        site, steps = self._site(links), tip.state.steps
         for first in range(1, max(1, steps) + 1, BLOCK):
-            view = self.cleaner.clean(
-                view_thread(
-                    self.ledger,
-                    tip,
-                    status=self._status(thread),
-                    first=first,
-                    rows=rows,
-                )
-            )
+            view = self._view(thread, tip, first=first)
             yield thread_file(thread, first, steps), thread_page(site, view)
         for node in nodes:
             yield node_file(thread, node), self._node(site, record, node)
         self.nodes += len(nodes)
+
+    def _view(
+        self,
+        thread: ThreadId,
+        tip: Tip,
+        *,
+        first: int | None = None,
+        whole: bool = False,
+    ) -> ThreadView:
+        view = view_thread(
+            self.ledger,
+            tip,
+            status=self._status(thread),
+            first=first,
+            rows=rows_of(self.lines),
+            whole=whole,
+        )
+        block = tuple(self._with_code(thread, each) for each in view.block)
+        return self.cleaner.clean(replace(view, block=block))
+
+    def _with_code(self, thread: ThreadId, numbered: Numbered) -> Numbered:
+        code = self.code.get((thread, numbered.number))
+        if numbered.run is None or code is None:
+            return numbered
+        return replace(numbered, run=replace(numbered.run, code=code))
 
     def _node_names(self, record: Record) -> list[Hash]:
         """Name the nodes that have pages: not the built-in types, nor the talk."""

@@ -10,7 +10,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.thread.compare import step_duration
 from uwfgit.model.thread.step import Step
 from uwfgit.model.wording import count_of
-from uwfgit.web.render.code import json_block
+from uwfgit.web.render.code import code_block, json_block
 from uwfgit.web.render.frame import Site, command, facts, fold, moment, person, spent
 from uwfgit.web.render.markdown import markdown, plain_fields
 from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
@@ -136,6 +136,8 @@ def _folds(site: Site, thread: ThreadId, run: Run) -> Iterator[Html]:
             join("Turns", span("hint", _turns_hint(turns))),
             turns_list(turns),
         )
+    if run.code:
+        yield fold("Code", code_block(run.code, "diff"))
     whole = detail.get("assembledPrompt")
     yield fold(
         "Record",

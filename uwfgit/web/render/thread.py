@@ -52,7 +52,7 @@ def thread_body(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
     """Lay out what stands inside the frame."""
     return join(
         _head(site, view),
-        _waiting(view),
+        _waiting(site, view),
         acts,
         div(
             "columns",
@@ -106,13 +106,17 @@ def _head(site: Site, view: ThreadView) -> Html:
     )
 
 
-def _waiting(view: ThreadView) -> Html | None:
+def _waiting(site: Site, view: ThreadView) -> Html | None:
     state = view.tip.state
     if state.status != "suspended" or not state.suspend_message:
         return None
+    who = state.suspended_role or "The thread"
+    until = moment(state.retry_at_ms, site.year)
     return div(
         "callout",
-        tag("b", f"{state.suspended_role or 'The thread'} waits for a person"),
+        tag("b", who, " waits for a limit, until ", until)
+        if until
+        else tag("b", f"{who} waits for a person"),
         tag("p", state.suspend_message),
         tag("p", command(f"uwf thread resume {tail(view.tip.thread)}"), class_="way"),
         role="note",

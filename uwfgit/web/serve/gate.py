@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -49,6 +50,35 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """The values of ``Host`` by which a server is meant, ports included.
+
+    With ``is_wide`` every address that is written as one counts: what leads here by a
+    trick of DNS is a name.
+    """
+
+    names: frozenset[str]
+    port: int
+    is_wide: bool = False
+
+    def __contains__(self, host: object) -> bool:
+        if not isinstance(host, str):
+            return False
+        if host in self.names:
+            return True
+        name, _, port = host.rpartition(":")
+        return self.is_wide and port == str(self.port) and _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    is_six = name.startswith("[") and name.endswith("]")
+    try:
+        return (ip_address(name[1:-1] if is_six else name).version == 6) == is_six  # noqa: PLR2004 - IPv6
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Why a request goes no further."""
 
@@ -73,13 +103,10 @@ _LOCKED: Final = Refusal(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a server answers to.
-
-    ``hosts`` are the only values of ``Host``, ports included.
-    """
+    """What a server answers to."""
 
     keys: Keys
-    hosts: frozenset[str]
+    hosts: Hosts
 
     def refusal(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         """Say why a request is refused before its body is read."""

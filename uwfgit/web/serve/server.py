@@ -11,12 +11,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from uwfgit.errors import StoreError
-from uwfgit.web.serve.gate import is_loopback
+from uwfgit.web.serve.gate import Hosts, is_loopback
 
 PORT: Final = 8642
 _BACKLOG: Final = 128
 _LINE: Final = 16 * 1024
 _GRACE: Final = 2
+_ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - what --host may say
 _FRAME: Final = 2_000_000
 _HEARTBEAT: Final = 60
 
@@ -31,19 +32,27 @@ class Listening:
 
     @property
     def origin(self) -> str:
-        """How a browser on this machine names it."""
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.port}"
+        """How a browser names it."""
+        host = socket.gethostname() if self.host in _ANY else self.host
+        return f"http://{_written(host)}:{self.port}"
 
     @property
-    def hosts(self) -> frozenset[str]:
+    def hosts(self) -> Hosts:
         """The values of ``Host`` by which this server is meant."""
-        names = {
-            self.host,
-            *(("127.0.0.1", "localhost") if is_loopback(self.host) else ()),
-        }
-        written = (f"[{name}]" if ":" in name else name for name in names)
-        return frozenset(f"{name}:{self.port}".lower() for name in written)
+        names = {self.host}
+        if is_loopback(self.host) or self.host in _ANY:
+            names |= {"127.0.0.1", "localhost"}
+        if self.host in _ANY:
+            names.add(socket.gethostname())
+        return Hosts(
+            names=frozenset(f"{_written(name)}:{self.port}".lower() for name in names),
+            port=self.port,
+            is_wide=self.host in _ANY,
+        )
+
+
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def listen(host: str, port: int | None) -> Listening:

@@ -86,8 +86,8 @@
   async function refresh(address) {
     const mine = ++asking;
     let answer;
-    try { answer = await fetch(address, { credentials: "same-origin" }); } catch { return false; }
-    if (!answer.ok || mine !== asking) return answer.ok;
+    try { answer = await fetch(address, { credentials: "same-origin" }); } catch { return mine !== asking; }
+    if (!answer.ok || mine !== asking) return answer.status < 500 || mine !== asking;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
     if (!fresh || mine !== asking) return true;
     for (const name of parts[main.className] || []) exchange(fresh, name);
@@ -103,7 +103,10 @@
     const open = () => {
       const since = main.dataset.tip ? `?since=${main.dataset.tip}` : "";
       stream = new EventSource(address + since);
-      const again = () => refresh(location.pathname + location.search);
+      // What was told must be seen: a line that was cut meanwhile is tried again.
+      const again = async () => {
+        if (!await refresh(location.pathname + location.search)) setTimeout(again, 1000);
+      };
       for (const name of ["event", "changed", "reset", "running"]) {
         stream.addEventListener(name, () => {
           if (name !== "changed" && name !== "running") clearTurns();

@@ -34,12 +34,14 @@ BLOCK: Final = 50
 class Run:
     """One run of a role: a step of the chain, a failed attempt, or a replaced step.
 
-    ``event`` is the commit that recorded it; ``detail`` what its agent did.
+    ``event`` is the commit that recorded it; ``detail`` what its agent did; ``code``
+    what it changed in the code, where that is to stand on the page itself.
     """
 
     step: Step
     event: Event | None
     detail: Mapping[str, Any]
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
