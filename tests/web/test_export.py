@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -252,6 +253,6 @@ def test_a_key_in_the_code_does_not_leave(uwf: Uwf, work: Path) -> None:
 
     assert GITHUB not in "".join(pages(work / "site").values())
     # Snapshots leave such a file out; one that slipped in would stop the export.
-    store = open_store(path, home=path.parent)
+    store = open_store(path, home=Path(os.environ["UWF_HOME"]))
     found = find_in_texts(store, {"code of X:1": f"+key = {GITHUB}\n", "of X:2": "+x"})
     assert [each.path for each in found] == ["code of X:1"]
