@@ -25,6 +25,7 @@ from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
+from uwfgit.store.kept import Kept
 from uwfgit.store.local import open_local
 from uwfgit.store.lookup.table import open_lookup
 
@@ -55,6 +56,7 @@ def make_ledger(store: Store, clock: Clock, **changes: Any) -> Ledger:
     facts: dict[str, Any] = {
         "store": store,
         "lookup": open_lookup(store, step_type=STEP_TYPE),
+        "kept": Kept(store=store),
         "local": open_local(store),
         "identity": Identity(name="Ada", email="ada@example.com", is_default=False),
         "now_ms": clock,

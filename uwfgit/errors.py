@@ -34,15 +34,15 @@ take the facts and build one line; ``hint`` says what to do next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 Severity = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One thing wrong with input: where, which rule, what, and how to mend it.
 
     ``line`` and ``column`` count from 1; ``path`` is dotted

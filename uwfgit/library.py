@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct
 
 from uwfgit.cli.check.limited import DEFAULT_LIMITS, verify_limited
 from uwfgit.cli.frame.context import CommandContext
@@ -34,8 +35,7 @@ from uwfgit.store.repository import init_store
 from uwfgit.sync.verify.report import ThreadReport
 
 
-@dataclass(frozen=True, kw_only=True)
-class Thread:
+class Thread(Struct, frozen=True, kw_only=True, dict=True):
     """A thread as it was when it was asked for."""
 
     _record: Record

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.agents.children import make_request
 from tests.agents.fake_api import Call, Drip, FakeApi, Move, Request, Say, Script, modes
@@ -50,7 +51,7 @@ def _agent(api: FakeApi, **changes: Any) -> BuiltinAgent:  # noqa: ANN401 - any 
     model = ChatModel(endpoint=Endpoint(base_url=f"{api.url}/v1"), name="m")
     patience = Patience(sleep=lambda _: None)
     agent = BuiltinAgent(label="local", model=model, patience=patience)
-    return replace(agent, **changes)
+    return dataclasses.replace(agent, **changes)
 
 
 def _request(work: Path, **changes: Any) -> AgentRequest:  # noqa: ANN401 - any field

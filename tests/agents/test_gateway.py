@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.agents.children import make_request
 from tests.agents.gateway_server import DONE, Event, Gateway, serve, turn

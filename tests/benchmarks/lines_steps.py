@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pygit2
+from msgspec.structs import replace
 from pygit2.enums import ObjectType
 
 from tests.benchmarks.many import make_many

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.benchmarks.stores import World
 from uwfgit.ids import Oid, ThreadId, mint_thread_id

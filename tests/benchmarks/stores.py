@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pygit2
+from msgspec.structs import replace
 
 from tests.benchmarks.measuring import run_process
 from tests.builders import make_workflow, reply, workflow_data

@@ -6,10 +6,10 @@ import os
 import stat
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.code.repo import PEOPLE, THREAD, Repo
 from uwfgit.code.chain import Label, chain_ref, list_chain

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.code.repo import OTHER, THREAD, Repo
 from tests.code.steps import Thread

@@ -6,11 +6,12 @@ import itertools
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import acting, go
 from tests.builders import Clock, begin, make_engine, make_ledger, record_of, reply

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import TEXT, make_role, reply, variant
 from uwfgit.agents.base import (

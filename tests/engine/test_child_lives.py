@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import ActingAgent, suspend
 from tests.builders import TEXT, make_engine, make_role, record_of, reply, variant

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from uwfgit.engine.ask.output_format import fence
 from uwfgit.engine.ask.prompt import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import acting, failure, saying
 from tests.builders import begin, git, record_of, reply

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import acting, go, saying
 from tests.builders import begin, git, make_workflow, record_of, reply, workflow_data

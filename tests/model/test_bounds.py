@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import DONE, GOOD, acting, failure, go, poke, resume, saying
 from tests.builders import (

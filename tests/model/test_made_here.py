@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.builders import begin, make_workflow, workflow_data
 from uwfgit.engine.run.thread import cancel_thread, fork_thread

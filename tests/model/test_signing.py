@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import acting, failure, saying
 from tests.builders import Clock, begin, git, make_ledger, reply

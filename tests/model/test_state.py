@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_STATE_BYTES, SUSPEND_CHARS
 from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError

@@ -16,7 +16,7 @@ from tests.builders import object_file
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.handle import Store
+from uwfgit.store.handle import Store, make_store
 from uwfgit.store.layout import KEEP_REF, thread_ref
 from uwfgit.store.lookup.fill import Reader
 from uwfgit.store.lookup.refresh import RefreshSource, fill, sync
@@ -164,7 +164,7 @@ def fresh_answers(store: Store, tmp_path: Path) -> Answers:
     shutil.copytree(store.path, folder)
     shutil.rmtree(folder / "uwf")
     repo = pygit2.Repository(str(folder))
-    with open_lookup(Store(path=folder, repo=repo), step_type=STEP) as lookup:
+    with open_lookup(make_store(folder, repo), step_type=STEP) as lookup:
         return answers(lookup)
 
 
@@ -666,9 +666,7 @@ def test_refs_are_not_even_read_while_their_folders_are_unchanged(
 
 
 class _Counting(RawObjects):
-    def __init__(self, store: Store) -> None:
-        super().__init__(store.path / "objects")
-        self.count = 0
+    count: int = 0
 
     def load(self, oid: str, *, limit: int) -> RawObject:
         self.count += 1
@@ -683,7 +681,7 @@ def _reads_of_a_step(store: Store, steps: int) -> int:
     sync(db, source)
     fill(db, source)
     step(store, ONE, steps + 1, parent=tip)
-    counting = _Counting(store)
+    counting = _Counting(store.path / "objects")
     reader = Reader(objects=counting)
     sync(db, RefreshSource(path=store.path, reader=reader, step_type=STEP))
     db.close()
@@ -939,7 +937,7 @@ def test_a_thread_that_cannot_be_read_does_not_break_the_rest(
     _lose(store, f"{thread_ref(ONE)}{lost}")
 
     with open_lookup(
-        Store(path=store.path, repo=pygit2.Repository(str(store.path))), step_type=STEP
+        make_store(store.path, pygit2.Repository(str(store.path))), step_type=STEP
     ) as again:
         states = {row.thread: row for row in again.list_threads()}
         found = again.find_steps(h("C252"))
@@ -1008,9 +1006,9 @@ _ASK = """
 import sys, pygit2
 from pathlib import Path
 from uwfgit.store.lookup.table import open_lookup
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import make_store
 path = Path(sys.argv[1])
-store = Store(path=path, repo=pygit2.Repository(str(path)))
+store = make_store(path, pygit2.Repository(str(path)))
 sys.stdin.readline()
 with open_lookup(store, step_type=sys.argv[2]) as lookup:
     found = lookup.list_threads(), lookup.list_nodes(), lookup.find_steps(sys.argv[3])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pygit2
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
-from uwfgit.store.handle import Store
+from uwfgit.store.handle import Store, make_store
 from uwfgit.store.objects import read_blob, write_blob
 from uwfgit.store.pack import pack as packs
 from uwfgit.store.pack.batch import Batch
@@ -35,8 +34,7 @@ def files(store: Store) -> list[str]:
     return sorted(path.suffix for path in (store.path / "objects" / "pack").iterdir())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named(WrittenPack):
+class Named(WrittenPack, frozen=True, kw_only=True):
     oids: tuple[Oid, ...]
 
 
@@ -59,7 +57,7 @@ def test_objects_are_read_back_under_gits_own_names(store: Store) -> None:
 
 
 def test_a_handle_opened_before_sees_the_pack(store: Store) -> None:
-    other = Store(path=store.path, repo=pygit2.Repository(str(store.path)))
+    other = make_store(store.path, pygit2.Repository(str(store.path)))
     assert pygit2.hash(b"node 7\n") not in other.repo
 
     pack = write_pack(store, BLOBS)
@@ -133,7 +131,7 @@ def test_an_object_is_written_again_whatever_the_store_says_of_it(
 
     assert pack.path
     assert pack.path.read_bytes()[8:12] == (300).to_bytes(4)
-    again = Store(path=store.path, repo=pygit2.Repository(str(store.path)))
+    again = make_store(store.path, pygit2.Repository(str(store.path)))
     assert read_blob(again, oid) == b"node 0\n"
 
 
@@ -192,7 +190,7 @@ def test_any_bytes_come_back(
     tmp_path_factory: pytest.TempPathFactory, datas: list[bytes]
 ) -> None:
     path = tmp_path_factory.mktemp("any")
-    store = Store(path=path, repo=pygit2.init_repository(str(path), bare=True))
+    store = make_store(path, pygit2.init_repository(str(path), bare=True))
 
     pack = write_pack(store, [("blob", data) for data in datas])
 

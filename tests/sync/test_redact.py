@@ -6,10 +6,10 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acting import acting, failure, go, put, saying
 from tests.builders import (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Usage
 from uwfgit.agents.children.complaints import one_line

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.usage import Usage, add_usage
@@ -33,8 +34,7 @@ Phase = Literal["agent", "output", "limit", "budget", "size", "child", "interrup
 """What failed: the ``phase`` of an error output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A tool an agent used in a turn; ``result`` is ``None`` when none was seen."""
 
     name: str
@@ -42,8 +42,7 @@ class ToolCall:
     result: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """One message inside an agent's own session."""
 
     index: int
@@ -54,16 +53,14 @@ class Turn:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyCount:
+class ReplyCount(Struct, frozen=True, kw_only=True):
     """Replies a thread's record already holds: of the asked role, and of all."""
 
     of_role: int
     of_all: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRequest:
+class AgentRequest(Struct, frozen=True, kw_only=True):
     """One call of an agent.
 
     ``environment`` is the child's whole environment. ``correction`` is 0 for the
@@ -96,8 +93,7 @@ class AgentRequest:
     on_usage: Callable[[Usage], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """Why a run gave no usable reply, in one line.
 
     ``retry_at_ms`` is when a vendor's limit ends, if it said so.
@@ -109,8 +105,7 @@ class Failure:
     """When a limit that the agent met is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentReply:
+class AgentReply(Struct, frozen=True, kw_only=True):
     """What an agent said, and how it ended.
 
     With a ``failure`` the text is all that was said until then. ``node`` is the
@@ -184,8 +179,7 @@ class Remembers(Protocol):
         """Where they are; ``None`` for a kind that keeps none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowAgent:
+class WorkflowAgent(Struct, frozen=True, kw_only=True):
     """Stands for a workflow that does a role; the engine runs it by itself."""
 
     label: str

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, ToolCall, Turn, Usage
 from uwfgit.agents.children.complaints import one_line
@@ -29,7 +31,7 @@ _GONE: Final = "session_not_found"
 _NOT_FOUND: Final = 404
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayAgent:
     """An agent of a gateway; a session there is one of its conversations."""
 
@@ -38,8 +40,8 @@ class GatewayAgent:
     gateway: str
     timeout_seconds: float | None = None
     silent_seconds: float = SILENT_SECONDS
-    kind: str = field(default="gateway", init=False)
-    has_sessions: bool = field(default=True, init=False)
+    kind: str = dataclasses.field(default="gateway", init=False)
+    has_sessions: bool = dataclasses.field(default=True, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Send the prompt into the session, or a new one, and hear it to its end."""
@@ -53,8 +55,7 @@ class GatewayAgent:
         return call.talk(session)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Talk:
+class _Talk(Struct, kw_only=True):
     """What a stream of events amounted to so far."""
 
     request: AgentRequest
@@ -129,8 +130,7 @@ class _Talk:
         return texts[-1] if texts else None
 
 
-@dataclass(slots=True, kw_only=True)
-class _Call:
+class _Call(Struct, kw_only=True):
     """One run."""
 
     agent: GatewayAgent

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 PROGRAMS: Final[Mapping[str, str]] = {
     "claude-code": "claude",
@@ -31,8 +32,7 @@ EDIT_ARGS: Final[Mapping[str, tuple[str, ...]]] = {
 _PREFIX: Final = "uwf-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Struct, frozen=True, kw_only=True):
     """A program that is an agent; an adapter is named by its program."""
 
     kind: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from msgspec import Struct
+
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn, Usage
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError
@@ -18,8 +20,7 @@ ScriptEntry = tuple[str, ...]
 """A reply, then the answers to its corrections; the last one repeats."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class Script(Struct, frozen=True, kw_only=True):
     """A script's content: replies by role, or steps in the order they come."""
 
     file: Path

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.base import ToolCall, Turn
 
 
-@dataclass(slots=True, kw_only=True)
-class Speech:
+class Speech(Struct, kw_only=True):
     """The turns of one run.
 
     Text is told by whole lines as it comes, so that a secret is never told in two

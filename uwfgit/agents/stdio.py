@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import (
@@ -108,8 +110,7 @@ def time_limits(
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class _Speech:
+class _Speech(Struct, kw_only=True):
     """What a command says, told in parts of whole lines.
 
     Each part is masked alone. A line that ends in a long word waits for the next:

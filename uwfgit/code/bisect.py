@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from uwfgit.errors import StateError
 from uwfgit.ids import Oid
@@ -12,16 +13,14 @@ from uwfgit.ids import Oid
 Verdict = Literal["good", "bad", "skip"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """A step and the tree of its code afterwards; 0 is the code it all began with."""
 
     number: int
     tree: Oid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Culprit:
+class Culprit(Struct, frozen=True, kw_only=True):
     """The first bad step; several when those between could not be tested."""
 
     steps: tuple[int, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.code.worktree import NAMESPACE, Deadline, WorkTree
 from uwfgit.errors import RefConflictError, StoreError
@@ -26,8 +27,7 @@ _RETRIES: Final = 5
 _MS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class Label(Struct, frozen=True, kw_only=True):
     """Which run of which step a snapshot belongs to, and which side of it.
 
     ``now`` is one that a command took for the way back.
@@ -42,8 +42,7 @@ class Label:
         return f"{self.thread}:{self.number}.{self.run} {self.when}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """A commit of a chain; ``head`` is what HEAD was then, ``length`` the chain's."""
 
     commit: Oid
@@ -60,8 +59,7 @@ class Snapshot:
         return self.parents[0] if self.length > 1 and self.parents else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tips:
+class Tips(Struct, frozen=True, kw_only=True):
     """Where a chain and HEAD stand, read in one go."""
 
     snapshot: Snapshot | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.code.worktree import WorkTree
 from uwfgit.ids import Oid
@@ -16,8 +17,7 @@ ABSENT: Final = "000000"
 What = Literal["added", "deleted", "modified", "renamed", "mode", "type"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A path that differs; ``old`` and ``new`` are oids, modes as git writes them."""
 
     path: bytes
@@ -27,8 +27,7 @@ class Change:
     new: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class FileChange(Struct, frozen=True, kw_only=True):
     """A file that differs, as people read it; no counts of a binary one."""
 
     path: bytes

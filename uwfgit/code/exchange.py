@@ -7,8 +7,10 @@ left out of their parents, unless the user wants it to go along.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.code.chain import (
     Snapshot,
@@ -26,8 +28,7 @@ _KEPT: Final = "refs/uwf/remotes/"
 _CHECKED: Final = ("-c", "fetch.fsckObjects=true", "-c", "transfer.fsckObjects=true")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class Parcel(Struct, frozen=True, kw_only=True):
     """A chain as it would be sent: its tip, and what goes with it.
 
     ``old`` is what the remote has of it, ``commits`` are commits of the user's
@@ -184,8 +185,7 @@ def _key(snapshot: Snapshot) -> tuple[str, Oid, int, Oid | None]:
     return str(snapshot.label), snapshot.tree, snapshot.time, snapshot.head
 
 
-@dataclass(slots=True, kw_only=True)
-class _Packing:
+class _Packing(Struct, kw_only=True):
     """Snapshots written anew where a parent of theirs does not go along."""
 
     tree: WorkTree

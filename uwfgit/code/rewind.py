@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.code.chain import (
     Label,
@@ -32,8 +34,7 @@ from uwfgit.ids import Oid
 _NAMED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewound:
+class Rewound(Struct, frozen=True, kw_only=True):
     """What a rewind did: the snapshot of before it, and what changed on disk."""
 
     before: Snapshot

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
@@ -17,8 +18,7 @@ NAMESPACE = "refs/uwf/code/"
 """Below it the code repository keeps a chain of snapshots a thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadline:
+class Deadline(Struct, frozen=True, kw_only=True):
     """A moment by which a piece of work has to be done."""
 
     at: float
@@ -40,8 +40,7 @@ class Deadline:
         return left
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkTree:
+class WorkTree(Struct, frozen=True, kw_only=True):
     """A work tree and its repository; git runs in it as it does for the user."""
 
     root: Path

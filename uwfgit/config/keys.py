@@ -9,8 +9,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.config.table import (
     ABOVE_ZERO,
@@ -26,8 +27,7 @@ from uwfgit.errors import ConfigError, NotFoundError
 from uwfgit.spelling import find_similar
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerValues:
+class LayerValues(Struct, frozen=True, kw_only=True):
     """One file's checked values by path, and what to tell the user about it."""
 
     source: str

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from uwfgit.config.settings import Provider, Settings
 from uwfgit.errors import ConfigError
 from uwfgit.spelling import suggest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class Preset(Struct, frozen=True, kw_only=True):
     """A provider everyone calls by the same name; without ``key`` it takes none."""
 
     base_url: str

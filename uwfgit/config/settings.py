@@ -5,11 +5,13 @@ Pure: home and root come in; paths are made absolute by their names alone.
 
 from __future__ import annotations
 
+import dataclasses
 import os.path
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from uwfgit.config.keys import LayerValues, find_key, read_layer
 from uwfgit.config.table import ALIAS, KeyPath
@@ -37,7 +39,7 @@ DEFAULTS: Final[Mapping[KeyPath, object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """An agent's alias, or what ``--agent KIND:ARG`` says of one.
 
@@ -49,7 +51,7 @@ class AgentSettings:
     kind: str | None = None
     command: str | None = None
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
     model: str | None = None
     tools: tuple[str, ...] | None = None
     max_turns: int | None = None
@@ -61,8 +63,7 @@ class AgentSettings:
     folders: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentChoice:
+class AgentChoice(Struct, frozen=True, kw_only=True):
     """An agent as a configuration names it; a repository may name aliases only."""
 
     spec: str
@@ -71,25 +72,23 @@ class AgentChoice:
     alias_only: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A model provider; the key itself is never shown."""
 
     base_url: str | None = None
     api_key_env: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = dataclasses.field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Struct, frozen=True, kw_only=True):
     """A model of a provider."""
 
     provider: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
+class JudgeSettings(Struct, frozen=True, kw_only=True):
     """Who judges from outside the workflow, and after how many steps."""
 
     model: str | None = None
@@ -97,8 +96,7 @@ class JudgeSettings:
     every: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """Bounds of a run; a repository can lower them only."""
 
     max_steps: int = 100
@@ -115,12 +113,12 @@ class Limits:
     """How many threads deep one may call others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SettingEntry:
     """One value in force and where it comes from; ``value`` is not masked."""
 
     path: KeyPath
-    value: object = field(repr=False)
+    value: object = dataclasses.field(repr=False)
     origin: str
 
     @property
@@ -129,8 +127,7 @@ class SettingEntry:
         return ".".join(self.path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Everything configured: layers merged, paths absolute.
 
     ``agent_overrides`` is keyed by workflow and role; ``entries`` lists every
@@ -158,10 +155,14 @@ class Settings:
     identity_name: str | None = None
     identity_email: str | None = None
     notify: str | None = None
-    hub_secret: str | None = field(default=None, repr=False)
+    hub_secret: str | None = None
     hub_timeout_seconds: float = 30
     share: str | None = None
     entries: tuple[SettingEntry, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return no value of any: one of them is a secret."""
+        return f"Settings(of {len(self.entries)} entries)"
 
 
 def settings_from(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 KeyPath = tuple[str, ...]
 ValueType = Literal["text", "integer", "number", "words", "tools", "model", "remote"]
@@ -18,8 +19,7 @@ ALIAS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 REMOTE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(Struct, frozen=True, kw_only=True):
     """One key; ``*`` in the path stands for a name the user chooses."""
 
     path: KeyPath

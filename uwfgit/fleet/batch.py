@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem, StateError, StoreError, UwfError
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
@@ -23,8 +24,7 @@ _RANDOM_BYTES: Final = 10
 _MOST_LINES: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """A line of a file of inputs: the task of a thread, and what else it is given."""
 
     number: int
@@ -32,8 +32,7 @@ class Line:
     values: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, frozen=True, kw_only=True):
     """What the ids of a batch's threads are made of, and the workflow they pin."""
 
     name: str

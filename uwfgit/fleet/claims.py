@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.fleet.queue import iter_states
 from uwfgit.ids import Oid, ThreadId
@@ -21,8 +22,7 @@ STUCK: Final = 3
 _MS: Final = 1000
 
 
-@dataclass(slots=True, kw_only=True)
-class LeaseWatch:
+class LeaseWatch(Struct, kw_only=True):
     """When this worker first saw each claim, by its own clock.
 
     A claim that stays the same for the length of its lease belongs to nobody,

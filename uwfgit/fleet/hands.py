@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from uwfgit.fleet.claims import LEASE
 from uwfgit.ids import Oid, ThreadId
@@ -11,8 +12,7 @@ from uwfgit.model.thread.record import Tip
 from uwfgit.sync.exchange.queue_entry import Entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(Struct, frozen=True, kw_only=True):
     """How a step ended: the exit code of the command, and its error, if it had one."""
 
     exit_code: int
@@ -66,8 +66,7 @@ class Hands(Protocol):
         """Say what happens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(Struct, frozen=True, kw_only=True):
     """How a worker works; times in seconds."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.errors import RejectedError, RemoteError, UwfError
 from uwfgit.fleet.hands import Hands, Run, RunResult, Terms
@@ -20,8 +22,7 @@ _BUSY: Final = 4
 """The exit code of a command that met someone else at the thread."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Job:
+class Job(Struct, kw_only=True):
     """A thread that this worker claimed, and what it does with it."""
 
     thread: ThreadId
@@ -39,8 +40,7 @@ class Job:
     cost: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class Jobs:
+class Jobs(Struct, kw_only=True):
     """What a worker has claimed.
 
     ``ran`` maps each thread that it let go of to the word it left in the queue.

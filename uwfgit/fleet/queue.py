@@ -8,8 +8,10 @@ kept under ``refs/uwf/queues/<remote>/``; nothing else reads those refs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, RemoteError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
@@ -54,8 +56,7 @@ _AUDIT: Final = 1000
 """States of one thread that are read back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class Contents(Struct, frozen=True, kw_only=True):
     """What a remote's queue holds; ``bad`` says of refs why they are passed by."""
 
     entries: Mapping[ThreadId, Entry]
@@ -63,8 +64,7 @@ class Contents:
     is_paused: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(Struct, frozen=True, kw_only=True):
     """The queue of one remote."""
 
     ledger: Ledger
@@ -220,7 +220,7 @@ class Queue:
             reason=None,
             retry_at_ms=None,
         )
-        return replace(bare, **changes)  # type: ignore[arg-type] # names of fields
+        return replace(bare, **changes)
 
     def push(self, moves: Mapping[str, Oid]) -> None:
         """Move refs of the remote, all of them or none, forcing nothing.

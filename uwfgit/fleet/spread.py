@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from uwfgit.errors import RejectedError, RemoteError
 from uwfgit.fleet.claims import LeaseWatch, is_free
 from uwfgit.fleet.queue import Contents, Queue
@@ -27,8 +29,7 @@ _TRIES: Final = 3
 Standing = Literal["queued", "at work", "done", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Struct, frozen=True, kw_only=True):
     """What became of a task: the word it left in the queue, if it had the thread."""
 
     word: str | None = None

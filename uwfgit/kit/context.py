@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from uwfgit.engine.ask.output_format import output_format
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, is_thread_id
@@ -67,8 +69,7 @@ class AgentContext:
     correction: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """An adapter's call, and the record it is about."""
 
     context: AgentContext

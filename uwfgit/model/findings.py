@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.errors import Problem, Severity
 from uwfgit.model.yaml.located import Located, SourcePlace, ValuePath
@@ -82,8 +83,7 @@ _MAX_LISTED: Final = 10
 _MAX_MESSAGE: Final = 400
 
 
-@dataclass(slots=True, kw_only=True)
-class RuleFindings:
+class RuleFindings(Struct, kw_only=True):
     """Collects the problems of one document, each with its place."""
 
     doc: Located

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 
 from uwfgit.errors import (
     CorruptError,
@@ -18,8 +18,7 @@ from uwfgit.store.raw import RawObjects
 STATE_DIR = "uwf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class Store(Struct, frozen=True, kw_only=True):
     """A store that passed every check, and the open handle on it.
 
     ``fsync`` says whether what is written here is to be on disk at once.
@@ -28,18 +27,19 @@ class Store:
     path: Path
     repo: pygit2.Repository
     fsync: bool = True
-    raw: RawObjects = field(init=False, repr=False, compare=False)
+    raw: RawObjects
     """Its objects; ``repo`` reads none, for libgit2 may not come back from one."""
-
-    def __post_init__(self) -> None:
-        """Read objects where the handle would."""
-        folder = Path(self.repo.path) / "objects"
-        object.__setattr__(self, "raw", RawObjects(folder))
 
     @property
     def state_dir(self) -> Path:
         """The folder of local state: never in git, never pushed."""
         return self.path / STATE_DIR
+
+
+def make_store(path: Path, repo: pygit2.Repository, *, fsync: bool = True) -> Store:
+    """Return the store of a handle, whose objects are read where the handle would."""
+    raw = RawObjects(Path(repo.path) / "objects")
+    return Store(path=path, repo=repo, fsync=fsync, raw=raw)
 
 
 @contextmanager

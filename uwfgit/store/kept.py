@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
@@ -16,8 +17,7 @@ Content = tuple[Hash, Oid]
 """A node's type, and its blob."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, kw_only=True):
     """Keep's tree as of the last refresh; each of its folders is read once."""
 
     store: Store

@@ -10,10 +10,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
+
+from msgspec import Struct
 
 from uwfgit.ids import Hash, Oid, ThreadId, is_oid
 from uwfgit.store.database import (
@@ -41,8 +42,7 @@ CREATE TABLE thread (ulid TEXT PRIMARY KEY, folder TEXT, trusted INTEGER)
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSession:
+class AgentSession(Struct, frozen=True, kw_only=True):
     """A session that an agent keeps on this machine.
 
     Attributes:
@@ -60,8 +60,7 @@ class AgentSession:
     digest: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
+class Agreed(Struct, frozen=True, kw_only=True):
     """What of a thread the user agreed to run: its workflow, and all up to a tip."""
 
     workflow: Oid

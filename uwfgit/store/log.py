@@ -8,10 +8,11 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.ids import is_thread_id
 from uwfgit.store.handle import Store
@@ -51,8 +52,7 @@ def append_private(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFile:
+class LogFile(Struct, frozen=True, kw_only=True):
     """A file of logs: of a day, of a thread's worker, or of a crash."""
 
     path: Path

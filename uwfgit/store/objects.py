@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pygit2
+from msgspec import Struct
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError, SizeError
@@ -60,8 +61,7 @@ class TreeEntry:
         return self.mode == TREE_MODE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class Person(Struct, frozen=True, kw_only=True):
     """Who and when: an author or a committer. ``offset`` is in minutes."""
 
     name: str
@@ -73,8 +73,7 @@ class Person:
         return f"{self.name} <{self.email}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """A commit as stored."""
 
     oid: Oid

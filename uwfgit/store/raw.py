@@ -16,11 +16,11 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pygit2
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError
@@ -68,8 +68,7 @@ class _DamagedError(Exception):
     """A loose file that does not hold the object it is named for."""
 
 
-@dataclass(slots=True, eq=False)
-class RawObjects:
+class RawObjects(Struct, eq=False):
     """The objects of one repository, and of those it borrows from.
 
     Args:

@@ -21,7 +21,7 @@ from uwfgit.errors import (
     StoreError,
     UntrustedError,
 )
-from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.locks.holding import tidy_up
 from uwfgit.store.safety import init, trust
@@ -84,7 +84,7 @@ def open_store(
             init.mend_main(path)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
-    store = Store(path=path, repo=_open_repository(path), fsync=fsync)
+    store = make_store(path, _open_repository(path), fsync=fsync)
     with suppress(StoreError):
         # One that may only be read is read as it is.
         tidy_up(store)

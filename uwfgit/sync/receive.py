@@ -6,8 +6,10 @@ Nothing is written; new objects are wherever the store given looks for them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
@@ -46,8 +48,7 @@ _MOST_STATES: Final = 16
 """States of a queued thread that one push may add."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
+class Push(Struct, frozen=True, kw_only=True):
     """One ref that is to move; a zero oid stands for none."""
 
     old: str

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.acp.rpc import Params, Peer
 from uwfgit.agents.acp.updates import Updates
@@ -23,7 +25,7 @@ _SHOWN_CHARS: Final = 300
 _GOOD_ENDS: Final = ("end_turn", "max_tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AcpAgent:
     """A server's command; ``tools`` are the kinds of tool it may use unasked.
 
@@ -33,19 +35,18 @@ class AcpAgent:
 
     label: str
     argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
     tools: tuple[str, ...] = ()
     timeout_seconds: float | None = None
-    kind: str = field(default="acp", init=False)
-    has_sessions: bool = field(default=True, init=False)
+    kind: str = dataclasses.field(default="acp", init=False)
+    has_sessions: bool = dataclasses.field(default=True, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Start the server, have it work on the prompt, and let it go."""
         return _Dialogue(agent=self, request=request).run()
 
 
-@dataclass(kw_only=True)
-class _Dialogue:
+class _Dialogue(Struct, kw_only=True, dict=True):
     """One run: what was agreed, asked and heard."""
 
     agent: AcpAgent

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 Params = Mapping[str, Any]
 Answered = Callable[[Params | None, str | None], None]
@@ -15,8 +16,7 @@ METHOD_NOT_FOUND: Final = -32601
 _MESSAGE_CHARS: Final = 500
 
 
-@dataclass(slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, kw_only=True):
     """The other side; ids of its requests and of ours are counted apart.
 
     Attributes:

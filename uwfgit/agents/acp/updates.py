@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import ToolCall
 from uwfgit.agents.speech import Speech
@@ -14,8 +15,7 @@ MAX_TEXT_CHARS: Final = 8 * 1024 * 1024
 _ENDED: Final = ("completed", "failed")
 
 
-@dataclass(slots=True, kw_only=True)
-class _Tool:
+class _Tool(Struct, kw_only=True):
     """A tool's use as it is told of, bit by bit."""
 
     name: str
@@ -23,8 +23,7 @@ class _Tool:
     result: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Updates:
+class Updates(Struct, kw_only=True):
     """Reads ``session/update`` notifications; unknown ones are passed over.
 
     ``is_open`` is false while a server replays what was said before. A message ends

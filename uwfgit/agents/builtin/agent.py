@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, ToolCall, Usage
 from uwfgit.agents.builtin import answer
@@ -59,7 +61,7 @@ _TAKEN: Final = "taken"
 _CUT: Final = "\n[the rest of this answer was longer than what is taken of one]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinAgent:
     """A model with tools, in a loop of ours.
 
@@ -71,13 +73,13 @@ class BuiltinAgent:
     tools: tuple[str, ...] = DEFAULT_TOOLS
     max_turns: int = MAX_TURNS
     timeout_seconds: float | None = None
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
     folders: tuple[Path, ...] = ()
     hidden: tuple[str, ...] = ()
     """Variables that commands do not see: the key's."""
-    patience: Patience = field(default_factory=Patience)
-    kind: str = field(default="builtin", init=False)
-    has_sessions: bool = field(default=True, init=False)
+    patience: Patience = dataclasses.field(default_factory=Patience)
+    kind: str = dataclasses.field(default="builtin", init=False)
+    has_sessions: bool = dataclasses.field(default=True, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Work until the model has answered, its turns are over, or it fails."""
@@ -100,8 +102,7 @@ def _no_session(name: str) -> AgentReply:
     return AgentReply(text="", is_session_refused=True, failure=failure)
 
 
-@dataclass(kw_only=True)
-class _Loop:
+class _Loop(Struct, kw_only=True, dict=True):
     """One run."""
 
     agent: BuiltinAgent

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.model.schema.variants import find_variants, merge_forms
@@ -25,8 +26,7 @@ for the YAML block and the markdown below it: give the fields of the one form th
 fits, and your report in markdown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerTool:
+class AnswerTool(Struct, frozen=True, kw_only=True):
     """The tool's definition, and how its arguments are called in the schema."""
 
     parameters: Mapping[str, Any]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.agents.base import Failure
 from uwfgit.agents.children.complaints import one_line
@@ -18,8 +19,7 @@ _SHOWN_CHARS: Final = 32_000
 _SHELL: Final = ("/bin/sh", "-c")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shell:
+class Shell(Struct, frozen=True, kw_only=True):
     """Where commands run and what they see."""
 
     cwd: Path

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 MAX_READ_BYTES: Final = 512 * 1024
 MAX_WRITE_BYTES: Final = 8 * 1024 * 1024
@@ -19,8 +20,7 @@ MAX_ENTRIES: Final = 500
 _GIT: Final = ".git"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
+class Workplace(Struct, frozen=True, kw_only=True):
     """Where an agent may read and write: its folder, and what is configured besides."""
 
     cwd: Path

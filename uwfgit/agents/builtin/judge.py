@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import (
     Agent,
@@ -25,8 +26,7 @@ from uwfgit.ids import ThreadId
 _BOUNDS: Final = HttpBounds(idle_seconds=60, total_seconds=120)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelJudge:
+class ModelJudge(Struct, frozen=True, kw_only=True):
     """Asks a model once; ``label`` names it in the record."""
 
     model: ChatModel
@@ -59,8 +59,7 @@ class ModelJudge:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentJudge:
+class AgentJudge(Struct, frozen=True, kw_only=True):
     """Asks an agent in an empty folder, which is gone afterwards."""
 
     agent: Agent

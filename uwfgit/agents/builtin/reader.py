@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import AgentReply, Failure, Turn, Usage
 from uwfgit.agents.builtin.answer import AnswerTool, make_answer_tool
@@ -27,8 +28,7 @@ you. The object's schema:
 {schema}"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReader:
+class ModelReader(Struct, frozen=True, kw_only=True):
     """Asks a model once for the fields of a reply."""
 
     model: ChatModel

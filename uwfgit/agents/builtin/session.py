@@ -6,9 +6,10 @@ import json
 import os
 import re
 import secrets
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.http.chat import ChatMessage
 from uwfgit.store.safety.plainfile import read_plain
@@ -18,8 +19,7 @@ _ID: Final = re.compile(r"[0-9a-f]{32}")
 _LOST: Final = "error: interrupted; whether it did anything is not known"
 
 
-@dataclass(slots=True, kw_only=True)
-class Session:
+class Session(Struct, kw_only=True):
     """A conversation, kept as it goes; what cannot be written is not kept.
 
     ``path`` is ``None`` where nothing is kept at all.

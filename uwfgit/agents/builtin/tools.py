@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
+
+from msgspec import Struct
 
 from uwfgit.agents.base import Failure
 from uwfgit.agents.builtin import children, files
@@ -17,16 +18,14 @@ from uwfgit.store.canonical import Json, format_path
 Arguments = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class Bench(Struct, frozen=True, kw_only=True):
     """What tools work on."""
 
     place: Workplace
     shell: Shell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(Struct, frozen=True, kw_only=True):
     """One tool; what it gives is text for the model, or that it was interrupted."""
 
     name: str

@@ -7,8 +7,9 @@ import selectors
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import IO, Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.children import tree
 from uwfgit.agents.children.lines import Lines
@@ -19,8 +20,7 @@ TICK: Final = 0.05
 _CHUNK: Final = 65_536
 
 
-@dataclass(slots=True, kw_only=True)
-class Child:
+class Child(Struct, kw_only=True):
     """A running child and what it has said.
 
     ``room`` is how much it may still say on stdout; what it said is kept in

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 MAX_LINE_BYTES: Final = 8 * 1024 * 1024
 """What a listener is given of one line; the text itself is kept whole."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Lines:
+class Lines(Struct, kw_only=True):
     """Tells a listener each line, without its end, as soon as it is whole.
 
     A line beyond the bound is told cut, and ``is_cut`` says that it happened.

@@ -9,9 +9,11 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure
 from uwfgit.agents.children.child import Child
@@ -57,8 +59,7 @@ class Dialogue(Protocol):
         """Whether the child has said its last word on that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimits:
+class TimeLimits(Struct, frozen=True, kw_only=True):
     """How long a child may be silent, and may take; and the settings that say so."""
 
     idle_seconds: float
@@ -67,8 +68,7 @@ class TimeLimits:
     wall_setting: str = "limits.wallSeconds"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessResult:
+class ProcessResult(Struct, frozen=True, kw_only=True):
     """What a child said and how it ended.
 
     ``exit_code`` is negative for a signal and ``None`` when it never started. With
@@ -191,8 +191,7 @@ def _spawn(
         return Failure(phase="agent", message=explain_start(argv[0], exc))
 
 
-@dataclass(slots=True, kw_only=True)
-class _Watch:
+class _Watch(Struct, kw_only=True):
     """Reads until the child ends or has to be stopped."""
 
     child: Child

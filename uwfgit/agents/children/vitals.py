@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.children import tree
 
@@ -32,8 +33,7 @@ def _run_ps() -> str:
     return done.stdout
 
 
-@dataclass(slots=True, kw_only=True)
-class Vitals:
+class Vitals(Struct, kw_only=True):
     """Looks at a child's processes now and then while it is silent.
 
     Work is processor time used by the child or by what it started, or a process

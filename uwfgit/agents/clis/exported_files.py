@@ -11,10 +11,11 @@ import re
 import secrets
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
+
+from msgspec import Struct
 
 from uwfgit.agents.base import SessionFilesError
 from uwfgit.agents.children.process import ProcessResult, TimeLimits, run_process
@@ -29,8 +30,7 @@ _SORTED: Final = len("ses_") + 12
 _DIGITS: Final = string.digits + string.ascii_letters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedFiles:
+class ExportedFiles(Struct, frozen=True, kw_only=True):
     """The session of a kind as its own ``export`` prints it."""
 
     command: str

@@ -5,14 +5,17 @@ A kind is data (``Cli``): its arguments, and a reader for each of its events.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.base import (
     AgentReply,
@@ -54,8 +57,7 @@ _HOPELESS: Final = (*_UNAUTHORIZED, _LIMITED)
 _REFUSALS: Final = range(400, 500)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(Struct, frozen=True, kw_only=True):
     """What one call's arguments are made of.
 
     ``session`` is the one to go on with, ``new_id`` the name of a fresh one, for
@@ -71,8 +73,7 @@ class Invocation:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cli:
+class Cli(Struct, frozen=True, kw_only=True):
     """One kind.
 
     Attributes:
@@ -122,7 +123,7 @@ class Cli:
         return bool(self.readers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlessAgent:
     """An installed CLI that is run once for each call."""
 
@@ -130,12 +131,12 @@ class HeadlessAgent:
     label: str
     command: str
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
     model: str | None = None
     max_turns: int | None = None
     tools: tuple[str, ...] | None = None
     timeout_seconds: float | None = None
-    has_sessions: bool = field(default=True, init=False)
+    has_sessions: bool = dataclasses.field(default=True, init=False)
 
     @property
     def kind(self) -> str:
@@ -310,8 +311,7 @@ class HeadlessAgent:
         return failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OwnFiles:
+class _OwnFiles(Struct, frozen=True, kw_only=True):
     """The session files of one agent: its own variables say where they are."""
 
     agent: HeadlessAgent
@@ -344,8 +344,7 @@ class _OwnFiles:
         return cli.session_files(self.agent.command)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Reader:
+class _Reader(Struct, kw_only=True):
     """Hears the lines of a run and hands each event to its kind's reader."""
 
     cli: Cli

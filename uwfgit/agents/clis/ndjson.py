@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from uwfgit.store.canonical import Json
 
@@ -20,8 +21,7 @@ _SAFE: Final = 2**53 - 1
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """A JSON object that was read with care."""
 
     value: Mapping[str, Any]

@@ -6,9 +6,10 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.agents.base import SessionFilesError
 from uwfgit.model.memory.memory import MAX_FILES, MAX_SESSION_BYTES, is_file_name
@@ -17,8 +18,7 @@ MAIN: Final = "session"
 """The name of the session's own file; others stand in a folder beside it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where one session is, or would be: its own file, and the folder beside it.
 
     ``base`` is the folder of the CLI that neither may leave. ``marker`` is a file,
@@ -35,8 +35,7 @@ Locate = Callable[[str, Path, Mapping[str, str]], Place]
 """Makes the place of a session from its id, the step's folder and the environment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocatedFiles:
+class LocatedFiles(Struct, frozen=True, kw_only=True):
     """The session files of a kind whose places can be told from an id.
 
     Attributes:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import Failure, Phase, ToolCall, Turn, Usage
 from uwfgit.agents.clis.ndjson import clean_value
@@ -24,15 +25,13 @@ NOTICE: Final = "notice"
 """The role of what the program says in the model's place."""
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     name: str
     arguments: Json
     result: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class _Turn:
+class _Turn(Struct, kw_only=True):
     role: str
     key: str
     content: str = ""
@@ -41,8 +40,7 @@ class _Turn:
     at_ms: int
 
 
-@dataclass(slots=True, kw_only=True)
-class Transcript:
+class Transcript(Struct, kw_only=True):
     """One run of an agent as its events tell it.
 
     Attributes:

@@ -6,8 +6,10 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.http.client import Endpoint, HttpAnswer, HttpBounds, Refusal, send
 from uwfgit.agents.http.events import EventReader
@@ -24,16 +26,14 @@ _EXHAUSTED: Final = "insufficient_quota"
 _STATUS_LIMIT: Final = 429
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatModel:
+class ChatModel(Struct, frozen=True, kw_only=True):
     """A model at its endpoint."""
 
     endpoint: Endpoint
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True, kw_only=True):
     """A tool the model wants used; its arguments as it wrote them."""
 
     id: str
@@ -41,8 +41,7 @@ class ToolUse:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class Tokens(Struct, frozen=True, kw_only=True):
     """What one answer cost; ``cached`` is a part of ``input``."""
 
     input: int
@@ -50,8 +49,7 @@ class Tokens:
     output: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
+class Completion(Struct, frozen=True, kw_only=True):
     """A model's whole answer.
 
     ``finish`` is the protocol's word; ``is_cut`` means that the answer was longer
@@ -81,8 +79,7 @@ class Completion:
         return message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Patience(Struct, frozen=True, kw_only=True):
     """How the waiting between tries is done; tests make it short."""
 
     sleep: Callable[[float], None] = time.sleep
@@ -174,8 +171,7 @@ def _try(
     return problem or hearing.completion(is_cut=found.is_cut or hearing.is_cut)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Call:
+class _Call(Struct, kw_only=True):
     """A tool call as its pieces come."""
 
     id: str = ""
@@ -183,8 +179,7 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Hearing:
+class _Hearing(Struct, kw_only=True):
     """An answer as its pieces come: as events, or as one body."""
 
     on_text: Callable[[str], None] | None

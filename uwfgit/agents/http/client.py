@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import httpx
+from msgspec import Struct
 
 from uwfgit.agents.children.complaints import one_line
 
@@ -59,8 +60,7 @@ class Endpoint:
         return is_loopback(self.base_url)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpBounds:
+class HttpBounds(Struct, frozen=True, kw_only=True):
     """How long and how much: silence, the whole request, decoded bytes."""
 
     idle_seconds: float
@@ -68,8 +68,7 @@ class HttpBounds:
     max_bytes: int = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
+class HttpAnswer(Struct, frozen=True, kw_only=True):
     """A good answer; ``is_cut`` when it was longer than its bound."""
 
     status: int
@@ -77,8 +76,7 @@ class HttpAnswer:
     is_cut: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """Why there is no good answer, in one line.
 
     ``status`` is ``None`` when the server gave none. ``again`` means that the same
@@ -183,8 +181,7 @@ def _read(response: httpx.Response, most: int, hear: Hear) -> bool:
     return False
 
 
-@dataclass(slots=True, kw_only=True)
-class _Watch:
+class _Watch(Struct, kw_only=True):
     """Ends a request that takes too long, however lively it is."""
 
     deadline: float

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 MAX_EVENT_BYTES: Final = 8 * 1024 * 1024
 _BOM: Final = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerEvent:
+class ServerEvent(Struct, frozen=True, kw_only=True):
     """One event; ``name`` is ``message`` where the stream gives none."""
 
     name: str
@@ -19,8 +19,7 @@ class ServerEvent:
     id: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class EventReader:
+class EventReader(Struct, kw_only=True):
     """Cuts a stream into events, wherever its pieces end.
 
     ``is_cut`` says that an event was longer than its bound; what was beyond is lost,

@@ -14,15 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from msgspec import Struct, convert, to_builtins
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.store.handle import Store
 from uwfgit.sync.verify.branches import find_thread_refs, list_thread_refs
-from uwfgit.sync.verify.report import ThreadReport, VerifyProblem, refused_report
+from uwfgit.sync.verify.report import ThreadReport, refused_report
 
 if TYPE_CHECKING:
     # What checks is the child's to import.
@@ -39,8 +40,7 @@ _TICK: Final = 0.2
 _MIB: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckLimits:
+class CheckLimits(Struct, frozen=True, kw_only=True):
     """What checking may cost.
 
     ``seconds`` is CPU time and ``memory`` is bytes, for each thread. Seconds by
@@ -57,8 +57,7 @@ class CheckLimits:
 DEFAULT_LIMITS: Final = CheckLimits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckPlace:
+class CheckPlace(Struct, frozen=True, kw_only=True):
     """Where to look: a repository, and a receiving git's quarantine."""
 
     repository: Path
@@ -137,13 +136,12 @@ def _refused(ref: str, reason: str) -> ThreadReport:
 
 def encode_report(report: ThreadReport) -> dict[str, Any]:
     """Return a report as JSON."""
-    return asdict(report)
+    return cast("dict[str, Any]", to_builtins(report))
 
 
 def decode_report(data: Mapping[str, Any]) -> ThreadReport:
     """Read a report that ``encode_report`` gave."""
-    problems = tuple(VerifyProblem(**problem) for problem in data["problems"])
-    return ThreadReport(**{**data, "problems": problems})
+    return convert(data, ThreadReport)
 
 
 def _run(
@@ -251,8 +249,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     return answer if is_known else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deadline:
+class _Deadline(Struct, frozen=True, kw_only=True):
     """A time by Python's own clock, and what to say when it is over."""
 
     until: float

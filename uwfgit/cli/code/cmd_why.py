@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
+from msgspec import Struct
 
 from uwfgit.cli.code.place import path_inside
 from uwfgit.cli.code.why_text import blame_text, why_text
@@ -38,8 +38,7 @@ _PLACE: Final = re.compile(r"(.+?):([0-9]{1,9})(?:,([0-9]{1,9}))?")
 _MS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(Struct, frozen=True, kw_only=True):
     """A file, and the lines asked about; ``None`` means all."""
 
     text: str
@@ -156,8 +155,7 @@ def _list_staged(tree: WorkTree) -> list[str]:
     return [name for name in names if name and (tree.root / name).exists()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
+class _Search(Struct, frozen=True, kw_only=True):
     """Where lines are asked about, and how."""
 
     context: CommandContext

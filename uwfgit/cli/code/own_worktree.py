@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec import Struct
 
 from uwfgit.cli.code.foreign_code import require_agreed
 from uwfgit.cli.code.place import find_tree, list_known, require_sides
@@ -34,8 +34,7 @@ BranchOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What a fork's work tree is made of: HEAD then, and the files."""
 
     tree: WorkTree

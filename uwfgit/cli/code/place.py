@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from uwfgit.errors import InvalidError, NotFoundError, StateError
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from uwfgit.model.thread.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Struct, frozen=True, kw_only=True):
     """The code before and after a step, as trees of its repository."""
 
     step: KnownStep

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec import Struct
 
 from uwfgit.cli.fleet.cmd_fleet import open_queue, put_threads
 from uwfgit.cli.frame.arguments import read_text
@@ -44,8 +44,7 @@ _BAR: Final = 24
 _ANSWER_SECONDS: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _Row(Struct, frozen=True, kw_only=True):
     """A line, its thread, and why that did not come to its end."""
 
     line: Line

@@ -8,16 +8,16 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
+
+from msgspec import Struct, field
 
 from uwfgit.fleet.spread import Taken
 from uwfgit.ids import ThreadId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class Errand(Struct, frozen=True, kw_only=True):
     """How a worker is started where the task runs; it may be sent there pickled.
 
     Args:
@@ -48,8 +48,7 @@ class Errand:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class LocalErrands:
+class LocalErrands(Struct, kw_only=True):
     """The workers of one command, which end when it is stopped."""
 
     errand: Errand

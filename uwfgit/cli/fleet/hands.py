@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from uwfgit.cli.check.checks import make_scan, make_verify
 from uwfgit.cli.fleet.own_trees import OwnTrees
@@ -31,8 +32,7 @@ from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.exchange.transport import Wire
 
 
-@dataclass(slots=True, kw_only=True)
-class WorkerHands:
+class WorkerHands(Struct, kw_only=True):
     """The hands of ``uwf worker``.
 
     Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.cli.code.cmd_exchange import pull_code, push_code
 from uwfgit.cli.code.place import list_known
@@ -23,8 +24,7 @@ from uwfgit.model.thread.record import Tip, open_record
 _FOLDER: Final = "worktrees"
 
 
-@dataclass(slots=True, kw_only=True)
-class OwnTrees:
+class OwnTrees(Struct, kw_only=True):
     """The work trees of a worker, in its store's own folder.
 
     Args:

@@ -10,9 +10,10 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+
+from msgspec import Struct
 
 from uwfgit.agents.children.tree import find_members
 from uwfgit.agents.children.vitals import read_processes
@@ -43,8 +44,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-@dataclass(slots=True, kw_only=True)
-class ChildRun:
+class ChildRun(Struct, kw_only=True):
     """A step at work, as a ``uwf thread`` command in a child process."""
 
     process: subprocess.Popen[bytes]

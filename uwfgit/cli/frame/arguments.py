@@ -7,11 +7,11 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.config import Limits

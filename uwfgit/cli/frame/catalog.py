@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogEntry:
+
+class CatalogEntry(Struct, frozen=True, kw_only=True):
     """A top-level command: where it is, and its line in the help."""
 
     name: str

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
+from msgspec import Struct, field
 
 from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.cli.frame.output import Output
@@ -49,8 +49,7 @@ _AUTO_INIT: Final = "uwf.autoInit"
 _OFF: Final = ("false", "no", "off", "0", "")
 
 
-@dataclass(kw_only=True)
-class CommandContext:
+class CommandContext(Struct, kw_only=True, dict=True):
     """One run of the program; everything in it is read when it is first asked for."""
 
     options: GlobalOptions
@@ -224,6 +223,7 @@ class CommandContext:
         """Put a ledger over an open store."""
         from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node.node import STEP_TYPE
+        from uwfgit.store.kept import Kept
         from uwfgit.store.local import open_local
         from uwfgit.store.lookup.table import open_lookup
 
@@ -233,6 +233,7 @@ class CommandContext:
             self._tell_identity(local)
         return Ledger(
             store=store,
+            kept=Kept(store=store),
             lookup=lookup,
             local=local,
             identity=self.identity if write else _nobody(),

@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, cast
 
 import typer
+from msgspec import Struct
 
 Format = Literal["text", "json", "yaml", "github"]
 Color = Literal["auto", "always", "never"]
@@ -30,8 +30,7 @@ FORMATS: Final[dict[str, Format]] = {
 COLORS: Final = ("auto", "always", "never")
 
 
-@dataclass(slots=True)
-class GlobalOptions:
+class GlobalOptions(Struct):
     """The values the command line gave so far; filled while it is parsed."""
 
     format: Format = "text"

@@ -11,9 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.cli.frame.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
@@ -66,8 +67,7 @@ _LEAST_WIDTH: Final = 6
 _LEAST_ROOM: Final = 30
 
 
-@dataclass(slots=True, kw_only=True)
-class Output:
+class Output(Struct, kw_only=True):
     """The two streams of one command, and how much it says on them."""
 
     options: GlobalOptions
@@ -278,8 +278,7 @@ def _format_listing(payload: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """A column of a listing; a flexible one is cut when the terminal is narrow."""
 
     title: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.arguments import parse_span
 from uwfgit.cli.frame.context import CommandContext

@@ -13,9 +13,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.cli.frame.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
@@ -26,8 +27,7 @@ VARIABLE: Final = "UWF_READY_FD"
 """Names the file descriptor to write to; of no meaning to a worker's children."""
 
 
-@dataclass(slots=True)
-class Ready:
+class Ready(Struct):
     """The line to whoever started this process; says one thing, then is silent."""
 
     descriptor: int | None
@@ -62,8 +62,7 @@ _FARTHEST: Final = 14 * 60
 """Minutes from UTC, on the Line Islands; nowhere is farther."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreChoice:
+class StoreChoice(Struct, frozen=True, kw_only=True):
     """The store a command uses, and what chose it."""
 
     path: Path

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.packaged import find_packaged
@@ -129,8 +131,7 @@ _ENTRY: Final = r"""- repo: local
 _NAMES: Final = (COMMAND.encode(), b"uwf-validate")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Struct, frozen=True, kw_only=True):
     """What became of the hook.
 
     ``add`` is what the user has to put in themselves, and ``reason`` why and

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
+
+from msgspec import Struct, field
 
 from uwfgit.agents.base import ToolCall, Turn, Usage
 from uwfgit.cli.frame.context import CommandContext
@@ -31,8 +32,7 @@ _LONG: Final = 2.0
 _ARGUMENT_CHARS: Final = 80
 
 
-@dataclass(slots=True, kw_only=True)
-class _Scene:
+class _Scene(Struct, kw_only=True):
     """One step as it is seen."""
 
     number: int

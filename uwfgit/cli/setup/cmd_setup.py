@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CONFIG_FILE, CommandContext, get_context

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from uwfgit.errors import ConfigError
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 _SECONDS: Final = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """How it went, in one line."""
 
     ok: bool

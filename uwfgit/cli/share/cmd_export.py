@@ -5,11 +5,11 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from msgspec import Struct
 
 from uwfgit import __version__
 from uwfgit.cli.frame.commands import add_command, make_group
@@ -211,8 +211,7 @@ def _make_export(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
+class _Target(Struct, frozen=True, kw_only=True):
     folder: Path
     page: Path
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
@@ -199,8 +200,7 @@ def _look_inside(
     return names or [(ref, tip)], spoilt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Demands:
+class _Demands(Struct, frozen=True, kw_only=True):
     """What more a thread shall be than consistent, and whether its store is ours."""
 
     signatures: bool

@@ -10,11 +10,12 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.app import run_command
 from uwfgit.cli.frame.commands import add_command, make_single
@@ -105,8 +106,7 @@ def _environment(context: CommandContext) -> dict[str, str]:
     return {**kept, **{name: context.environment[name] for name in names}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stage:
+class _Stage(Struct, frozen=True, kw_only=True):
     """Where the demo plays, and whether anybody watches."""
 
     context: CommandContext

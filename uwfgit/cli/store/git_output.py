@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from uwfgit.cli.frame.output import Output, talk_git, talk_width, write
 from uwfgit.cli.frame.screen import paint_log, shown_lines
@@ -113,8 +114,7 @@ _WAYS: Final = {
 """A command that sends what nothing scanned, and how uwf does the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitWords:
+class GitWords(Struct, frozen=True, kw_only=True):
     """The words git gets, and the command they are when aliases are resolved."""
 
     options: tuple[str, ...]

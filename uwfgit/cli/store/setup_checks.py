@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.agents.installed import PROGRAMS, find_installed
@@ -27,8 +29,7 @@ _VERSION_SECONDS: Final = 10.0
 _VERSION_CHARS: Final = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAgent:
+class FoundAgent(Struct, frozen=True, kw_only=True):
     """An alias of the configuration, and the program behind it."""
 
     name: str
@@ -39,8 +40,7 @@ class FoundAgent:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundKey:
+class FoundKey(Struct, frozen=True, kw_only=True):
     """Where a provider's key stands: a variable, ``.env`` or the configuration."""
 
     provider: str

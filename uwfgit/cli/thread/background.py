@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit import errors
 from uwfgit.cli.frame.app import EXIT_BUG, RUN_EXITS
@@ -29,8 +31,7 @@ _ORDINARY: Final = (0, 1, 3, 4, 5)
 _LINE_BYTES: Final = 65_536
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class Worker(Struct, frozen=True, kw_only=True):
     """A process that runs a thread by itself, and where it writes."""
 
     pid: int

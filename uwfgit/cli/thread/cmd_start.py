@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from uwfgit.cli.code.own_worktree import BranchOption
 from uwfgit.cli.frame.arguments import (
@@ -155,8 +155,7 @@ class StartCommand(Command):
         return list(super().parse_args(ctx, words))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Begin:
+class _Begin(Struct, frozen=True, kw_only=True):
     """How a thread is begun, besides its workflow and task."""
 
     cwd: str | None = None

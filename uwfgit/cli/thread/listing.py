@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from uwfgit.cli.frame.arguments import parse_time
 from uwfgit.cli.frame.context import CommandContext
@@ -34,8 +35,7 @@ _WIDE: Final = 100
 """Columns of a terminal from which on nothing has to be left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class Filters(Struct, frozen=True, kw_only=True):
     """What the options of ``thread list`` say, checked."""
 
     statuses: frozenset[str] | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError, UwfError

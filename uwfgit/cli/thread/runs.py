@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.app import RUN_EXITS
 from uwfgit.cli.frame.arguments import (
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
 _UNDER: Final = " " * 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class _Call(Struct, frozen=True, kw_only=True):
     """What the three commands that run a thread have in common."""
 
     verb: Literal["exec", "resume", "poke"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
@@ -79,8 +80,7 @@ def make_admit(
     return admit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Foreign:
+class _Foreign(Struct, frozen=True, kw_only=True):
     """A thread that others had a hand in; ``events`` are not agreed to yet."""
 
     record: Record

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from uwfgit import __version__
 from uwfgit.cli.frame.context import CommandContext
@@ -27,8 +28,7 @@ from uwfgit.web.serve.site import Served, Serving
 _LEAST_TOKEN = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Wishes(Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     host: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
+
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.app import keep_bug
 from uwfgit.cli.frame.context import CommandContext

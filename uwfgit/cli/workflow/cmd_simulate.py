@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from uwfgit.cli.frame.arguments import InputsFileOption, InputsOption
 from uwfgit.cli.frame.context import CommandContext, get_context
@@ -89,8 +89,7 @@ def simulate_command(
     raise typer.Exit(code)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, frozen=True, kw_only=True):
     """What is walked through, and what it is given."""
 
     workflow: Workflow

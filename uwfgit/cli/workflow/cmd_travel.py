@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (

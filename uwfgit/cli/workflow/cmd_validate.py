@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Output, count_of, write
@@ -77,8 +78,7 @@ def _check_words(files: list[str] | None, *, staged: bool, edited: bool) -> None
         raise UsageError("missing argument 'FILE...'", hint=how)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
+class _Checked(Struct, frozen=True, kw_only=True):
     """What was checked; ``folder`` holds the files that the problems name."""
 
     files: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.cli.frame.packaged import find_packaged
 from uwfgit.errors import NotFoundError
@@ -21,8 +22,7 @@ _NAME: Final = re.compile(r"^name: .*$", re.MULTILINE)
 _DESCRIPTION: Final = re.compile(r"^description: +(.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(Struct, frozen=True, kw_only=True):
     """A workflow of the product's own."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
@@ -64,8 +65,7 @@ def _head(context: CommandContext, problem: Problem) -> str:
     return f"{head}{word} {problem.code}: {shown(where + problem.message)}"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Sources:
+class _Sources(Struct, kw_only=True):
     """Lines of the files that problems name, each file read once."""
 
     folder: Path

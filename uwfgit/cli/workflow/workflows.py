@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import InvalidError, NotFoundError
@@ -22,8 +23,7 @@ from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.spelling import find_similar
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundWorkflow:
+class FoundWorkflow(Struct, frozen=True, kw_only=True):
     """A workflow, the bytes a thread keeps of it, and where it was found."""
 
     workflow: Workflow

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.ids import Oid
 
@@ -12,8 +13,7 @@ ZERO: Final = "0"
 """All that the oid of something not committed consists of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """A commit as blame tells it; ``is_edge`` when the search ended there."""
 
     oid: Oid
@@ -30,8 +30,7 @@ class Commit:
         return set(self.oid) == {ZERO}
 
 
-@dataclass(slots=True, kw_only=True)
-class Blame:
+class Blame(Struct, kw_only=True):
     """Each line's commit, by number from 1, and the lines themselves."""
 
     lines: dict[int, Commit] = field(default_factory=dict)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.code.chain import Snapshot
 from uwfgit.ids import Hash, Oid, ThreadId
@@ -15,8 +17,7 @@ from uwfgit.model.thread.record import Record
 _MS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownStep:
+class KnownStep(Struct, frozen=True, kw_only=True):
     """A step, or a failed try at one, and the code around it; times in seconds.
 
     ``number`` is ``None`` where only a snapshot's label can say it; ``before`` and
@@ -41,8 +42,7 @@ class KnownStep:
     shared: tuple[ThreadId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepIndex:
+class StepIndex(Struct, frozen=True, kw_only=True):
     """The steps of a thread by the tree they left behind."""
 
     steps: Mapping[Oid, tuple[KnownStep, ...]] = field(default_factory=dict)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.code.blame.plain import OPTIONS
 from uwfgit.code.blame.porcelain import ZERO, Blame, Commit, parse_blame
@@ -31,8 +32,7 @@ MOST_CHAINS: Final = 100
 """Chains that are asked about one file; each costs git two blames."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(Struct, frozen=True, kw_only=True):
     """Where a line comes from; more than one answer when it cannot be known.
 
     ``steps`` are the steps that may have written it, ``commit`` is what git says,
@@ -54,8 +54,7 @@ class Origin:
         return answers == 1 and not self.not_asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class Chain(Struct, frozen=True, kw_only=True):
     """A thread's snapshots, and the steps they may belong to; read when asked for.
 
     It had begun by ``began``, in seconds. ``snapshots`` gives them newest first,
@@ -68,8 +67,7 @@ class Chain:
     index: Callable[[], StepIndex | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """A file of a work tree, as it is or as it is staged, and the lines asked for."""
 
     tree: WorkTree
@@ -81,8 +79,7 @@ class Question:
     """Where objects of today go."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Claims:
+class _Claims(Struct, kw_only=True):
     """What the chains say of each line."""
 
     steps: dict[int, list[KnownStep]] = field(default_factory=dict)
@@ -257,8 +254,7 @@ def _ask(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _Answer(Struct, frozen=True, kw_only=True):
     """What one chain says; ``trace`` finds the commits of what is older than it."""
 
     told: Mapping[int, tuple[list[KnownStep], Commit | None]]
@@ -323,8 +319,7 @@ def _spans(lines: Collection[int]) -> list[str]:
     return [f"-L{first},{last}" for first, last in spans]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Judge:
+class _Judge(Struct, kw_only=True):
     """Tells whose a line is by the two commits that blame names for it."""
 
     tree: WorkTree

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from uwfgit.code.chain import Label, Snapshot, add_snapshot, chain_ref, read_tips
 from uwfgit.code.snapshots.leave_out import warn_left_out
@@ -16,16 +17,14 @@ from uwfgit.ids import Oid
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """What came of keeping the code: a tree, or none and a warning why."""
 
     tree: Oid | None = None
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class Keeper(Struct, frozen=True, kw_only=True):
     """Keeps the code of the work trees that runs happen in.
 
     Attributes:

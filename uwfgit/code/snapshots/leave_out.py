@@ -7,9 +7,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.code.snapshots.status import Status
 from uwfgit.code.worktree import Deadline, WorkTree, name_text
@@ -29,8 +30,7 @@ IsSecret = Callable[[str, bytes], bool]
 """Tells whether the scan would stop a file, by its path and content."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(Struct, frozen=True, kw_only=True):
     """How much one snapshot may cost."""
 
     seconds: float = 10.0
@@ -38,8 +38,7 @@ class Bounds:
     total_bytes: int = 256 * _MIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """A path the snapshot does not hold as it is on disk."""
 
     path: bytes
@@ -92,8 +91,7 @@ def leave_out(
     return tuple(out)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Look:
+class _Look(Struct, kw_only=True):
     """The look at each file; counts how much there is in all."""
 
     tree: WorkTree

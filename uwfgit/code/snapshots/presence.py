@@ -7,16 +7,16 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import ThreadId, find_thread_id
 from uwfgit.store.locks.flock import lock, read_holder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
+class Presence(Struct, frozen=True, kw_only=True):
     """A thread at work in a work tree, since a time in nanoseconds."""
 
     folder: Path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 ARGUMENTS: Final = (
     "status",
@@ -22,8 +23,7 @@ _FIELDS: Final = {b"1": 8, b"2": 9, b"u": 10}
 """Fields that stand before the path, by kind of line."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Status:
+class Status(Struct, kw_only=True):
     """Paths below the top whose files are not what the index says.
 
     ``inner`` are other repositories; ``zero`` is the oid of nothing here.

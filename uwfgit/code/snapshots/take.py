@@ -7,9 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.code.snapshots.leave_out import Bounds, IsSecret, LeftOut, leave_out
 from uwfgit.code.snapshots.status import ARGUMENTS, Status, parse_status
@@ -24,8 +25,7 @@ _FAILURES: Final = 20
 """Files that git may refuse one by one before it is not the files' fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Struct, frozen=True, kw_only=True):
     """A snapshot: its tree, and an index that says the same, for this block only."""
 
     tree: Oid
@@ -33,8 +33,7 @@ class Taken:
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Camera:
+class Camera(Struct, frozen=True, kw_only=True):
     """Takes snapshots; ``folder`` is where copies of an index stand meanwhile.
 
     ``is_secret`` says of an untracked file whether the scan would stop it.
@@ -171,8 +170,7 @@ def list_blobs(
     return {path: head.split(b" ")[2].decode() for head, _, path in lines}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Desk:
+class _Desk(Struct, frozen=True, kw_only=True):
     """Where one snapshot is made: git with the copy of the index."""
 
     tree: WorkTree

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.code.chain import Label, When, chain_ref, find_snapshot
 from uwfgit.code.snapshots.keep import Keeper, Kept
@@ -23,8 +24,7 @@ from uwfgit.model.thread.step import Snapshot
 _INTERRUPTED: Final = Kept(warnings=("no code snapshot after the run: interrupted",))
 
 
-@dataclass(slots=True, kw_only=True)
-class Watch:
+class Watch(Struct, kw_only=True):
     """What is known of the code around one run; what cannot be told is nothing."""
 
     keep: Callable[[When], Kept] = lambda _: Kept()

@@ -6,7 +6,9 @@ The only place that knows what an adapter's node must agree with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure
 from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
@@ -32,8 +34,7 @@ from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, format_path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """An output ready to record; what is ``None`` the engine fills in itself."""
 
     output: Mapping[str, Json]

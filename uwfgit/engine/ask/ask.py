@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.base import (
     Agent,
@@ -29,8 +31,7 @@ from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A good end: what extract understood, or the node an adapter printed.
 
     ``is_read`` means that a model read the fields out of what the agent said.
@@ -40,8 +41,7 @@ class Reply:
     is_read: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True, kw_only=True):
     """A talk that a person ended; what was said until then counts."""
 
     message: str = "the agent was interrupted"
@@ -50,8 +50,7 @@ class Interrupted:
 AskOutcome: TypeAlias = Reply | Failure | Interrupted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class Talk(Struct, frozen=True, kw_only=True):
     """All that was said in one step, and how it ended.
 
     ``prompt`` is what the agent was told first, without corrections; ``recorder``
@@ -94,8 +93,7 @@ class Talk:
         return tuple(dict.fromkeys((*found, *self.recorder.warnings)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(Struct, frozen=True, kw_only=True):
     """What an agent's answers are held against, and how often.
 
     ``retell`` makes the prompt for an agent that does not know its session any

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
 from uwfgit.config import Limits
@@ -51,8 +53,7 @@ def require_budget(limits: Limits, usage: Usage | None, agent: Agent) -> None:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class Meter:
+class Meter(Struct, kw_only=True):
     """An agent whose run is ended when it uses up a budget of its thread."""
 
     agent: Agent

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.output_format import (
@@ -54,8 +56,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
+class Extraction(Struct, frozen=True, kw_only=True):
     """A reply that satisfied its schema, or that asks for a person.
 
     ``output`` is normalised. That of a suspended one is ``$status`` and

@@ -11,10 +11,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn, Usage
 from uwfgit.constants import MAX_BLOB_BYTES
@@ -133,8 +135,7 @@ def followed(
         clear_live(path)
 
 
-@dataclass(slots=True, kw_only=True)
-class _LiveFile:
+class _LiveFile(Struct, kw_only=True):
     path: Path
     step: int
     role: str
@@ -196,8 +197,7 @@ class _LiveFile:
             self._descriptor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Followed:
+class _Followed(Struct, frozen=True, kw_only=True):
     """An agent that tells its turns to a live file."""
 
     agent: Agent

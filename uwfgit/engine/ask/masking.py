@@ -6,9 +6,11 @@ Everything an agent says passes here before it is extracted, hashed or shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.base import AgentReply, ToolCall, Turn
 from uwfgit.constants import STATUS, SUSPEND
@@ -21,8 +23,7 @@ HEAD_CHARS: Final = 1_000
 _TOOL: Final = "tool"
 
 
-@dataclass(kw_only=True)
-class Recorder:
+class Recorder(Struct, kw_only=True, dict=True):
     """Makes of an agent's words what is recorded of them, for one step.
 
     Attributes:

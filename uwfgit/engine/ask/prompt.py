@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import STATUS
 from uwfgit.engine.ask.output_format import fence, output_format
@@ -32,8 +33,7 @@ characters, in the field: `uwf cas put-text -` reads the text from stdin and
 prints the hash. `uwf cas get HASH` shows the value of a hash you were given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastStep:
+class PastStep(Struct, frozen=True, kw_only=True):
     """What an earlier step left for the roles after it.
 
     ``note`` is what a person had told its agent: an answer, or a correction.
@@ -47,8 +47,7 @@ class PastStep:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptParts:
+class PromptParts(Struct, frozen=True, kw_only=True):
     """What a prompt is made of.
 
     ``past`` gives the earlier steps that the agent does not know, newest first,
@@ -77,8 +76,7 @@ class PromptParts:
     inputs: Mapping[str, Json] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionParts:
+class QuestionParts(Struct, frozen=True, kw_only=True):
     """What a question about an old step is made of; ``past`` ends with that step."""
 
     thread: str

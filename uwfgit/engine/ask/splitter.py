@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.errors import InvalidError, Problem
@@ -40,8 +42,7 @@ _SCALAR_HEADER = re.compile(r"[|>][+-]?[0-9]?[ \t\r]*\n")
 _SHAPE = "start the reply with a line '---', the fields, and another line '---'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class Split(Struct, frozen=True, kw_only=True):
     """A reply in its two parts; ``warnings`` say how it had to be read."""
 
     fields: dict[str, Json]
@@ -49,8 +50,7 @@ class Split:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """Which YAML counts as a block's.
 
     ``accepts`` judges a mapping; ``hints`` a text before it is read, and again
@@ -61,8 +61,7 @@ class Wanted:
     hints: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gap:
+class _Gap(Struct, frozen=True, kw_only=True):
     """What stands between two delimiter lines next to each other."""
 
     start: int

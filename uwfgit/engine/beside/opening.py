@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from uwfgit.agents.base import Opens
 from uwfgit.engine.decide.moderator import Routed
@@ -16,8 +17,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Record, load_tip, open_record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(Struct, frozen=True, kw_only=True):
     """The command of an interactive session, and where it is to run."""
 
     role: str

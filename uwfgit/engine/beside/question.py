@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.agents.base import AgentReply, AgentRequest, SessionFilesError
 from uwfgit.engine.ask.prompt import PastStep, QuestionParts, question_prompt
@@ -20,8 +22,7 @@ from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.step import Step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """What came of a question; ``remembers``: whether the agent had its session."""
 
     step: Step

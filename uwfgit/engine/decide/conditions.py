@@ -14,11 +14,12 @@ import io
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from uwfgit.constants import INPUTS, MAX_BLOB_BYTES, STATUS
 from uwfgit.engine.decide.moderator import Evaluate, Fault, missing_extra
@@ -58,8 +59,7 @@ class _RefusedError(Exception):
     """An expression does what would make routing unprovable or unbounded."""
 
 
-@dataclass(slots=True)
-class _Meter:
+class _Meter(Struct):
     """Counts what one evaluation has used up."""
 
     evaluations: int = 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.constants import NEW, RESUME, START, STATUS
 from uwfgit.errors import ConfigError
@@ -20,8 +21,7 @@ _TEMPLATE_CHARS: Final = 200
 RoutingKind: TypeAlias = Literal["no-status", "no-node", "no-edge", "no-match", "blank"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routed:
+class Routed(Struct, frozen=True, kw_only=True):
     """Where a thread goes: the role, its rendered prompt and folder.
 
     ``missing`` names the variables that rendered empty, for a warning.
@@ -33,8 +33,7 @@ class Routed:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoutingError:
+class RoutingError(Struct, frozen=True, kw_only=True):
     """Why there is no next role; a value, since a thread records it."""
 
     kind: RoutingKind
@@ -48,8 +47,7 @@ class RoutingError:
         return f"routing: {self.kind} {self.role} {self.status or '-'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """Why a condition could not be evaluated."""
 
     message: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from uwfgit.constants import RULES_VERSION, START
 from uwfgit.engine.decide.moderator import Routed, RoutingError

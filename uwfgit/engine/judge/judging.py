@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from uwfgit.agents.base import AgentReply
 from uwfgit.constants import MAX_SUMMARY_BYTES
@@ -52,16 +53,14 @@ class Judge(Protocol):
         """Give what it says; a failure is a value, not raised."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supervisor:
+class Supervisor(Struct, frozen=True, kw_only=True):
     """Who looks at a run after every so many steps."""
 
     every: int
     judge: Judge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """What a supervisor decided."""
 
     stops: bool

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from uwfgit.agents.base import AgentReply
 from uwfgit.engine.judge.judging import (

@@ -7,8 +7,10 @@ else its StartNode, which names the parent and the parent's head.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Agent, Failure, WorkflowAgent
 from uwfgit.config import Limits
@@ -31,8 +33,7 @@ from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildResult:
+class ChildResult(Struct, frozen=True, kw_only=True):
     """What a child thread gave; ``answer`` is ``None`` where it can just go on."""
 
     child: Child
@@ -46,8 +47,7 @@ class ChildResult:
     """The child, whose nodes its output may link."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(Struct, frozen=True, kw_only=True):
     thread: ThreadId
     note: str | None = None
     is_done: bool = False

@@ -6,9 +6,10 @@ import os
 import signal
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure, Phase, Turn, WorkflowAgent
 from uwfgit.code.snapshots.watch import watching

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.store.handle import Store
@@ -30,8 +31,7 @@ class RunEnd(StrEnum):
     """Stopped by Ctrl-C."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleEnd:
+class CycleEnd(Struct, frozen=True, kw_only=True):
     """What came of a cycle; ``step`` is the recorded node, an attempt's too."""
 
     number: int
@@ -48,8 +48,7 @@ class CycleEnd:
     """How many steps children took for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleLog:
+class CycleLog(Struct, frozen=True, kw_only=True):
     """The lines of one cycle in the program's own log."""
 
     store: Store

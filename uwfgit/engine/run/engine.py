@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from uwfgit.agents.base import Agent, AgentReply
 from uwfgit.code.snapshots.keep import Keeper
@@ -23,8 +24,7 @@ from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(Struct, frozen=True, kw_only=True):
     """Where a foreign thread works: its folders are someone else's text.
 
     Attributes:
@@ -36,8 +36,7 @@ class Ground:
     roots: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class Engine(Struct, frozen=True, kw_only=True):
     """What running steps needs of the outside.
 
     Attributes:
@@ -92,8 +91,7 @@ def _nothing_goes_on(_engine: Engine, thread: ThreadId, _note: str | None) -> Ru
     raise StateError(f"thread {thread} cannot be run from here")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
+class Cycle(Struct, frozen=True, kw_only=True):
     """What one cycle is to do."""
 
     event: Literal["step", "resume", "poke"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import replace
 
 from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from uwfgit.agents.base import Agent, Remembers, SessionFiles, SessionFilesError
 from uwfgit.engine.ask.ask import Talk
@@ -33,8 +34,7 @@ from uwfgit.store.objects import Person, find_entry, list_tree
 from uwfgit.store.refs import find_ref
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """What became of a run's session: its place in the record, or why it has none."""
 
     commit: Oid | None = None
@@ -51,16 +51,14 @@ class Kept:
         return {"id": self.id, "size": self.size, "commit": str(self.commit)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """The session to go on with, if there is one, and what to say about it."""
 
     session: AgentSession | None = None
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recorded:
+class _Recorded(Struct, frozen=True, kw_only=True):
     """Where a session stands in the record, and what it knows of the thread."""
 
     commit: Oid

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.ids import Hash, ThreadId
@@ -15,8 +17,7 @@ from uwfgit.model.thread.step import Step
 from uwfgit.store.local import Local
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notes:
+class Notes(Struct, frozen=True, kw_only=True):
     """What was said, oldest first.
 
     ``unanswered`` came to runs that failed, ``answered`` to the run that is now done

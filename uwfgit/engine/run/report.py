@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
@@ -17,8 +18,7 @@ from uwfgit.model.thread.state import ThreadState
 ATTEMPT = "attempt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
+class StepReport(Struct, frozen=True, kw_only=True):
     """What one cycle did and where it left the thread.
 
     ``hash`` is the recorded step, or the failed attempt; ``status`` is the
@@ -40,8 +40,7 @@ class StepReport:
     said: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(Struct, frozen=True, kw_only=True):
     """What a command that runs steps did; ``problem`` says why it stopped early.
 
     ``code`` is the problem's stable word, where neither a step nor the thread's

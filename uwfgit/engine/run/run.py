@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.agents.base import Agent, AgentRequest, ReplyCount, WorkflowAgent
 from uwfgit.code.snapshots.watch import Watch
@@ -50,8 +52,7 @@ _PROMPT_BYTES: Final = MAX_BLOB_BYTES - 2 * 1024 * 1024
 """As JSON, so that a detail has room for turns beside it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """A cycle with everything found out before the agent is asked."""
 
     engine: Engine

@@ -6,8 +6,9 @@ The start says what was asked and how the work began, the end what came of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from uwfgit.agents.base import ToolCall, Turn
 from uwfgit.engine.ask.live import turn_payload

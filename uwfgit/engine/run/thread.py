@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from uwfgit.constants import END
 from uwfgit.engine.decide.conditions import require_conditions
@@ -118,8 +119,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     return record.tip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
+class Parent(Struct, frozen=True, kw_only=True):
     """The thread that starts another, and its head at that moment."""
 
     record: Record

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.constants import END, NEW, RESUME, START, STATUS
 from uwfgit.engine.decide.moderator import Routed, route
@@ -147,8 +149,7 @@ def _is_usable(schema: Json) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") != "null"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class Coverage(Struct, frozen=True, kw_only=True):
     """The walks, and the edges that no walk can take."""
 
     steps: tuple[SimulatedStep, ...]
@@ -199,8 +200,7 @@ def _list_edges(workflow: Workflow) -> dict[TakenEdge, Target]:
     return found
 
 
-@dataclass(slots=True, kw_only=True)
-class _Walker:
+class _Walker(Struct, kw_only=True):
     workflow: Workflow
     task: str
     inputs: Mapping[str, Json] | None

@@ -7,8 +7,10 @@ of replies, a person or nobody at all can.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.constants import END, ERROR_STATUS, STATUS
 from uwfgit.engine.decide.conditions import make_evaluator
@@ -33,8 +35,7 @@ _NO_HASH: Final = Hash("0" * 13)
 Status: TypeAlias = Literal["idle", "suspended", "end"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """A role's turn; the counts are of replies so far, of the role and of all."""
 
     number: int
@@ -46,8 +47,7 @@ class Asked:
     of_all: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True):
     """An answer that counts."""
 
     output: Mapping[str, Json]
@@ -55,15 +55,13 @@ class Said:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Struct, frozen=True, kw_only=True):
     """An answer that satisfies no form of the role's schema."""
 
     problems: tuple[Problem, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class Silent(Struct, frozen=True, kw_only=True):
     """Nobody answers; the simulation stops there."""
 
     reason: str
@@ -72,8 +70,7 @@ class Silent:
 SimulatedAnswer: TypeAlias = Said | Refused | Silent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedStep:
+class SimulatedStep(Struct, frozen=True, kw_only=True):
     """What a role would be asked, and what it reported.
 
     ``status`` is ``error`` for an answer that was refused, ``None`` where
@@ -96,8 +93,7 @@ class SimulatedStep:
     edge: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
+class Simulation(Struct, frozen=True, kw_only=True):
     """The steps, the status the thread would have, and why it went no further."""
 
     steps: tuple[SimulatedStep, ...]
@@ -140,8 +136,7 @@ def simulate(
     return Simulation(steps=tuple(run.done), status=run.status, message=run.message)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Run:
+class _Run(Struct, kw_only=True):
     workflow: Workflow
     task: str
     inputs: Mapping[str, Json] | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import (

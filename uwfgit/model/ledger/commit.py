@@ -6,9 +6,10 @@ Whatever fails before the ref moves leaves only garbage for gc.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
 from uwfgit.errors import SizeError, StoreError

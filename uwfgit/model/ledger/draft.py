@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_RUNS, MAX_STEPS
 from uwfgit.errors import SizeError
@@ -39,8 +41,7 @@ FileChanges: TypeAlias = dict[str, TreeEntry | None]
 """Paths of the repository's root tree to set, or to remove."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDraft(StepFields):
+class StepDraft(StepFields, frozen=True, kw_only=True):
     """What a cycle gave, before it has a place and a name."""
 
     output: Mapping[str, Json]
@@ -48,8 +49,7 @@ class StepDraft(StepFields):
     detail: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepPlace:
+class StepPlace(Struct, frozen=True, kw_only=True):
     """Where a step, or a try at it, stands."""
 
     number: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from uwfgit.errors import (
     AmbiguousError,
@@ -22,7 +23,7 @@ from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, parse_state
 from uwfgit.model.thread.step import Step
-from uwfgit.store.git.signer import NO_SIGNER, Signer
+from uwfgit.store.git.signer import Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.kept import Kept
@@ -35,8 +36,7 @@ _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class Ledger(Struct, frozen=True, kw_only=True):
     """A store opened for threads, with what the outside world gives.
 
     ``random`` gives that many random bytes; ``utc_offset`` is the time zone of
@@ -44,6 +44,7 @@ class Ledger:
     """
 
     store: Store
+    kept: Kept
     lookup: Lookup
     local: Local
     identity: Identity
@@ -51,15 +52,10 @@ class Ledger:
     random: Callable[[int], bytes]
     utc_offset: int = 0
     is_draft: bool = False
-    signer: Signer = NO_SIGNER
-    kept: Kept = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kept", Kept(store=self.store))
+    signer: Signer = field(default_factory=Signer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadRow:
+class ThreadRow(Struct, frozen=True, kw_only=True):
     """A line of a listing; a corrupt thread has a problem and no state."""
 
     thread: ThreadId

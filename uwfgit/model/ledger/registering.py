@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import NotFoundError, StateError
 from uwfgit.ids import Hash, Oid
@@ -52,8 +54,7 @@ T = TypeVar("T")
 _WAIT: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
+class Registered(Struct, frozen=True, kw_only=True):
     """What registering did; ``changed`` is false for the version it had."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError
@@ -46,8 +47,7 @@ ORIGIN: Final = "Uwf-Origin"
 """Names the trailer that says where a version came from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(Struct, frozen=True, kw_only=True):
     """One version of a registered workflow.
 
     ``origin`` says which file of which commit elsewhere it is, if it came from there.
@@ -62,8 +62,7 @@ class Version:
     origin: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entered:
+class Entered(Struct, frozen=True, kw_only=True):
     """A registered workflow, read."""
 
     version: Version

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from uwfgit.model.findings import RuleFindings, is_free
 from uwfgit.model.yaml.edit_marks import (
@@ -32,8 +33,7 @@ class Sighting(NamedTuple):
     action: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Notes:
+class Notes(Struct, kw_only=True):
     """Collects older forms: each form once as a warning, each failure as an error."""
 
     found: RuleFindings
@@ -85,8 +85,7 @@ BRANCHES: Final = ("allOf", "anyOf", "oneOf")
 MAX_DEPTH: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleEnds:
+class RoleEnds(Struct, frozen=True, kw_only=True):
     """A role's schema, its edges and its output, by the keys of the file."""
 
     name: str

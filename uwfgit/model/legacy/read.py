@@ -8,8 +8,10 @@ marks, so that what is wrong with the result is told where it was written; the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import WORKFLOW_VERSION
 from uwfgit.errors import Problem
@@ -34,8 +36,7 @@ __all__ = ["Normalised", "Sighting", "normalise_document", "put_version"]
 _Mend: TypeAlias = Callable[[MarkedEntry, Notes], Mark]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Normalised:
+class Normalised(Struct, frozen=True, kw_only=True):
     """A document in the current form, and what it took.
 
     ``sightings`` has every place with an older form, ``problems`` each form

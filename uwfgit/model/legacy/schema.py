@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.model.findings import is_free

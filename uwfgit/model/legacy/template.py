@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import STATUS
 from uwfgit.model.findings import is_free
@@ -35,8 +36,7 @@ _LIQUID_TAG = re.compile(r"\{%|\{\{-?[^{}]*\|\s*default|\{\{-|-\}\}")
 _PARTS: Final = ("prompt", "location")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Node:
+class _Node(Struct, frozen=True, kw_only=True):
     """What the templates of one node are read against."""
 
     path: ValuePath

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.ids import Hash
 from uwfgit.store.canonical import (
@@ -71,8 +72,7 @@ JSON_TYPES: Final = {
 BUILTIN_NAMES: Final = {**JSON_TYPES, **FORMAT_TYPES}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """An immutable typed value; ``payload`` is normalised."""
 
     hash: Hash

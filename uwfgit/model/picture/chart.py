@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.constants import END, START, SUSPEND
 from uwfgit.model.findings import is_free
@@ -27,8 +28,7 @@ TIMES: Final = "\N{MULTIPLICATION SIGN}"
 BoxKind: TypeAlias = Literal["start", "role", "end", "suspend", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(Struct, frozen=True, kw_only=True):
     """A node of the graph.
 
     ``workflow`` is what does the role, if no agent does. ``stuck`` means that no
@@ -61,8 +61,7 @@ class Box:
         return " ".join(words)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrow:
+class Arrow(Struct, frozen=True, kw_only=True):
     """An edge. ``loop`` means that it leads back; ``count`` is how often it was taken.
 
     ``extra`` means that a thread took it and the graph does not have it.
@@ -81,8 +80,7 @@ class Arrow:
         return f"{label} {self.count}{TIMES}" if self.count else label
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(Struct, frozen=True, kw_only=True):
     """Boxes in reading order, those that nothing leads to last, and their arrows."""
 
     name: str
@@ -94,8 +92,7 @@ class Chart:
         return tuple(arrow for arrow in self.arrows if arrow.source == name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Link:
+class _Link(Struct, frozen=True, kw_only=True):
     edge: TakenEdge
     label: str
     target: str

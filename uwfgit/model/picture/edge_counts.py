@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.constants import END, NEW, RESUME, START, SUSPEND
 from uwfgit.model.template.render import TemplateError, render
@@ -18,8 +19,7 @@ TakenEdge: TypeAlias = tuple[str, str | int]
 """A node of the graph, and a status there, or a place in its list."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trips:
+class Trips(Struct, frozen=True, kw_only=True):
     """How often a thread took each edge, and met each role.
 
     ``here`` is where it is, ``mark`` what it does there.
@@ -65,8 +65,7 @@ def _next_role(state: ThreadState) -> str | None:
     return None if is_lost else state.suspended_role
 
 
-@dataclass(slots=True, kw_only=True)
-class _Walk:
+class _Walk(Struct, kw_only=True):
     workflow: Workflow
     edges: Counter[tuple[TakenEdge, str]] = field(default_factory=Counter)
     visits: Counter[str] = field(default_factory=Counter)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
 from uwfgit.model.picture.chart import NO_ROLE, Arrow, Box, Chart
@@ -25,8 +27,7 @@ _GAPS: Final = (4, 3, 2)
 _STUB: Final = " ──▶ "
 
 
-@dataclass(slots=True, kw_only=True)
-class _Row:
+class _Row(Struct, kw_only=True):
     """A line of the picture; ``lane`` is the box its lane leads to.
 
     ``other`` is what stands there instead when that lane does not fit.
@@ -38,8 +39,7 @@ class _Row:
     other: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Lane:
+class _Lane(Struct, kw_only=True):
     target: str
     rows: list[int] = field(default_factory=list)
     column: int = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import ERROR_STATUS, INJECTED, STATUS, SUSPEND
 from uwfgit.model.findings import RuleFindings, kind_of, list_names
@@ -20,8 +21,7 @@ _PARTS: Final = ("if", "then", "else")
 _MAX_DEPTH: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Status:
+class _Status(Struct, frozen=True, kw_only=True):
     """One ``$status`` a schema names, and where it does."""
 
     value: Json

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from uwfgit.constants import END, START, SUSPEND, WORKFLOW_VERSION
 from uwfgit.model.findings import RuleFindings, is_free, kind_of
@@ -73,8 +74,7 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 """What people write for a field, that is not spelled much like it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftEdge:
+class DraftEdge(Struct, frozen=True, kw_only=True):
     """One target in the graph; fields that do not hold are ``None``.
 
     ``status`` is ``None`` for an entry of a list.
@@ -88,8 +88,7 @@ class DraftEdge:
     location: str | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, kw_only=True):
     """The parts of a document that have the right shape.
 
     ``whole`` is false when a part of the graph has not, so that what is

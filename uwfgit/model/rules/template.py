@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.constants import INJECTED, INPUTS, START, STATUS
 from uwfgit.model.findings import RuleFindings, list_names
@@ -45,8 +46,7 @@ class _Use(NamedTuple):
     sections: tuple[Section, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scope:
+class _Scope(Struct, frozen=True, kw_only=True):
     """What names mean in some place: a step's output, or an item of it.
 
     ``anything`` is for an item whose schema names no property at all.

@@ -11,10 +11,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.constants import WORK_SECONDS
 from uwfgit.errors import OverrunError, Severity
@@ -93,8 +94,7 @@ _UNFIT: Final = (ValueError, OverflowError, RecursionError, re.error)
 """What checking a hostile string may raise beside what jsonschema expects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaProblem:
+class SchemaProblem(Struct, frozen=True, kw_only=True):
     """A place in a schema that uwf refuses (J1, J2) or warns of (J3, J4)."""
 
     path: SchemaPath

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from uwfgit.errors import OverrunError
 from uwfgit.model.schema.subschema import SchemaPath
@@ -39,8 +40,7 @@ _TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(Struct, frozen=True, kw_only=True):
     """A place in a value that does not fit its schema."""
 
     path: SchemaPath

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.constants import STATUS
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, SchemaPath
@@ -22,8 +24,7 @@ MAX_FORMS: Final = 1_000
 """More combinations than this count as a schema that fixes nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """One object a schema describes, with what stands around it merged in.
 
     ``statuses`` are the values its ``$status`` may have, ``None`` when it is
@@ -42,8 +43,7 @@ class Form:
     order: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class Variant(Struct, frozen=True, kw_only=True):
     """What belongs to one ``$status``; its property ``$status`` is a const.
 
     ``closed`` means that no other property is allowed, ``open`` that any other

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 LiquidKind: TypeAlias = Literal["list", "mapping", "other"]
 
@@ -53,19 +54,16 @@ def write_as_mustache(text: str, describe: Describe) -> str:
     return _Writer(describe).write(_parse(text), ())
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(Struct):
     text: str
 
 
-@dataclass(slots=True)
-class _Output:
+class _Output(Struct):
     raw: str
     value: str
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """A tag with what it holds: the parts before and after its ``else``."""
 
     word: str
@@ -171,8 +169,7 @@ LiquidScopes: TypeAlias = tuple[_Scope, ...]
 """Outermost first."""
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(Struct):
     describe: Describe
 
     def write(self, parts: Iterable[_Part], scopes: LiquidScopes) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.constants import TEMPLATE_MAX_SECTIONS, TEMPLATE_MAX_TAGS
 from uwfgit.errors import InvalidError, Problem
@@ -36,15 +37,13 @@ class TemplateError(InvalidError):
         self.offset = offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Struct, frozen=True, kw_only=True):
     """Text that renders as it stands; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(Struct, frozen=True, kw_only=True):
     """A tag that a value replaces; ``separator`` is that of its ``join``."""
 
     name: str
@@ -52,8 +51,7 @@ class Variable:
     separator: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """Parts that render once per item, once, or not at all."""
 
     name: str
@@ -65,8 +63,7 @@ class Section:
 Part: TypeAlias = Text | Variable | Section
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tag:
+class _Tag(Struct, frozen=True, kw_only=True):
     """One tag of the source: ``sigil`` is ``# ^ / ! &``, or empty."""
 
     sigil: str
@@ -75,8 +72,7 @@ class _Tag:
     end: int
 
 
-@dataclass(slots=True, kw_only=True)
-class _Open:
+class _Open(Struct, kw_only=True):
     """A section whose end has not come yet; the outermost has no tag."""
 
     tag: _Tag | None

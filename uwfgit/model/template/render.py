@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Self, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_SAFE_INTEGER, TEMPLATE_MAX_BYTES, TEMPLATE_MAX_TAGS
 from uwfgit.model.template.parse import (
@@ -41,8 +42,7 @@ __all__ = [
 _INDEX = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class Rendered(Struct, frozen=True, kw_only=True):
     """A rendered template, and the variables for which there was no value."""
 
     text: str
@@ -67,8 +67,7 @@ def render(source: str, values: Mapping[str, Json]) -> Rendered:
     return Rendered(text=text, missing=tuple(state.missing))
 
 
-@dataclass(slots=True)
-class _Rendering:
+class _Rendering(Struct):
     """What one rendering looks names up by, has used up and has found missing.
 
     A token names its tag by the place in ``tags``: names in two sections may be

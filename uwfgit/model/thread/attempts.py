@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE
@@ -14,8 +14,7 @@ from uwfgit.model.wording import last_line
 _ATTEMPT = "attempt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """One failed try of the step ``number``; ``said`` is the agent's last line."""
 
     number: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+
+from msgspec import Struct
 
 from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import Usage, add_usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """What the two threads hold at one number; ``None`` for a shorter one.
 
     ``differs`` names what is not equal: ``role``, ``status``, ``agent``,
@@ -24,8 +24,7 @@ class Pair:
     differs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+class Sum(Struct, frozen=True, kw_only=True):
     """What the steps behind the fork point come to."""
 
     steps: int
@@ -33,8 +32,7 @@ class Sum:
     usage: Usage | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """The newest step both share, if there is one, and the steps behind it."""
 
     fork_point: Step | None

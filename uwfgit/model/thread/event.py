@@ -8,8 +8,10 @@ event adds to the tree is the writer's and verify's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.constants import ERROR_STATUS, FORMAT_VERSION
 from uwfgit.ids import Hash, Oid, ThreadId
@@ -44,8 +46,7 @@ STEP_EVENTS: Final = ("step", "resume", "poke")
 _ENDS: Final = frozenset({"end", "cancelled"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One row of the table."""
 
     follows: frozenset[str] = frozenset(STATUSES)
@@ -76,16 +77,14 @@ TABLE: Final[Mapping[str, Row]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class By:
+class By(Struct, frozen=True, kw_only=True):
     """Who commits an event, as ``Name <mail>``, and when, in seconds."""
 
     who: str
     time: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """What an event leaves besides nodes and files of its own.
 
     ``subject`` and ``quoted`` are whole; a message has them as far as they fit.

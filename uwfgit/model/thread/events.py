@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_thread_id
@@ -16,8 +17,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One commit of a thread, as its trailers tell it."""
 
     commit: Commit

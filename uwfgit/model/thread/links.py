@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from uwfgit.constants import MAX_LINKED_BYTES, MAX_LINKED_NODES
 from uwfgit.errors import CorruptError
@@ -18,8 +19,7 @@ from uwfgit.store.objects import blob_oid
 FindNode = Callable[[Hash], Node | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkRule:
+class LinkRule(Struct, frozen=True, kw_only=True):
     """What an answer may link besides the thread's own nodes.
 
     Attributes:
@@ -37,8 +37,7 @@ class LinkRule:
         return node in self.put or node in self.named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class Links(Struct, frozen=True, kw_only=True):
     """Nodes to add to the thread, and a warning per hash that is no link."""
 
     nodes: tuple[Node, ...]

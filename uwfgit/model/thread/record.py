@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
@@ -61,8 +63,7 @@ _RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tip:
+class Tip(Struct, frozen=True, kw_only=True):
     """The newest commit of a thread's branch and the state it stores."""
 
     thread: ThreadId
@@ -72,8 +73,7 @@ class Tip:
     state: ThreadState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(Struct, frozen=True, kw_only=True):
     """A StartNode, typed."""
 
     hash: Hash
@@ -130,8 +130,7 @@ def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class Record:
+class Record(Struct, kw_only=True):
     """A thread opened for reading many of its nodes, and kept up to date by appends.
 
     ``places`` is loaded once from the newest tree: history is never needed to

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.errors import StateError
 from uwfgit.ids import Oid, ThreadId
@@ -15,8 +16,7 @@ from uwfgit.store.handle import Store
 Shared = Literal["never", "behind", "yes"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
+class Sharing(Struct, frozen=True, kw_only=True):
     """What remotes had of a thread at the last fetch, compared with ours.
 
     ``shared`` is that of the remote that has most: ``behind`` lacks something

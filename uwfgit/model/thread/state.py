@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final, Literal, cast, get_args
+
+from msgspec import Struct
 
 from uwfgit.constants import FORMAT_VERSION, SUSPEND_CHARS
 from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError
@@ -20,8 +21,7 @@ ThreadStatus = Literal["idle", "suspended", "end", "cancelled"]
 STATUSES: Final = get_args(ThreadStatus)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkedFrom:
+class ForkedFrom(Struct, frozen=True, kw_only=True):
     """Where a fork left: the thread, the step's hash and its number there."""
 
     thread: ThreadId
@@ -29,8 +29,7 @@ class ForkedFrom:
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadState:
+class ThreadState(Struct, frozen=True, kw_only=True):
     """The state after an event; times in ms since 1970."""
 
     thread: ThreadId
@@ -240,8 +239,7 @@ AGENT_EMAIL: Final = "agent@localhost"
 _LABEL = re.compile(r"[^A-Za-z0-9._-]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOutcome:
+class StepOutcome(Struct, frozen=True, kw_only=True):
     """The state a step leaves a thread in."""
 
     status: ThreadStatus

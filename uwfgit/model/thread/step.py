@@ -7,8 +7,10 @@ differ by their case alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from uwfgit.constants import STATUS
 from uwfgit.ids import Hash, Oid, ThreadId
@@ -16,16 +18,14 @@ from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
 from uwfgit.store.canonical import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The files at a step's folder around it, as trees of the code repository."""
 
     before: Oid | None
     after: Oid | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class Code(Struct, frozen=True, kw_only=True):
     """The user's code around a step: HEAD, the files, and who else worked there."""
 
     before: str | None = None
@@ -34,16 +34,14 @@ class Code:
     shared: tuple[ThreadId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
+class Child(Struct, frozen=True, kw_only=True):
     """The thread that did a step, and its tip as the result was taken."""
 
     thread: ThreadId
     oid: Oid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFields:
+class StepFields(Struct, frozen=True, kw_only=True):
     """What a StepNode says besides its place and the nodes it names."""
 
     role: str
@@ -62,8 +60,7 @@ class StepFields:
     child: Child | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step(StepFields):
+class Step(StepFields, frozen=True, kw_only=True):
     """A StepNode with its output; ``number`` is its place in the chain."""
 
     number: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import MAX_SUMMARY_BYTES
 from uwfgit.model.thread.events import iter_events
@@ -15,8 +16,7 @@ from uwfgit.store.objects import find_entry, read_blob
 _CODES: Final = {"end": 0, "cancelled": 130}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """A summary, and the model's or agent's label that wrote it."""
 
     text: str

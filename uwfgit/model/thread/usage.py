@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from uwfgit.store.canonical import Json
 
 Number = TypeVar("Number", int, float)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """What one run cost; always a delta, never a session's running total."""
 
     turns: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import AmbiguousError, CorruptError, InvalidError, NotFoundError
@@ -43,8 +44,7 @@ _NAME_ONE: Final = "name a workflow file of it behind the address: …:PATH"
 _POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedTree:
+class CommittedTree(Struct, frozen=True, kw_only=True):
     """The files of one commit.
 
     Args:
@@ -122,8 +122,7 @@ class CommittedTree:
         return [name for name in names if name.isprintable()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TreeIncludes:
+class _TreeIncludes(Struct, frozen=True, kw_only=True):
     """Reads the tags of one file: from its own directory, and nowhere else."""
 
     files: CommittedTree

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import InvalidError, Problem
@@ -22,8 +23,7 @@ _CONFLICT = re.compile(
 _FENCE = re.compile(rb"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryIncludes:
+class DirectoryIncludes(Struct, frozen=True, kw_only=True):
     """Reads the tags of one file: from its own directory, and nowhere else.
 
     Args:

@@ -6,8 +6,10 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import Problem, WorkflowError
 from uwfgit.model.findings import RuleFindings
@@ -29,8 +31,7 @@ from uwfgit.store.canonical import format_path
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationChange:
+class MigrationChange(Struct, frozen=True, kw_only=True):
     """One thing that is done to a file, with the place it had before."""
 
     form: str
@@ -39,8 +40,7 @@ class MigrationChange:
     place: SourcePlace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(Struct, frozen=True, kw_only=True):
     """A file's text before and after; ``problems`` is what could not be done."""
 
     before: str

@@ -6,9 +6,10 @@ In REV and PATH a character that would end them is percent-encoded, as in any UR
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from uwfgit.errors import UsageError
 from uwfgit.ids import Oid, is_oid
@@ -31,8 +32,7 @@ _KEPT: Final = "/-._~+,=!"
 _HOW: Final = "write git+https://HOST/REPOSITORY@REV:PATH"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(Struct, frozen=True, kw_only=True):
     """A file of a repository: where that is, and which commit of it.
 
     Args:

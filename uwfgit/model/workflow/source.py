@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, Problem, WorkflowError
@@ -34,8 +36,7 @@ CONFIGURED: Final = "path"
 STDIN: Final = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowSource:
+class WorkflowSource(Struct, frozen=True, kw_only=True):
     """A workflow, its file, and the bytes a thread keeps of it."""
 
     workflow: Workflow
@@ -43,8 +44,7 @@ class WorkflowSource:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _Reading(Struct, frozen=True, kw_only=True):
     """A file as read; ``normalised`` is missing when it is no YAML at all."""
 
     content: bytes

@@ -7,8 +7,9 @@ what makes one valid is ``model/rules/check.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import CorruptError, SizeError
@@ -23,8 +24,7 @@ from uwfgit.model.node.node import (
 from uwfgit.store.canonical import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """Where an edge leads: the next role, its prompt and folder templates."""
 
     role: str
@@ -33,8 +33,7 @@ class Target:
     when: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class Role(Struct, frozen=True, kw_only=True):
     """What one role is asked to do, and the schema of its structured answer."""
 
     description: str
@@ -53,8 +52,7 @@ Edges: TypeAlias = Mapping[str, Target] | tuple[Target, ...]
 """A graph node: status → target, or the list form of conditional routing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workflow:
+class Workflow(Struct, frozen=True, kw_only=True):
     """Roles and a graph; the current form, whatever form the file had."""
 
     version: int

@@ -8,8 +8,9 @@ of a list by their span.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from uwfgit.model.yaml.compose import INCLUDE_TAG
 from uwfgit.model.yaml.edit_marks import (
@@ -45,8 +46,7 @@ class Left(NamedTuple):
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True, kw_only=True):
     """The edited text, and what could not be reached."""
 
     text: str
@@ -86,8 +86,7 @@ class _Slot(NamedTuple):
     dash: int | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class _Writer:
+class _Writer(Struct, kw_only=True):
     edits: Edits
     fine: bool
     left: list[Left] = field(default_factory=list)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import yaml
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_BLOB_BYTES, YAML_MAX_DEPTH, YAML_MAX_NODES
 from uwfgit.errors import InvalidError, Problem
@@ -39,8 +39,7 @@ class IncludeReader(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Included:
+class Included(Struct, frozen=True, kw_only=True):
     """A file that an ``!include`` tag named.
 
     ``key`` is the same for the same file; ``nested`` reads the tags inside it,
@@ -53,8 +52,7 @@ class Included:
     nested: IncludeReader | None
 
 
-@dataclass(slots=True)
-class Composition:
+class Composition(Struct):
     """What one reading, with all its includes, has found so far."""
 
     problems: list[Problem] = field(default_factory=list)
@@ -63,8 +61,7 @@ class Composition:
     includes: bool = False
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """A collection that is still open."""
 
     mark: Mark

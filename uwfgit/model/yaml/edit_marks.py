@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from uwfgit.model.yaml.located import Mark, ValuePath
 from uwfgit.store.canonical import Json

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 import yaml
+from msgspec import Struct, field
 
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.model.yaml.events import hide_old_breaks, iter_events
@@ -19,8 +19,7 @@ from uwfgit.store.canonical import Json
 BLOCK_STYLES: Final = ("|", ">")
 
 
-@dataclass(slots=True)
-class Syntax:
+class Syntax(Struct):
     """A node of the text: ``end`` is behind its own last character.
 
     A mapping has ``pairs``, a list ``items``. ``anchor`` is an alias's own name
@@ -163,8 +162,7 @@ class _Edit(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
-class Edits:
+class Edits(Struct):
     """Replacements in one text, made all at once in the end."""
 
     text: str

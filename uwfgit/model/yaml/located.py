@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.store.canonical import Json
 
@@ -18,8 +20,7 @@ _ESCAPE = re.compile(r"\\(?:x(..)|u(.{4})|U(.{8})|(\r\n|.))", re.DOTALL)
 _BLANK_ESCAPES: Final = frozenset("nrt \t\r\n") | {"\r\n"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePlace:
+class SourcePlace(Struct, frozen=True, kw_only=True):
     """A position in a file; line and column count from 1, in characters."""
 
     file: str | None
@@ -27,13 +28,12 @@ class SourcePlace:
     column: int
 
 
-@dataclass(slots=True, kw_only=True)
-class SourceText:
+class SourceText(Struct, kw_only=True):
     """The text positions are counted in."""
 
     file: str | None
     text: str
-    _lines: list[int] = field(default_factory=list, repr=False)
+    _lines: list[int] = field(default_factory=list)
 
     def place_at(self, index: int) -> SourcePlace:
         """Return the line and column of a character."""
@@ -49,8 +49,7 @@ def find_solid(text: str) -> list[int]:
     return [at for at, char in enumerate(text) if char not in _BLANK]
 
 
-@dataclass(slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, kw_only=True):
     """A value, where it stands, and the marks of what it holds.
 
     ``size``, ``weight`` and ``depth`` count nodes, characters and levels with
@@ -179,8 +178,7 @@ def _is_blank_escape(escape: re.Match[str]) -> bool:
     return chr(int(code, 16)) in _BLANK if code else escape[4] in _BLANK_ESCAPES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class Located(Struct, frozen=True, kw_only=True):
     """A value read from a file, with the place of every key and value in it.
 
     ``includes`` tells whether another file was read into it; ``broken`` holds

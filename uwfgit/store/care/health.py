@@ -11,9 +11,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
@@ -51,8 +52,7 @@ _REMOTES: Final = "refs/remotes/"
 _TAGS: Final = "refs/tags/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthFinding:
+class HealthFinding(Struct, frozen=True, kw_only=True):
     """One thing that was looked at.
 
     ``hint`` says how to mend a problem; ``mend`` does it, where that is safe.

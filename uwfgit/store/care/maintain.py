@@ -10,11 +10,12 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 import pygit2
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
@@ -33,8 +34,7 @@ _INDEX_HEAD: Final = b"\xfftOc\x00\x00\x00\x02"
 _FANOUT: Final = 256 * 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectCount:
+class ObjectCount(Struct, frozen=True, kw_only=True):
     """Objects of a store and the bytes of their files.
 
     An object that stands in two packs counts twice, as it takes room twice.
@@ -112,8 +112,7 @@ _REPACK_SECONDS: Final = 60.0
 _VERSION: Final = re.compile(r"git version ([0-9]+)\.([0-9]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GcReport:
+class GcReport(Struct, frozen=True, kw_only=True):
     """What a store held before and after; sizes are those of its object files."""
 
     threads: int
@@ -211,8 +210,7 @@ def read_git_version(environment: Mapping[str, str]) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Runner:
+class _Runner(Struct, frozen=True, kw_only=True):
     store: Store
     environment: Mapping[str, str]
     on_phase: Callable[[str], None]

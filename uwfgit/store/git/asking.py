@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import StoreError
 from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
@@ -33,8 +34,7 @@ _PASSED_OF_REMOTE: Final = (
 _COUNT: Final = "GIT_CONFIG_COUNT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
+class Addresses(Struct, frozen=True, kw_only=True):
     """Where git fetches a remote from, and all the places it pushes it to."""
 
     fetch: str

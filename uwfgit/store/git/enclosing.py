@@ -6,17 +6,17 @@ Many commands ask for no more of a repository, so this loads no engine.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.store.safety.plainfile import read_start
 
 _POINTER_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enclosing:
+class Enclosing(Struct, frozen=True, kw_only=True):
     """A repository with a work tree around a folder.
 
     ``common_dir`` is the same for all worktrees of one repository; ``git_dir``

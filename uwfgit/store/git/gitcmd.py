@@ -12,9 +12,10 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.errors import StoreError, UsageError
 from uwfgit.store.git import pipes
@@ -54,8 +55,7 @@ _KEPT_LINES: Final = 100
 Hear: TypeAlias = pipes.Hear
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitResult:
+class GitResult(Struct, frozen=True, kw_only=True):
     """How git ended and what it wrote; a failure is a value."""
 
     code: int

@@ -17,7 +17,7 @@ from pygit2.enums import RepositoryOpenFlag
 from uwfgit.errors import CorruptError, NotFoundError, UntrustedError
 from uwfgit.ids import Oid, is_oid
 from uwfgit.store.git.enclosing import find_enclosing
-from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.raw import COMMIT, TAG, RawObjects
 from uwfgit.store.repository import resolve_path
 from uwfgit.store.safety.trust import check_history
@@ -60,7 +60,7 @@ def open_reading(path: Path, *, quarantine: Path | None = None) -> Store:
         repo = pygit2.Repository(str(path), flags)
         if quarantine is not None:
             repo.odb.add_disk_alternate(str(quarantine))
-    store = Store(path=path, repo=repo)
+    store = make_store(path, repo)
     if quarantine is not None:
         store.raw.borrow(quarantine)
     return store
@@ -110,7 +110,7 @@ def copy_history(store: Store, tips: Iterable[Oid], *, folder: Path) -> Store:
             if oid not in seen:
                 seen.add(oid)
                 waiting += _copy_object(store.raw, repo.odb, oid)
-    return Store(path=folder, repo=repo)
+    return make_store(folder, repo)
 
 
 def _copy_object(theirs: RawObjects, ours: pygit2.Odb, oid: Oid) -> list[Oid]:

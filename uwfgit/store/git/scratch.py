@@ -20,7 +20,7 @@ from pygit2.enums import RepositoryOpenFlag
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.git.gitcmd import run_git
-from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.pack.pack import keep_note, sync_folder
 
@@ -74,7 +74,7 @@ def open_scratch(store: Store, *, borrows: bool = True) -> Iterator[Store]:
                 _make(path, borrow=store.path / "objects" if borrows else None)
                 flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
                 repo = pygit2.Repository(str(path), flags)
-            yield Store(path=path, repo=repo)
+            yield make_store(path, repo)
         finally:
             shutil.rmtree(path, ignore_errors=True)
             guard.unlink(missing_ok=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from uwfgit.errors import StoreError
 from uwfgit.store.handle import Store
@@ -12,16 +13,14 @@ from uwfgit.store.handle import Store
 Mode = Literal["steps", "tip", "never"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signing:
+class Signing(Struct, frozen=True, kw_only=True):
     """What the user's settings say: when to sign, and options for git."""
 
     mode: Mode = "never"
     options: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Signer:
+class Signer(Struct, kw_only=True, eq=False):
     """Signs for one command; the settings are read when first they matter."""
 
     read: Callable[[], Signing] = Signing

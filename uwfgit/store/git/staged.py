@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import StoreError
 from uwfgit.store.git.gitcmd import run_git
@@ -21,8 +22,7 @@ _FILES: Final = ("100644", "100755")
 _LINK_ROUNDS: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedFile:
+class StagedFile(Struct, frozen=True, kw_only=True):
     """A file of the index, its path from the work tree's top."""
 
     path: str
@@ -30,8 +30,7 @@ class StagedFile:
     oid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staging:
+class Staging(Struct, frozen=True, kw_only=True):
     """A work tree whose next commit is looked at.
 
     ``index`` is the one git names to a hook: a commit of some files, or of all

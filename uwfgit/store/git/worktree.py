@@ -14,12 +14,12 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
@@ -48,8 +48,7 @@ _REFUSED: Final = frozenset("<>\u061c\u200e\u200f\u2028\u2029\ufeff") | frozense
 _CRUD: Final = " .,:;<>\"\\'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Struct, frozen=True, kw_only=True):
     """Who commits; ``is_default`` when a part is made up from login and host."""
 
     name: str

@@ -17,9 +17,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from uwfgit.errors import LockedError, StoreError
 
@@ -31,8 +33,7 @@ _RECORD_BYTES: Final = 64 * 1024 * 1024
 """A record names each ref that is moved, and a pull may move 100,000."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(Struct, frozen=True, kw_only=True):
     """Who holds a lock: process, machine, command, and since when (ms).
 
     ``notes`` are for whoever takes the lock after this holder died.
@@ -48,8 +49,7 @@ class Holder:
         return f"pid {self.pid} on {self.host} ({self.command})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class Lock(Struct, frozen=True, kw_only=True):
     """A lock that is held; ``previous`` is a holder that died holding it.
 
     ``holder`` is ourselves, as others read it; a shared holder has no record,

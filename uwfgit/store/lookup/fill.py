@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_STATE_BYTES
 from uwfgit.errors import CorruptError
@@ -46,8 +47,7 @@ _NUMBER = re.compile(rb"[0-9]{5}")
 _DEPTH_BELOW_NODES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RawCommit:
+class RawCommit(Struct, frozen=True):
     """What the lookup needs of a commit; raw oids."""
 
     oid: bytes
@@ -59,8 +59,7 @@ class RawCommit:
     """The node its trailer names: a hint, the tree counts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class Reader(Struct, frozen=True, kw_only=True):
     """Reads commits, trees and states of one store by raw oids."""
 
     objects: RawObjects
@@ -88,8 +87,7 @@ class Reader:
         return self.objects.read(oid.hex(), BLOB, limit=limit)
 
 
-@dataclass(slots=True, kw_only=True)
-class Found:
+class Found(Struct, kw_only=True):
     """Rows gathered from commits, until they are written."""
 
     nodes: set[NodeKey] = field(default_factory=set)
@@ -200,8 +198,7 @@ def _find_entry(reader: Reader, tree: bytes, name: str, mode: bytes) -> bytes:
     raise CorruptError(f"tree {tree.hex()} has no {name}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class Chain(Struct, frozen=True, kw_only=True):
     """Commits of a ref by first parents, oldest first."""
 
     commits: tuple[RawCommit, ...]

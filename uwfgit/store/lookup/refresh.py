@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, ThreadId
@@ -41,8 +42,7 @@ from uwfgit.store.lookup.schema import (
 _FEW_LOOSE: Final = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshSource:
+class RefreshSource(Struct, frozen=True, kw_only=True):
     """Where the rows come from."""
 
     path: Path
@@ -50,14 +50,12 @@ class RefreshSource:
     step_type: Hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
+class _Target(Struct, frozen=True, kw_only=True):
     oid: bytes
     loose: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Changes:
+class _Changes(Struct, frozen=True, kw_only=True):
     """How the refs differ from the snapshot."""
 
     moved: Mapping[str, tuple[bytes | None, _Target]]

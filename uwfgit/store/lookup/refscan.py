@@ -10,9 +10,10 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import StoreError
 from uwfgit.store import layout
@@ -31,8 +32,7 @@ _LINE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True, kw_only=True):
     """What tells unchanged ref files; ``None`` for files changed just now.
 
     Two changes within one tick of the file system's clock leave equal times, so

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
@@ -30,8 +31,7 @@ _T = TypeVar("_T")
 _Row: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRow:
+class NodeRow(Struct, frozen=True, kw_only=True):
     """A node's blob; two rows of one hash are two contents."""
 
     hash: Hash
@@ -39,8 +39,7 @@ class NodeRow:
     type: Hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRow:
+class StepRow(Struct, frozen=True, kw_only=True):
     """A step: the thread whose folder holds it, and the commit that added it."""
 
     hash: Hash
@@ -49,8 +48,7 @@ class StepRow:
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadTipRow:
+class ThreadTipRow(Struct, frozen=True, kw_only=True):
     """A thread's newest commit and the text of its ``thread.json``."""
 
     thread: ThreadId
@@ -64,8 +62,7 @@ class ThreadTipRow:
     """The thread a step of which it was started for, and that one's head then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebuildReport:
+class RebuildReport(Struct, frozen=True, kw_only=True):
     """What a rebuild found in git."""
 
     refs: int

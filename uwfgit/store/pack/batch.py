@@ -7,7 +7,8 @@ number of them costs two files and three waits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
@@ -29,8 +30,7 @@ from uwfgit.store.pack.pack import (
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, kw_only=True):
     """Objects named already, and not yet written."""
 
     store: Store

@@ -15,10 +15,11 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
+
+from msgspec import Struct
 
 from uwfgit.errors import StoreError
 from uwfgit.store import raw
@@ -72,8 +73,7 @@ _MAX_BYTES: Final = 2**31 - 1
 """Offsets beyond need the index's second table, which is not written here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPack:
+class WrittenPack(Struct, frozen=True, kw_only=True):
     """Objects that are written, and safe from a repack until released.
 
     As a context manager it is released at the end of the block, whether the

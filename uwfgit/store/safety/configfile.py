@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem
 
@@ -27,8 +28,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b", "\\": "\\", '"': '"'}
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigEntry:
+class ConfigEntry(Struct, frozen=True, kw_only=True):
     """One setting: its dotted key and the parts of it, its value and its line.
 
     Section and name are lower case, the subsection as written, as ``git

@@ -10,11 +10,11 @@ import shutil
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.constants import FORMAT_VERSION
@@ -278,8 +278,7 @@ def _key(section: str, name: str) -> str:
     return f"{section}.{name}".lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """A setting that is not as uwf writes it; ``found`` is ``None`` when missing."""
 
     key: str

@@ -12,9 +12,10 @@ import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
@@ -128,8 +129,7 @@ _CHANGED_HISTORY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(Struct, frozen=True, kw_only=True):
     """What is wrong with a store, and its config as far as it could be read."""
 
     problems: tuple[Problem, ...]

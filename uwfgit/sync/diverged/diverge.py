@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import InvalidError, StateError, UsageError
@@ -36,8 +37,7 @@ RESOLVER: Final = ("uwf", "uwf@localhost")
 """Who makes a resolve, so that equal choices make one commit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Divergence:
+class Divergence(Struct, frozen=True, kw_only=True):
     """Both sides of a thread, from the newest event they have in common.
 
     ``base`` is the newest of our own events that theirs holds too.
@@ -50,16 +50,14 @@ class Divergence:
     base: Oid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Struct, frozen=True, kw_only=True):
     """The events since the common one, on each side; oldest first."""
 
     mine: tuple[Event, ...]
     theirs: tuple[Event, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(Struct, frozen=True, kw_only=True):
     """What resolving did; ``copy`` is the new thread that keeps our side."""
 
     tip: Tip

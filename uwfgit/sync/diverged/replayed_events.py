@@ -7,8 +7,10 @@ is what it would have changed in a fork of the common part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import Oid, ThreadId
@@ -57,16 +59,14 @@ from uwfgit.sync.verify.settle import REPLAYED
 _READABLE: Final = (OUTPUT_FILE, PROMPT_FILE, f"{LINKS}/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class Replayed(Struct, frozen=True, kw_only=True):
     """The new thread, and those of its commits that count as made here."""
 
     tip: Tip
     made_here: tuple[Oid, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Replay:
+class _Replay(Struct, kw_only=True):
     ledger: Ledger
     thread: ThreadId
     """The one whose end is written again."""

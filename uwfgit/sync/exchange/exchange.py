@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.ancestry import has_object, is_ancestor
@@ -49,8 +50,7 @@ Verify: TypeAlias = Callable[[Store, Sequence[ThreadId]], Iterable[ThreadReport]
 """Verifies the branches of some threads in a store that may be a scratch one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefOutcome:
+class RefOutcome(Struct, frozen=True, kw_only=True):
     """What became of one ref; ``ref`` is its name here.
 
     ``old`` is what was there before, at the end that was to change. A refused
@@ -184,8 +184,7 @@ def move_all(
             move_many(store, {ref: move}, reason=reason, environment=environment)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeSource:
+class ExchangeSource(Struct, frozen=True, kw_only=True):
     """Where refs come from.
 
     Args:

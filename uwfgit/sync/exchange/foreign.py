@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
@@ -97,8 +98,7 @@ def find_signer(
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class Hands(Struct, frozen=True, kw_only=True):
     """Who committed a thread's events, newest first, as the commits say."""
 
     people: tuple[str, ...]

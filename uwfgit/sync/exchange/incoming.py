@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.engine.run.thread import fork_thread
@@ -63,8 +64,7 @@ Check: TypeAlias = Callable[[Store, Oid, str], str | None]
 _Moves: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Work:
+class _Work(Struct, kw_only=True):
     ledger: Ledger
     source: ExchangeSource
     wire: Wire

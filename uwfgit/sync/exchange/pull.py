@@ -7,8 +7,9 @@ A pull that finds nothing new is over after a look; what is to be brought is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from uwfgit.errors import AmbiguousError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId, find_thread_id
@@ -43,16 +44,14 @@ _NAMED = 20
 """Refs that may not be called so: a remote can have millions of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collision:
+class Collision(Struct, frozen=True, kw_only=True):
     """A hash that names different contents in different threads."""
 
     hash: Hash
     threads: tuple[ThreadId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullReport:
+class PullReport(Struct, frozen=True, kw_only=True):
     """What a pull did; branches that had nothing new are only counted."""
 
     source: str
@@ -71,8 +70,7 @@ class PullReport:
         return any(outcome.result == "busy" for outcome in self.outcomes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """What a remote has, what becomes of most of it, and what is to be brought.
 
     ``source`` is ``None`` when there is nothing to bring; ``gone`` names those of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.errors import NotFoundError, RejectedError, RemoteError
 from uwfgit.ids import Oid, ThreadId
@@ -59,8 +60,7 @@ _COLLATERAL: Final = "(atomic "
 _SENT: Mapping[str, Result] = {"*": "new", "=": "up-to-date", " ": "updated"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushReport:
+class PushReport(Struct, frozen=True, kw_only=True):
     """What a push did; refs that needed nothing are only counted."""
 
     remote: Remote
@@ -74,8 +74,7 @@ class PushReport:
         return not any(outcome.result in FAILED for outcome in self.outcomes)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Push:
+class _Push(Struct, kw_only=True):
     ledger: Ledger
     remote: Remote
     wire: Wire

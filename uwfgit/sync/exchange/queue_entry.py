@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
@@ -11,8 +11,7 @@ from uwfgit.store.objects import read_commit
 from uwfgit.sync.exchange.queue_state import EMPTY_TREE, QueueState, parse_queue_state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A state of a thread in a queue, the commit that says so, and who made it when."""
 
     oid: Oid

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
+
+from msgspec import Struct
 
 from uwfgit.constants import FORMAT_VERSION, MAX_TIME
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
@@ -45,8 +46,7 @@ def is_worker_name(text: str) -> bool:
     return _WORKER.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueState:
+class QueueState(Struct, frozen=True, kw_only=True):
     """What a queue commit says.
 
     ``head`` is the tip of the thread it was written for, ``workflow`` the oid of

@@ -10,9 +10,10 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from uwfgit.errors import InvalidError, NotFoundError, RemoteError, UsageError
 from uwfgit.ids import ThreadId, find_thread_id, is_hash, is_thread_id
@@ -58,8 +59,7 @@ _LOGIN: Final = re.compile(r"[A-Za-z0-9._+-]{0,19}", re.ASCII)
 _SCP: Final = re.compile(r"[^/]+:")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class Remote(Struct, frozen=True, kw_only=True):
     """A remote as the store's config has it.
 
     One of kind ``other`` was not set up by uwf: its refspecs are not ours.

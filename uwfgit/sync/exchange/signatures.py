@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_MESSAGE_BYTES
 from uwfgit.errors import CorruptError, StoreError, UwfError
@@ -136,8 +138,7 @@ _TAGGER: Final = re.compile(
 _SIGNATURE: Final = re.compile(rb"^-----BEGIN (?:SSH|PGP|SIGNED)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Struct, frozen=True, kw_only=True):
     """A tag on a thread's commit; ``signer`` only when git accepts it."""
 
     ref: str
@@ -147,8 +148,7 @@ class Approval:
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class Signed(Struct, frozen=True, kw_only=True):
     """A commit and what git says of its signature.
 
     ``keys`` are the key's id and fingerprints in lower case.

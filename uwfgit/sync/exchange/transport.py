@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import AuthError, RejectedError, RemoteError
 from uwfgit.ids import Oid, is_oid
@@ -40,8 +41,7 @@ _PROGRESS: Final = re.compile(r"\d+% \(\d+/\d+\)|, done\.$")
 _VAGUE: Final = "could not read from remote repository"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class Wire(Struct, frozen=True, kw_only=True):
     """How to talk: the environment git starts from, and who hears of progress.
 
     ``can_ask`` says whether someone is there to type a password; ``folder`` is
@@ -54,8 +54,7 @@ class Wire:
     can_ask: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class Update(Struct, frozen=True, kw_only=True):
     """One ref to push: what it shall be there, and what it is called."""
 
     oid: Oid

@@ -6,9 +6,10 @@ The only place that knows how forges spell their pages and their CI jobs.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from uwfgit.errors import UsageError
 
@@ -94,8 +95,7 @@ _FILES: Final[dict[Ci, str]] = {
 JOB_PATHS: Final = tuple(_FILES.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CiJob:
+class CiJob(Struct, frozen=True, kw_only=True):
     """A CI's job: its file and its text."""
 
     path: str
@@ -138,8 +138,7 @@ def make_job(ci: Ci, *, beside_code: bool, install: str) -> CiJob:
     return CiJob(path=_FILES[ci], text=text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """A repository's page on the web."""
 
     url: str

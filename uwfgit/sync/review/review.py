@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from uwfgit.errors import (
     InvalidError,
@@ -40,8 +41,7 @@ from uwfgit.sync.review.jobs import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(Struct, frozen=True, kw_only=True):
     """The two branches of a review, by their names there, and what they are at."""
 
     thread: ThreadId
@@ -233,8 +233,7 @@ def close_review(
     return tuple(gone)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved:
+class Approved(Struct, frozen=True, kw_only=True):
     """A tag that was made; ``signed`` by whom the user's settings name."""
 
     tag: str

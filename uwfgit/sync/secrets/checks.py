@@ -9,16 +9,16 @@ import re
 from base64 import b64decode, urlsafe_b64decode
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 Check = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """How one kind of secret is told.
 
     Attributes:

@@ -9,8 +9,9 @@ inherited steps are the new thread's own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.constants import STATUS
 from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
@@ -21,8 +22,7 @@ _THREAD: Final = re.compile(r"(?<![0-9A-Za-z_])[0-7][0-9A-HJKMNP-TV-Z]{25}(?!\w)
 _WORD: Final = re.compile(rf"(?<![0-9A-Za-z_]){HASH_SHAPE}(?![0-9A-Za-z_])", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redone:
+class Redone(Struct, frozen=True, kw_only=True):
     """The new thread, and those of its commits that count as made here.
 
     ``source`` is the tip of the old one that it was made of.
@@ -33,8 +33,7 @@ class Redone:
     made_here: tuple[Oid, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class Copies:
+class Copies(Struct, kw_only=True):
     """Threads that are written again together, and what of them is done.
 
     Attributes:
@@ -52,8 +51,7 @@ class Copies:
     commits: dict[Oid, Oid] = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
-class Redo:
+class Redo(Struct, kw_only=True):
     """One thread on its way into a new one; ``thread`` is that one's id."""
 
     copies: Copies

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, StateError
@@ -14,8 +15,7 @@ from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import Record, load_tip, open_record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kin:
+class Kin(Struct, frozen=True, kw_only=True):
     """A thread with all above and below it, those above first.
 
     ``parents`` says whose step each does; ``changed`` are the nodes of each that

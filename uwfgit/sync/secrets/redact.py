@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import CorruptError, NotFoundError, StateError
@@ -44,8 +45,7 @@ _LISTED: Final = 20
 """Findings that are named to whoever asks for one that is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redacted:
+class Redacted(Struct, frozen=True, kw_only=True):
     """What redacting did.
 
     ``threads`` pairs old and new ids, the named thread's first; ``approvals``

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import ConflictError, StateError, StoreError
 from uwfgit.ids import Hash, Oid, ThreadId
@@ -24,8 +25,7 @@ _TAGS: Final = "refs/tags/"
 _SHOWN: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Spread(Struct, frozen=True, kw_only=True):
     """Who holds the first commit with a secret; no remote does.
 
     ``clean`` is the last step, of those the thread has now, of whose history it is

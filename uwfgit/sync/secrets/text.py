@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -9,9 +10,10 @@ from array import array
 from base64 import b64decode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
+
+from msgspec import Struct, field
 
 from uwfgit.store.canonical import Json
 from uwfgit.sync.secrets.checks import PEM_GAP, Rule
@@ -45,8 +47,7 @@ def ends_in_escape(text: str, end: int) -> bool:
     return _ENDS.search(text, max(0, end - _BEFORE_CHARS), end) is not None
 
 
-@dataclass(slots=True)
-class Plain:
+class Plain(Struct):
     """A text without escapes, which knows where in the other each part stood."""
 
     text: str = ""
@@ -126,12 +127,12 @@ _MISSES: Final = 32
 """Strings that are looked for in all of a document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A secret in a text; ``secret`` is as it stands, ``line`` counts from 1."""
 
     rule: str
-    secret: str = field(repr=False)
+    secret: str = dataclasses.field(repr=False)
     line: int = 1
 
     @property
@@ -152,8 +153,7 @@ def without_gaps(secret: str) -> str:
     return _GAPS.sub("", secret)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
+class _Hit(Struct, frozen=True):
     rule: str
     secret: str
     start: int

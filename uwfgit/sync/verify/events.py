@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from uwfgit.constants import END, RULES_VERSION, YAML_MAX_BYTES
 from uwfgit.engine.decide.moderator import Routed

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_STATE_BYTES, MAX_SUMMARY_BYTES
 from uwfgit.errors import CorruptError

@@ -7,8 +7,9 @@ else; one hash has one content there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_LINKED_BYTES
 from uwfgit.errors import CorruptError
@@ -40,16 +41,14 @@ _KEPT_NODES: Final = 16
 _KEPT_SCHEMAS: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Schema:
+class _Schema(Struct, frozen=True, kw_only=True):
     payload: Json
     is_sound: bool
     fit: Test | None
     refs: Collect
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeReader:
+class NodeReader(Struct, kw_only=True):
     """Reads nodes, and keeps the schemas and the last few nodes it read."""
 
     objects: Objects
@@ -219,8 +218,7 @@ def _teller(findings: VerifyFindings, path: str) -> Tell:
     return lambda code, message: findings.note(code, message, path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
+class _Checked(Struct, frozen=True, kw_only=True):
     fits: bool
     refs: tuple[Hash, ...] = ()
 

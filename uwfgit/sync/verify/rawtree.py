@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError
@@ -39,8 +40,7 @@ TreeChanges: TypeAlias = dict[str, tuple[Oid | None, Oid | None]]
 """Path of a file → blob before and after; ``None`` where there is none."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Tree:
+class Tree(Struct, kw_only=True):
     """A tree that was read; its entries by name are made when they are needed."""
 
     data: bytes = b""
@@ -61,8 +61,7 @@ class Tree:
 _NOTHING: Final = Tree()
 
 
-@dataclass(slots=True, kw_only=True)
-class Objects:
+class Objects(Struct, kw_only=True):
     """Reads objects of one store; trees seen of late are kept."""
 
     store: Store

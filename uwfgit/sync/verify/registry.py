@@ -6,8 +6,10 @@ Compared by oid, never by hash: a second content for a hash is quickly made.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, NotFoundError, StoreError, UwfError
 from uwfgit.ids import Oid
@@ -114,8 +116,7 @@ _MOST: Final = 10_000
 _PAIR: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
+class Versions(Struct, frozen=True, kw_only=True):
     """The registered versions of a workflow; the current one first."""
 
     name: str

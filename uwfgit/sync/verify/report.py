@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, InvalidError, Problem, UwfError
 from uwfgit.ids import Hash, Oid
@@ -21,8 +23,7 @@ _SHOWN_CHARS: Final = 80
 _MESSAGE_CHARS: Final = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyProblem:
+class VerifyProblem(Struct, frozen=True, kw_only=True):
     """One thing wrong with a thread, at a commit and, where there is one, a path."""
 
     commit: Oid | None
@@ -35,8 +36,7 @@ class VerifyProblem:
         return f"{self.commit or '-'}: {where}{self.message} [{self.code}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """What a commit counts for in the report."""
 
     event: str
@@ -51,8 +51,7 @@ class Fact:
     """Whether that thread could be proven along."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadReport:
+class ThreadReport(Struct, frozen=True, kw_only=True):
     """What verify found about one thread; it is consistent when ``ok``.
 
     The counts are of the commits that could be checked, inherited ones of a
@@ -115,8 +114,7 @@ def count_facts(facts: Iterable[Fact]) -> dict[str, object]:
     }
 
 
-@dataclass(slots=True, kw_only=True)
-class VerifyFindings:
+class VerifyFindings(Struct, kw_only=True):
     """Collects the problems of one commit."""
 
     commit: Oid

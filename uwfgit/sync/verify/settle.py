@@ -7,8 +7,9 @@ file, ``thread.json``, the message and its author.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, InvalidError
@@ -37,8 +38,7 @@ Files: TypeAlias = dict[str, "bytes | Oid | None"]
 """Path → the bytes, or the blob, that must stand there; ``None``: nothing may."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expected(Struct, frozen=True, kw_only=True):
     """What an event must leave."""
 
     view: View

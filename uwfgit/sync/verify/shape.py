@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import (
     MAX_MESSAGE_BYTES,
@@ -48,8 +49,7 @@ _SIGNATURE = re.compile(
 _TRAILER = re.compile(r"([A-Z][A-Za-z-]*): ([\x20-\x7e]*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class Stamp(Struct, frozen=True, kw_only=True):
     """Who and when, as a commit's header says."""
 
     name: str
@@ -63,8 +63,7 @@ class Stamp:
         return f"{self.name} <{self.email}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """The parts of an event's message; ``quote`` is "" when there is none."""
 
     text: str
@@ -74,8 +73,7 @@ class Message:
     """In the order they stand in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawCommit:
+class RawCommit(Struct, frozen=True, kw_only=True):
     """A commit as its bytes say."""
 
     oid: Oid

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import MAX_LINKED_NODES, MAX_RUNS, MAX_STEPS, MAX_TIME, SUSPEND
 from uwfgit.engine.decide.moderator import Routed, RoutingError
@@ -120,8 +122,7 @@ def _moved_files(objects: Objects, root: Oid, folder: str) -> Files:
     return files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slot:
+class _Slot(Struct, frozen=True, kw_only=True):
     """The place in the chain that a step-like event is for."""
 
     number: int
@@ -357,8 +358,7 @@ def _check_route(
     findings.expect("edgePrompt", step.edge_prompt, told.prompt, code="prompt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
+class _Facts(Struct, frozen=True, kw_only=True):
     event: EventName
     kind: str
     step: Step

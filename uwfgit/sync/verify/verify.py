@@ -7,8 +7,9 @@ exactly what its event gives, recomputed from the commits before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from uwfgit.constants import FORMAT_VERSION, MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError

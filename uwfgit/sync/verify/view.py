@@ -7,8 +7,9 @@ A view is the truth that verify built from the commits before, never what a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt
@@ -32,8 +33,7 @@ ALL_STEPS: Final = 100_000
 _KEPT_ROUTES: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Struct, frozen=True, kw_only=True):
     """One step of the logical chain."""
 
     hash: Hash
@@ -41,8 +41,7 @@ class Link:
     before: Link | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """The state of a thread after a commit that was checked."""
 
     commit: Oid
@@ -70,8 +69,7 @@ class View:
         return self.state.thread
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """What one commit was found to be; ``view`` is missing when it is no event."""
 
     view: View | None = None
@@ -82,8 +80,7 @@ class Seen:
     """Whether nothing is wrong with this commit and those before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildView:
+class ChildView(Struct, frozen=True, kw_only=True):
     """What a child thread amounts to as of the commit that a step names."""
 
     view: View | None
@@ -97,8 +94,7 @@ def _look_nowhere(_thread: ThreadId, _tip: Oid) -> ChildView | None:
     return None
 
 
-@dataclass(slots=True, kw_only=True)
-class VerifyRun:
+class VerifyRun(Struct, kw_only=True):
     """One run of verify: whatever was read or checked is not done again."""
 
     objects: Objects

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConflictError, NotFoundError, StoreError
@@ -26,8 +27,7 @@ class ChangedFileError(ConflictError):
     code = "changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(Struct, frozen=True, kw_only=True):
     """A file as it was read; ``mark`` tells whether it still is that."""
 
     name: str
@@ -36,8 +36,7 @@ class Opened:
     mark: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Struct, frozen=True, kw_only=True):
     """A folder of workflow files that may be opened and saved."""
 
     folder: Path

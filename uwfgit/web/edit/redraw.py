@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from uwfgit.constants import END, START
 from uwfgit.errors import InvalidError
@@ -43,8 +44,7 @@ NEW_ROLE: Final[Mapping[str, Any]] = {
 PROMPT: Final = "Go on."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class Edge(Struct, frozen=True, kw_only=True):
     """An edge of the graph: its role, and its status or its place in a list."""
 
     role: str
@@ -52,8 +52,7 @@ class Edge:
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class Drawn(Struct, frozen=True, kw_only=True):
     """What of a document the picture can change."""
 
     roles: tuple[str, ...]

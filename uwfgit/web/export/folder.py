@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import InvalidError, StoreError
 
@@ -14,8 +15,7 @@ MANIFEST: Final = "uwf-export.json"
 """Names the files of an export, so that the next one can take their place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """What came to be in the folder."""
 
     files: int

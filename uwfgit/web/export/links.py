@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.web.view.thread import block_start
 
@@ -35,8 +37,7 @@ def diff_file(a: ThreadId, b: ThreadId) -> str:
     return f"compare/{a}-{b}.html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderLinks:
+class FolderLinks(Struct, frozen=True, kw_only=True):
     """Links from a page in the folder to the others that are in it.
 
     ``up`` leads from the page to the folder; ``steps`` are the threads' lengths.

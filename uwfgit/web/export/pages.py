@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from importlib.resources import files
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
@@ -55,8 +57,7 @@ def style_sheet() -> str:
     return (files("uwfgit.web.render") / STYLE).read_text("utf-8")
 
 
-@dataclass(slots=True, kw_only=True)
-class Export:
+class Export(Struct, kw_only=True):
     """Some threads on their way out; afterwards, what of them came along."""
 
     ledger: Ledger

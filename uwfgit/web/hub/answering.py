@@ -6,9 +6,9 @@ import asyncio
 import json
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -57,8 +57,7 @@ async def _missing(request: Request, exc: Exception) -> Response:
     return JSONResponse({"error": error}, status_code=exc.status_code)
 
 
-@dataclass(kw_only=True)
-class Answering:
+class Answering(Struct, kw_only=True, dict=True):
     """Answers a hub's frames, many at once."""
 
     app: ASGIApp
@@ -110,8 +109,7 @@ class Answering:
                 await self.send(_refused(ask.id, bug))
 
 
-@dataclass(slots=True, kw_only=True)
-class _Written:
+class _Written(Struct, kw_only=True):
     """Sends what an application answers, in pieces that fit into frames."""
 
     id: int

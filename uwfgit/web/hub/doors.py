@@ -8,10 +8,11 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from uwfgit.errors import NotFoundError, StateError, StoreError, UsageError
 from uwfgit.store.private import write_private
@@ -35,8 +36,7 @@ def require_name(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class Doors(Struct, frozen=True, kw_only=True):
     """The names that a hub knows, in a file of this user's."""
 
     path: Path

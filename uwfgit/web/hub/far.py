@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId, is_oid
@@ -30,15 +32,13 @@ _EVENTS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class _Call(Struct, frozen=True, kw_only=True):
     name: str
     arguments: Any
     result: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
+class _Turn(Struct, frozen=True, kw_only=True):
     role: str
     content: str
     reasoning: str | None
@@ -234,8 +234,7 @@ def _error(line: Line, status: int, value: Any) -> UwfError:  # noqa: ANN401 - a
     return FarError(told.code, told.message, told.hint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _Told(Struct, frozen=True, kw_only=True):
     code: str
     message: str
     hint: str | None = None

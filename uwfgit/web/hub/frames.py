@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.errors import InvalidError
 
@@ -23,8 +24,7 @@ _LONGEST: Final = 2_000
 _STATUSES: Final = range(200, 600)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """What a hub asks of a client; with ``ends``, that an answer is not wanted more."""
 
     id: int
@@ -35,8 +35,7 @@ class Ask:
     ends: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A piece of a client's answer; the first one says what kind of answer it is."""
 
     id: int
@@ -46,8 +45,7 @@ class Reply:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class Hello(Struct, frozen=True, kw_only=True):
     """What a client says first: what may be done in its store, and by which agents."""
 
     acts: frozenset[str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from msgspec import Struct, field
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from uwfgit.errors import InvalidError, UwfError
@@ -57,8 +57,7 @@ class OddError(UwfError):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """How an answer begins, and the rest of it."""
 
     status: int
@@ -66,8 +65,7 @@ class Answer:
     pieces: AsyncIterator[str]
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """Pieces that came and were not read yet; ``None`` when no more can come."""
 
     pieces: asyncio.Queue[Reply | None] = field(default_factory=asyncio.Queue)

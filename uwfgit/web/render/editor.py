@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from uwfgit.constants import END
 from uwfgit.errors import Problem
@@ -16,8 +17,7 @@ from uwfgit.web.render.picture import svg_picture
 _FORM = "editor"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, frozen=True, kw_only=True):
     """A text that is being edited, and what is seen of it.
 
     ``was`` tells the file that it was made from.

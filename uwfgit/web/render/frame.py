@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.usage import Usage
@@ -75,8 +76,7 @@ ALL_ACTS: Final = frozenset(
 """What a page may set going in a store of this machine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
+class Stand(Struct, frozen=True, kw_only=True):
     """A store in the list of those that are served: its name, and where it begins."""
 
     name: str
@@ -84,8 +84,7 @@ class Stand:
     is_gone: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """What a page is part of: a served store or an exported folder.
 
     ``token`` is what a form sends along; without one nothing can be changed, and

@@ -9,8 +9,9 @@ sheet's; no style stands in the drawing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from uwfgit.model.picture.chart import TIMES, Arrow, Box, Chart
 from uwfgit.model.picture.columns import cut, display_width, one_line
@@ -34,8 +35,7 @@ _WIDE: Final = 560
 Side = Literal["left", "right"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wire:
+class _Wire(Struct, frozen=True, kw_only=True):
     """All arrows from one box to another."""
 
     source: str
@@ -46,8 +46,7 @@ class _Wire:
     loop: bool
 
 
-@dataclass(slots=True, kw_only=True)
-class _Place:
+class _Place(Struct, kw_only=True):
     """A box on the drawing, and the wires at its two sides from top to bottom."""
 
     box: Box
@@ -66,8 +65,7 @@ class _Place:
         return self.middle + (ports.index(key) - (len(ports) - 1) / 2) * _PORT
 
 
-@dataclass(slots=True, kw_only=True)
-class _Lane:
+class _Lane(Struct, kw_only=True):
     target: str
     side: Side
     top: float

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
@@ -35,8 +36,7 @@ INPUT: Final = "input."
 """How a form names the field of an input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """Words of the command line, and what it finds on stdin.
 
     With ``is_text`` its words to people are wanted: ``out`` and ``err`` of the
@@ -50,8 +50,7 @@ class Command:
     """What a workflow asks for; handed over in a file that only this user reads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What a command printed, as JSON, and how it ended."""
 
     code: int
@@ -82,8 +81,7 @@ Run = Callable[[Command], Outcome]
 """Runs a command as this user would, and waits for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """The fields of a form or of a JSON body."""
 
     fields: Mapping[str, Any]

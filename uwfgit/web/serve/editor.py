@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import anyio.to_thread
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -28,8 +28,7 @@ from uwfgit.web.serve.site import EDIT_ROOT, Place, Serving
 _TEXT: Final = 900_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Editor:
+class Editor(Struct, frozen=True, kw_only=True):
     """The handlers of the editor's pages."""
 
     serving: Serving

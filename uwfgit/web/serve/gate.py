@@ -10,11 +10,11 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Final
 
+from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from uwfgit.web.serve.keys import Keys
@@ -49,8 +49,7 @@ def is_loopback(host: str) -> bool:
     return host in {"127.0.0.1", "localhost", "::1"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hosts:
+class Hosts(Struct, frozen=True, kw_only=True):
     """The values of ``Host`` by which a server is meant, ports included.
 
     With ``is_wide`` every address that is written as one counts: what leads here by a
@@ -78,8 +77,7 @@ def _is_address(name: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """Why a request goes no further."""
 
     status: int
@@ -101,8 +99,7 @@ _LOCKED: Final = Refusal(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """What a server answers to."""
 
     keys: Keys
@@ -245,8 +242,7 @@ class Gate:
                 await _refuse(scope, send, bug)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Watched:
+class _Watched(Struct, kw_only=True):
     """Sends on, and knows whether an answer has begun."""
 
     send: Send

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.web.view.thread import block_start
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedLinks:
+class ServedLinks(Struct, frozen=True, kw_only=True):
     """Links below a store's own root: "" for the first one.
 
     ``first`` is the first step of the block that the page at hand shows.

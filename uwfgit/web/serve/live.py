@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import StreamingResponse
 
 from uwfgit.engine.ask.live import live_path, read_live
@@ -35,8 +36,7 @@ _ENDED: Final = ("end", "cancelled")
 Turns = list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One message of a stream; ``oid`` is the commit that the reader knows with it."""
 
     event: str
@@ -48,8 +48,7 @@ Messages = AsyncIterator[Message | None]
 """What happens as it comes; ``None`` whenever nothing did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _Look(Struct, frozen=True, kw_only=True):
     """What one look at a thread saw."""
 
     tip: Oid

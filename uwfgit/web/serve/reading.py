@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
 import anyio.to_thread
+from msgspec.structs import replace
 
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId

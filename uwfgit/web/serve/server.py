@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import uvicorn
+from msgspec import Struct
 from starlette.types import ASGIApp
 
 from uwfgit.errors import StoreError
@@ -22,8 +22,7 @@ _FRAME: Final = 2_000_000
 _HEARTBEAT: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
+class Listening(Struct, frozen=True, kw_only=True):
     """A socket that takes connections already."""
 
     host: str

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.standing import find_running
@@ -18,8 +19,7 @@ T = TypeVar("T")
 Mark = tuple[object, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Known:
+class _Known(Struct, kw_only=True):
     mark: Mark
     lines: tuple[Line, ...]
 

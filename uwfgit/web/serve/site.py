@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol
 
+from msgspec import Struct
 from starlette.routing import BaseRoute
 
 from uwfgit.web.edit.files import Desk
@@ -24,8 +24,7 @@ FAR_ROOT: Final = "/clients"
 """Below which the stores of a hub's clients stand, each by its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shapes:
+class Shapes(Struct, frozen=True, kw_only=True):
     """The JSON of threads and steps as the command line writes it.
 
     Handed in, since the keys are named in one place only.
@@ -38,8 +37,7 @@ class Shapes:
     graph: Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A store as pages know it, wherever it is.
 
     ``acts`` names what may be done there; ``root`` is where its pages begin.
@@ -53,8 +51,7 @@ class Place:
     agents: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Served:
+class Served(Struct, frozen=True, kw_only=True, dict=True):
     """One store of this machine on the server.
 
     Without ``acts`` nothing may be set going; what only reads runs all the same.
@@ -96,8 +93,7 @@ class Elsewhere(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(Struct, frozen=True, kw_only=True):
     """All that a server needs to know."""
 
     rules: Rules

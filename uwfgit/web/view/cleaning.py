@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 T = TypeVar("T")
 
@@ -29,8 +31,7 @@ _LEAST: Final = 4
 """A shorter host name is as likely a word."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaner:
+class Cleaner(Struct, frozen=True, kw_only=True):
     """Shows homes as ``~``; and unless ``full``, leaves the rest of it out."""
 
     full: bool
@@ -71,10 +72,13 @@ class Cleaner:
             return {
                 self._any(key): self._entry(key, each) for key, each in value.items()
             }
-        if is_dataclass(value) and not isinstance(value, type):
-            names = [each.name for each in fields(value) if each.init]
+        if isinstance(value, Struct):
             return replace(
-                value, **{name: self._any(getattr(value, name)) for name in names}
+                value,
+                **{
+                    name: self._any(getattr(value, name))
+                    for name in value.__struct_fields__
+                },
             )
         return value
 

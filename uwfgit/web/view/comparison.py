@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from uwfgit.model.thread.compare import Comparison
 from uwfgit.model.thread.record import Tip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(Struct, frozen=True, kw_only=True):
     """One of the two: where it stands, its status and its title as people see them."""
 
     tip: Tip
@@ -17,8 +16,7 @@ class Side:
     title: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonView:
+class ComparisonView(Struct, frozen=True, kw_only=True):
     """Both threads, and how they compare."""
 
     a: Side

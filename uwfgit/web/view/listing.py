@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 from uwfgit.ids import Hash, Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.kin import find_parents
@@ -18,8 +19,7 @@ Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """A thread in the listing."""
 
     thread: ThreadId
@@ -45,8 +45,7 @@ class Line:
         return self.state.updated_at_ms if self.state else self.started_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What is asked for: words, a status, a workflow, an order, a page."""
 
     words: str = ""
@@ -57,8 +56,7 @@ class Question:
     limit: int = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(Struct, frozen=True, kw_only=True):
     """One page of an answer, and how much there is of everything."""
 
     question: Question

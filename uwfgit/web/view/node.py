@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import Hash, Oid
@@ -11,8 +11,7 @@ from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class NodeView(Struct, frozen=True, kw_only=True):
     """A node of a thread, the nodes it names, and its blob in git."""
 
     node: Node

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
@@ -30,8 +31,7 @@ BLOCK: Final = 50
 """Steps on one page; all of them stand on the time line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One run of a role: a step of the chain, a failed attempt, or a replaced step.
 
     ``event`` is the commit that recorded it; ``detail`` what its agent did; ``code``
@@ -44,8 +44,7 @@ class Run:
     code: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbered:
+class Numbered(Struct, frozen=True, kw_only=True):
     """All that stands under one number: the step, and what came before it.
 
     ``run`` is ``None`` behind the newest step, where only attempts stand.
@@ -57,8 +56,7 @@ class Numbered:
     replaced: tuple[Run, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relative:
+class Relative(Struct, frozen=True, kw_only=True):
     """A thread beside this one, in the tree of forks."""
 
     thread: ThreadId
@@ -68,8 +66,7 @@ class Relative:
     is_origin: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kin:
+class Kin(Struct, frozen=True, kw_only=True):
     """A thread that does a step of this one, or a step of which this one does.
 
     The number is that step's; 0 where nothing names it yet, or it is not here.
@@ -82,8 +79,7 @@ class Kin:
     """Empty where the thread is not here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadView:
+class ThreadView(Struct, frozen=True, kw_only=True):
     """A thread's page: facts, path, and one block of steps in full."""
 
     tip: Tip

@@ -7,7 +7,6 @@ is read of it is a view, or an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -22,6 +21,9 @@ from typing import (
     get_type_hints,
 )
 
+from msgspec import Struct
+from msgspec.structs import fields
+
 from uwfgit.constants import MAX_DEPTH
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_oid, is_thread_id
@@ -35,10 +37,9 @@ _LARGEST: Final = 2**53
 
 def pack_view(value: Any) -> Json:  # noqa: ANN401 - any view
     """Return a view as a JSON value."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            each.name: pack_view(getattr(value, each.name)) for each in fields(value)
-        }
+    if isinstance(value, Struct):
+        names = value.__struct_fields__
+        return {name: pack_view(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): pack_view(each) for key, each in value.items()}
     if isinstance(value, (tuple, list)):
@@ -59,7 +60,7 @@ def read_view(kind: type[T], value: Json) -> T:
 def _reader(kind: Any) -> Reader:  # noqa: ANN401 - a type, in any of its forms
     if kind in _SINGLE:
         return _checked(_SINGLE[kind])
-    if is_dataclass(kind):
+    if isinstance(kind, type) and issubclass(kind, Struct):
         return _record(kind)
     make = _COMPOSED.get(get_origin(kind), _mapping)
     return make(get_args(kind))
@@ -115,10 +116,7 @@ _SINGLE: Final[Mapping[Any, Callable[[Json], bool]]] = {
 
 def _record(kind: Any) -> Reader:  # noqa: ANN401 - a class of data
     hints = get_type_hints(kind)
-    needed = {
-        each.name: each.default is MISSING and each.default_factory is MISSING
-        for each in fields(kind)
-    }
+    needed = {each.name: each.required for each in fields(kind)}
 
     def read(value: Json, place: str) -> Any:  # noqa: ANN401 - of that class
         if not isinstance(value, dict):

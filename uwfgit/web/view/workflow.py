@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import unified_diff
+
+from msgspec import Struct, field
 
 from uwfgit.errors import NotFoundError, UwfError
 from uwfgit.ids import Hash, ThreadId
@@ -19,8 +20,7 @@ from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.web.view.listing import Line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowView:
+class WorkflowView(Struct, frozen=True, kw_only=True):
     """A workflow's page; ``versions`` of the registry, newest first."""
 
     workflow: Workflow
@@ -32,8 +32,7 @@ class WorkflowView:
     """The titles of those that pin it, newest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowLine:
+class WorkflowLine(Struct, frozen=True, kw_only=True):
     """A workflow in the listing."""
 
     name: str
