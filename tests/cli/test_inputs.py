@@ -60,6 +60,10 @@ def _given(work: Path) -> None:
     (work / "broken.json").write_text("{")
 
 
+def slow(*facts: Any, name: str) -> Any:  # noqa: ANN401 - a row of a table
+    return pytest.param(*facts, id=name, marks=pytest.mark.slow)
+
+
 def values_of(uwf: Uwf, started: Result) -> dict[str, Any]:
     """Read what a thread was given off its record."""
     assert started.code == 0, started.err
@@ -76,24 +80,27 @@ URL = ("-i", "url=htt")
     [
         pytest.param(URL, {}, id="defaults"),
         pytest.param((*URL, "-i", "depth=5"), {"depth": 5}, id="integer"),
-        pytest.param((*URL, "-i", "depth=5.0"), {"depth": 5}, id="whole-number"),
-        pytest.param((*URL, "-i", "rate=1e-3"), {"rate": 0.001}, id="number"),
-        pytest.param((*URL, "-i", "deep=true"), {"deep": True}, id="boolean"),
-        pytest.param((*URL, "-i", 'tags=["a","b"]'), {"tags": ["a", "b"]}, id="json"),
-        pytest.param((*URL, "-i", "tags=[a, b]"), {"tags": ["a", "b"]}, id="yaml"),
+        slow((*URL, "-i", "depth=5.0"), {"depth": 5}, name="whole-number"),
+        slow((*URL, "-i", "rate=1e-3"), {"rate": 0.001}, name="number"),
+        slow((*URL, "-i", "deep=true"), {"deep": True}, name="boolean"),
+        slow((*URL, "-i", 'tags=["a","b"]'), {"tags": ["a", "b"]}, name="json"),
+        slow((*URL, "-i", "tags=[a, b]"), {"tags": ["a", "b"]}, name="yaml"),
         pytest.param((*URL, "-i", "mode=slow"), {"mode": "slow"}, id="enum"),
         pytest.param(
             (*URL, "-i", 'more={"who": {"name": "Ada"}}'),
             {"more": {"who": {"name": "Ada"}}},
             id="nested",
         ),
-        pytest.param((*URL, "-i", "none=null"), {"none": "null"}, id="text-or-null"),
-        pytest.param(("-i", "url=123"), {"url": "123"}, id="digits-are-text"),
-        pytest.param(("-i", "url=a=b=c"), {"url": "a=b=c"}, id="equals"),
-        pytest.param(("-i", "url=é {{_x}}"), {"url": "é {{_x}}"}, id="braces"),
+        slow((*URL, "-i", "none=null"), {"none": "null"}, name="text-or-null"),
+        slow(("-i", "url=123"), {"url": "123"}, name="digits-are-text"),
+        slow(("-i", "url=a=b=c"), {"url": "a=b=c"}, name="equals"),
+        slow(("-i", "url=é {{_x}}"), {"url": "é {{_x}}"}, name="braces"),
         pytest.param(("-i", "url=@text"), {"url": "htt from a file\n"}, id="file"),
         pytest.param(
-            (*URL, "-i", "url=later"), {"url": "later"}, id="the-later-one-wins"
+            (*URL, "-i", "url=later"),
+            {"url": "later"},
+            id="the-later-one-wins",
+            marks=SLOW,
         ),
         pytest.param(
             ("--inputs", "values.json"),
@@ -104,6 +111,7 @@ URL = ("-i", "url=htt")
             ("--inputs", "values.yaml"),
             {"url": "https://y", "tags": ["b"]},
             id="yaml-file",
+            marks=SLOW,
         ),
         pytest.param(
             ("--inputs", "values.json", "-i", "depth=9"),
@@ -124,28 +132,28 @@ def test_what_is_given_is_recorded_with_the_defaults(
     ("words", "code", "told"),
     [
         pytest.param((), 1, "url: a value is missing (Where it is)", id="missing"),
-        pytest.param(("-i", "url="), 1, "url: ", id="too-short"),
-        pytest.param((*URL, "-i", "depth=0"), 1, "depth: ", id="below-minimum"),
+        slow(("-i", "url="), 1, "url: ", name="too-short"),
+        slow((*URL, "-i", "depth=0"), 1, "depth: ", name="below-minimum"),
         pytest.param((*URL, "-i", "depth=many"), 1, "depth: ", id="no-integer"),
-        pytest.param((*URL, "-i", "depth="), 1, "depth: ", id="empty-integer"),
-        pytest.param((*URL, "-i", "rate=fast"), 1, "rate: ", id="no-number"),
-        pytest.param((*URL, "-i", "deep=yes"), 1, "deep: ", id="no-boolean"),
-        pytest.param((*URL, "-i", "tags=a"), 1, "tags: ", id="no-list"),
+        slow((*URL, "-i", "depth="), 1, "depth: ", name="empty-integer"),
+        slow((*URL, "-i", "rate=fast"), 1, "rate: ", name="no-number"),
+        slow((*URL, "-i", "deep=yes"), 1, "deep: ", name="no-boolean"),
+        slow((*URL, "-i", "tags=a"), 1, "tags: ", name="no-list"),
         pytest.param((*URL, "-i", "tags=[a, c]"), 1, "tags[1]: ", id="item"),
-        pytest.param((*URL, "-i", "tags=[a"), 1, "tags: ", id="cut-short"),
-        pytest.param((*URL, "-i", "mode=quick"), 1, "mode: ", id="no-enum"),
+        slow((*URL, "-i", "tags=[a"), 1, "tags: ", name="cut-short"),
+        slow((*URL, "-i", "mode=quick"), 1, "mode: ", name="no-enum"),
         pytest.param(
             (*URL, "-i", "more={who: {name: 5}}"), 1, "more.who.name: ", id="nested"
         ),
         pytest.param((*URL, "-i", "ur1=x"), 1, "ur1: no such input", id="unknown"),
         pytest.param(("-i", "url"), 2, "'url' is not NAME=VALUE", id="no-equals"),
-        pytest.param(("-i", "=x"), 2, "'=x' is not NAME=VALUE", id="no-name"),
-        pytest.param(("-i", "url=@gone"), 1, "gone", id="no-file"),
-        pytest.param(("--inputs", "gone.json"), 1, "gone.json", id="no-values-file"),
+        slow(("-i", "=x"), 2, "'=x' is not NAME=VALUE", name="no-name"),
+        slow(("-i", "url=@gone"), 1, "gone", name="no-file"),
+        slow(("--inputs", "gone.json"), 1, "gone.json", name="no-values-file"),
         pytest.param(
             ("--inputs", "list.json"), 1, "'list.json' is not a mapping", id="a-list"
         ),
-        pytest.param(("--inputs", "broken.json"), 1, "", id="broken"),
+        slow(("--inputs", "broken.json"), 1, "", name="broken"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(

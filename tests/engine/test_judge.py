@@ -141,7 +141,7 @@ def test_one_that_is_not_there_stops_no_run(
     engine = supervised(ledger, tmp_path, "http://127.0.0.1:9", told)
 
     assert exec_thread(engine, thread, count=2).end == "done"
-    assert told[0].startswith("the supervisor did not judge: ")
+    assert told[0].startswith("warning: the supervisor did not judge: ")
 
 
 def test_a_slow_one_is_not_waited_for(
@@ -159,7 +159,7 @@ def test_a_slow_one_is_not_waited_for(
         report = exec_thread(engine, thread, count=2)
 
     assert report.end == "done"
-    assert told[0].startswith("the supervisor did not judge: ")
+    assert told[0].startswith("warning: the supervisor did not judge: ")
 
 
 def test_a_long_reason_is_cut() -> None:

@@ -286,11 +286,15 @@ def make_judge(
     Raises:
         ConfigError: It is not configured rightly.
     """
+    from uwfgit.agents.builtin.agent import BuiltinAgent  # noqa: PLC0415 - only when used
     from uwfgit.agents.builtin.judge import AgentJudge, ModelJudge  # noqa: PLC0415 - only when used
 
     if who.agent is not None:
+        agent = choose(who.agent)
+        if isinstance(agent, BuiltinAgent):
+            return ModelJudge(model=agent.model, label=agent.label, now_ms=now_ms)
         return AgentJudge(
-            agent=choose(who.agent),
+            agent=_without_tools(agent, key=f"{section}.agent"),
             environment=environment,
             now_ms=now_ms,
             idle_seconds=settings.limits.idle_seconds,
@@ -301,6 +305,28 @@ def make_judge(
     word = who.model or ""
     place = find_model(settings, word, variables=variables, key=f"{section}.model")
     return ModelJudge(model=chat_model(place), label=word, now_ms=now_ms)
+
+
+def _without_tools(agent: Agent, *, key: str) -> Agent:
+    """Return an agent that can do nothing but answer, and keeps no session.
+
+    Raises:
+        ConfigError: Its kind cannot be kept from using tools.
+    """
+    from uwfgit.agents.clis.headless import HeadlessAgent  # noqa: PLC0415 - only when used
+
+    if isinstance(agent, HeadlessAgent) and agent.kind == "claude-code":
+        alone = ("--strict-mcp-config", "--no-session-persistence")
+        return replace(agent, tools=(), args=alone)
+    # A command line of the user's own does what they wrote.
+    if agent.kind in {"stdio", "scripted"}:
+        return agent
+    raise ConfigError(
+        f"agent '{agent.label}' is of kind '{agent.kind}', which cannot be run "
+        "without tools",
+        key=key,
+        hint="take a model, or an agent of kind claude-code, builtin or stdio",
+    )
 
 
 def _guess_kind(agent: AgentSettings) -> str:

@@ -96,7 +96,7 @@ def read_decision(text: str) -> Decision | str:
     found = _OBJECT.search(text)
     try:
         value = json.loads(found[0]) if found else None
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or value.get("decision") not in {"continue", "stop"}:
         return "its answer is not a decision"

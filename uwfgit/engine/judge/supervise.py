@@ -47,11 +47,11 @@ def supervise(
     )
     reply = judge.ask(prompt, thread=record.tip.thread)
     if reply.failure is not None:
-        warn(f"the supervisor did not judge: {reply.failure.message}")
+        warn(f"warning: the supervisor did not judge: {reply.failure.message}")
         return False
     decision = read_decision(reply.text)
     if isinstance(decision, str):
-        warn(f"the supervisor did not judge: {decision}")
+        warn(f"warning: the supervisor did not judge: {decision}")
         return False
     if not decision.stops:
         return False
@@ -65,7 +65,7 @@ def supervise(
             judge=judge.label,
         )
     except UwfError as exc:
-        warn(f"what the supervisor decided was not recorded: {exc.message}")
+        warn(f"warning: what the supervisor decided was not recorded: {exc.message}")
         return False
     return True
 
