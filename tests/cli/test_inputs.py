@@ -100,7 +100,7 @@ URL = ("-i", "url=htt")
             (*URL, "-i", "url=later"),
             {"url": "later"},
             id="the-later-one-wins",
-            marks=SLOW,
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             ("--inputs", "values.json"),
@@ -111,7 +111,7 @@ URL = ("-i", "url=htt")
             ("--inputs", "values.yaml"),
             {"url": "https://y", "tags": ["b"]},
             id="yaml-file",
-            marks=SLOW,
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             ("--inputs", "values.json", "-i", "depth=9"),
