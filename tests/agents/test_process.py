@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -611,3 +612,18 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     run_python("import time; time.sleep(60)", cwd=tmp_path, idle=0.2)
 
     assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208 - counted, not walked
+
+
+def test_events_without_end_are_stopped(tmp_path: Path) -> None:
+    heard = Counter[str]()
+
+    result = run_python(
+        "while True: print('{}\\n' * 30_000)",
+        cwd=tmp_path,
+        on_line=lambda line: heard.update([line]),
+        is_over=lambda: False,
+    )
+
+    assert result.failure is not None
+    assert "said more than 1,000,000 lines" in result.failure.message
+    assert 1_000_000 < heard.total() < 1_200_000

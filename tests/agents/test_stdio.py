@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,18 +135,20 @@ def test_a_line_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
 def test_words_that_may_go_on_are_told_with_the_next_line(tmp_path: Path) -> None:
     key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
 
+    slow = "import functools, time; say = functools.partial(print, flush=True)\n"
     told = _told(
-        tmp_path, f"print('a'); print('{key}'); print('b'); print('c', end='')"
+        tmp_path, slow + f"say('{key}'); time.sleep(.2); say('b'); print('c', end='')"
     )
 
-    assert told == ["a\n", f"{key}\nb\n", "c\n"]
+    assert told == [f"{key}\nb\n", "c\n"]
 
 
 def test_long_words_without_an_end_are_told_in_bounded_parts(tmp_path: Path) -> None:
     told = _told(tmp_path, "for _ in range(3000): print('x' * 64)")
 
-    assert max(map(len, told)) < 70_000
-    assert len(told) == 3
+    # What is held back, and a chunk.
+    assert max(map(len, told)) < 140_000
+    assert len(told) > 1
 
 
 def test_what_a_stopped_command_said_was_told(tmp_path: Path) -> None:
@@ -158,3 +161,14 @@ def test_what_a_stopped_command_said_was_told(tmp_path: Path) -> None:
 
     assert reply.failure is not None
     assert [turn.content for turn in turns] == ["x" * 20 + "\n"]
+
+
+def test_short_lines_without_end_are_stopped_and_told_together(tmp_path: Path) -> None:
+    agent = make_agent("while True: print('y\\n' * 30_000)")
+    told: list[Turn] = []
+
+    reply = agent.run(replace(make_request(cwd=tmp_path), on_turn=told.append))
+
+    assert reply.failure is not None
+    assert "said more than 1,000,000 lines" in reply.failure.message
+    assert len(told) < 1_000

@@ -40,7 +40,7 @@ class StdioAgent:
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the command once; all it printed is the reply, one turn.
 
-        The turn is told line by line.
+        The turn is told line by line, or as many at once as come together.
         """
         speech = _Speech(tell=request.on_turn, now_ms=request.now_ms)
         result = run_command(
@@ -82,6 +82,7 @@ def run_command(
         environment=merge_environment(env, request.environment),
         limits=time_limits(request, label=label, timeout_seconds=timeout_seconds),
         on_line=on_line,
+        joins_lines=True,
     )
 
 
@@ -121,9 +122,9 @@ class _Speech(Struct, kw_only=True):
     now_ms: Callable[[], int]
     _held: str = ""
 
-    def hear(self, line: str) -> None:
-        self._held += f"{line}\n"
-        if len(self._held) >= _HELD_CHARS or not _WORD.fullmatch(line[-16:]):
+    def hear(self, lines: str) -> None:
+        self._held += f"{lines}\n"
+        if len(self._held) >= _HELD_CHARS or not _WORD.fullmatch(lines[-16:]):
             self.end()
 
     def end(self) -> None:

@@ -128,6 +128,7 @@ class Child(Struct, kw_only=True):
         if self.keeps_stdout:
             self.stdout += kept
         self.lines.feed(kept)
+        self.is_too_loud = self.is_too_loud or self.lines.is_endless
         return bool(chunk)
 
     def _note(self, descriptor: int) -> bool:

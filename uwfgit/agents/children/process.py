@@ -23,7 +23,7 @@ from uwfgit.agents.children.complaints import (
     explain_start,
     one_line,
 )
-from uwfgit.agents.children.lines import Lines
+from uwfgit.agents.children.lines import MAX_LINES, Lines
 from uwfgit.agents.children.stopping import (
     drain,
     find_members,
@@ -96,6 +96,7 @@ def run_process(
     on_line: Callable[[str], None] | None = None,
     is_over: Callable[[], bool] | None = None,
     dialogue: Dialogue | None = None,
+    joins_lines: bool = False,
 ) -> ProcessResult:
     """Run a command to its end and return what came of it; a failure is a value.
 
@@ -117,6 +118,7 @@ def run_process(
         is_over: Whether the lines so far say that the child is done: it then has
             a few seconds to end. With it, what is said is told but not kept.
         dialogue: What is said to the child beside the prompt, as its lines come.
+        joins_lines: Lines that come together are told together.
     """
     process = _spawn(argv, cwd=cwd, environment=environment)
     if isinstance(process, Failure):
@@ -126,7 +128,7 @@ def run_process(
     child = Child(
         name=Path(argv[0]).name,
         process=process,
-        lines=Lines(on_line=on_line),
+        lines=Lines(on_line=on_line, joined=joins_lines),
         room=MAX_STDOUT_BYTES if is_over is None else MAX_EVENT_BYTES,
         keeps_stdout=is_over is None,
         stays_open=dialogue is not None,
@@ -249,6 +251,8 @@ def _timeout(message: str, setting: str) -> Failure:
 def _too_loud(child: Child) -> Failure:
     limit = MAX_STDOUT_BYTES if child.keeps_stdout else MAX_EVENT_BYTES
     size = f"{limit // 1024 // 1024} MiB"
+    if child.lines.is_endless:
+        size = f"{MAX_LINES:,} lines"
     message = f"'{child.name}' said more than {size} and was stopped"
     return Failure(phase="agent", message=message)
 

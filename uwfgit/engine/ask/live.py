@@ -154,6 +154,9 @@ class _LiveFile(Struct, kw_only=True):
 
     def add(self, turn: Turn) -> None:
         """Append a turn, or the next part of one, as it would be recorded."""
+        is_closed = self.is_made and self._descriptor is None
+        if is_closed and self.watcher is None:
+            return
         newest = (self._call, turn.index)
         if newest != self._newest:
             self._newest = newest
@@ -161,7 +164,7 @@ class _LiveFile(Struct, kw_only=True):
         turn = replace(self.recorder.turn(turn), index=self._number)
         if self.watcher is not None:
             self.watcher.turn(turn)
-        if self.is_made and self._descriptor is None:
+        if is_closed:
             return
         try:
             self._append(turn)
