@@ -207,3 +207,24 @@ def test_a_bundle_whose_header_does_not_end_is_refused_at_once(
 
     with pytest.raises(RemoteError, match="MiB of refs"):
         list_bundle(WIRE, file, git_dir=ada.store.path)
+
+
+def test_a_bundle_of_more_refs_than_git_can_fetch_is_neither_made_nor_opened(
+    ada: Person, bob: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = [ada.begin() for _ in range(3)]
+    file = bundle(ada, *threads[:2])
+    whole = file.read_bytes()
+    head, _, pack = whole.partition(b"\n\n")
+    line = head.split(b"\n")[-1]
+    more = [line[:-26] + f"{number:026}".encode() for number in range(5_000)]
+    huge = tmp_path / "huge.bundle"
+    huge.write_bytes(b"\n".join([head, *more]) + b"\n\n" + pack)
+
+    with pytest.raises(RemoteError, match="5,002 refs, more than 5,000"):
+        list_bundle(WIRE, huge, git_dir=bob.store.path)
+    for module in ("bundle", "transport"):
+        monkeypatch.setattr(f"uwfgit.sync.exchange.{module}.MAX_BUNDLE_REFS", 2)
+    assert results(unpack(bob, file).outcomes) == dict.fromkeys(threads[:2], "new")
+    with pytest.raises(InvalidError, match="3 threads"):
+        bundle(ada, *threads)

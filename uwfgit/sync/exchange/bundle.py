@@ -23,7 +23,12 @@ from uwfgit.sync.exchange.pull import PullReport, make_report
 from uwfgit.sync.exchange.push import Scan
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, find_approved, is_exchanged
 from uwfgit.sync.exchange.signatures import check_approval
-from uwfgit.sync.exchange.transport import Wire, list_bundle, reason_of
+from uwfgit.sync.exchange.transport import (
+    MAX_BUNDLE_REFS,
+    Wire,
+    list_bundle,
+    reason_of,
+)
 
 
 def create_bundle(
@@ -53,7 +58,7 @@ def create_bundle(
 
     Raises:
         NotFoundError: A thread does not exist.
-        InvalidError: One does not verify, or may not leave.
+        InvalidError: One does not verify, or may not leave; or they are too many.
         StoreError: The file cannot be written.
     """
     tips = {
@@ -67,6 +72,12 @@ def create_bundle(
     }
     refs = {thread_ref(thread): oid for thread, oid in tips.items()}
     refs |= _approvals(ledger.store, tips)
+    if len(refs) > MAX_BUNDLE_REFS:
+        raise InvalidError(
+            f"{len(refs):,} threads and approvals are more than one bundle holds "
+            f"({MAX_BUNDLE_REFS:,})",
+            hint="make several",
+        )
     leaving = [(ref, oid, None) for ref, oid in refs.items() if ref not in problems]
     problems |= scan(leaving)
     for ref, problem in problems.items():

@@ -22,6 +22,8 @@ _REASON_CHARS: Final = 300
 _REFS_BYTES: Final = 64 * 1024 * 1024
 """What a remote may send as its list of refs: most of a million."""
 _BUNDLE_BYTES: Final = 8 * 1024 * 1024
+MAX_BUNDLE_REFS: Final = 5_000
+"""git compares each that is fetched with all there are."""
 """What a bundle may name as its refs: those of some eighty thousand threads."""
 _LINE: Final = 3
 _NO_ATOMIC: Final = b"does not support --atomic"
@@ -117,7 +119,11 @@ def list_bundle(wire: Wire, file: Path, *, git_dir: Path) -> dict[str, Oid]:
     )
     if done.code:
         raise failure_of(done, str(file))
-    return _parse_refs(done, separator=" ")
+    found = _parse_refs(done, separator=" ")
+    if len(found) > MAX_BUNDLE_REFS:
+        message = f"names {len(found):,} refs, more than {MAX_BUNDLE_REFS:,}"
+        raise RemoteError(message, remote=str(file))
+    return found
 
 
 def _require_short_header(file: Path) -> None:
