@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import shlex
 import signal
 import stat
@@ -19,6 +20,7 @@ from tests.builders import git
 from tests.cli.calls import Uwf
 from tests.planted import AWS, GITHUB
 from tests.sync.people import make_bare, refs_of
+from uwfgit.cli.check.limited import CheckLimits
 from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.cli.frame.output import Output
 from uwfgit.cli.share.remote_session import pull_text, push_text
@@ -336,6 +338,21 @@ def test_where_a_clone_was_killed_the_next_says_how_to_bring_the_rest(
     _, _, command = str(done.error["hint"]).partition("uwf ")
     assert uwf(*shlex.split(command)).code == 0
     assert uwf("thread", "show", thread, "--store", "copy").code == 0
+
+
+def test_workflows_of_others_are_checked_within_the_limits_of_verify(
+    uwf: Uwf, bare: Path, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uwf("workflow", "add", "ping.yaml")
+    assert uwf("push", "origin", thread, "workflow/ping").code == 0
+    little = CheckLimits(memory=resource.getpagesize())
+    monkeypatch.setattr("uwfgit.cli.check.limited.DEFAULT_LIMITS", little)
+
+    done = uwf("clone", str(bare), "copy", "--workflows", "--json")
+
+    (item,) = [each for each in done.json["items"] if each["workflow"]]
+    assert (done.code, item["result"]) == (1, "refused")
+    assert "the check" in item["message"]
 
 
 def make_code(path: Path, *, branch: str = "main") -> Path:

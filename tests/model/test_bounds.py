@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 
 import pytest
@@ -262,6 +262,24 @@ def test_the_last_second_of_the_format_commits_and_the_next_does_not(
     with pytest.raises(SizeError):
         begin(late, tmp_path)
 
+    check_thread(store, thread)
+
+
+def test_a_step_in_the_last_millisecond_is_recorded_and_one_after_it_is_kept_aside(
+    store: Store, tmp_path: Path
+) -> None:
+    last = MAX_TIME * 1000 - 1
+    ledger = make_ledger(store, Clock(repeat(last)))
+    thread = begin(ledger, tmp_path).thread
+    said = reply(plan="the last")
+
+    report = exec_thread(acting(ledger, saying(said)), thread, count=1)
+    late = make_ledger(store, Clock(count(last, 1)))
+    refused = exec_thread(acting(late, saying(reply("good"))), thread, count=1)
+
+    assert (report.end, refused.end) == ("done", "refused")
+    assert "its reply is in" in (refused.problem or "")
+    assert state_of(store, thread).steps == 1
     check_thread(store, thread)
 
 
