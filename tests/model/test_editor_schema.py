@@ -8,6 +8,14 @@ import jsonschema
 import pytest
 from _pytest.mark import ParameterSet
 
+from tests.model.older_text import (
+    LISTS,
+    OF_LISTS,
+    OF_STATUSES,
+    STATUSES,
+    Edit,
+    make_older,
+)
 from tests.model.test_rules_broken import BROKEN
 from tests.model.test_rules_good import GOOD_EDITS
 from tests.model.workflow_text import CARET, GOOD, WORKER_NODE, change
@@ -125,3 +133,47 @@ def test_first_targets_may_be_a_list_and_a_schema_true() -> None:
     assert errors(text) == []
     assert errors(text.replace("summary: { type: string }", "summary: true")) == []
     assert errors(text.replace(listed, "  $START: []\n")) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "edit"),
+    [
+        pytest.param(text, edit, id=edit.name)
+        for text, edits in ((STATUSES, OF_STATUSES), (LISTS, OF_LISTS))
+        for edit in edits
+    ],
+)
+def test_no_older_form_is_red(text: str, edit: Edit) -> None:
+    assert errors(make_older(text, edit)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(
+            "    blocked: {",
+            "    asks: { role: $SUSPEND, prompt: Which? }\n    blocked: {",
+            id="an edge to being suspended",
+        ),
+        pytest.param(
+            WORKER_NODE,
+            "  worker:\n    - { role: planner, condition: null, prompt: null }\n"
+            "    - { role: $END }\n",
+            id="edges with nothing in them",
+        ),
+    ],
+)
+def test_what_is_read_as_nothing_is_not_red(old: str, new: str) -> None:
+    assert errors(change(old, new)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    frontmatter:", "    fronmatter:"),
+        ("    procedure:", "    prozedure:"),
+        ("graph:", "grapf:"),
+    ],
+)
+def test_what_is_no_form_at_all_is_red(old: str, new: str) -> None:
+    assert errors(GOOD.replace(old, new)) != []

@@ -2,11 +2,13 @@
 
 It tells the structural half of the rules as one types, and what each field is
 for; ``rules.py`` alone decides what is valid. It is written in draft 7, the
-newest that the YAML language servers know, and refers to nothing else.
+newest that the YAML language servers know, and refers to nothing else. Older forms,
+which are read all the same, are told as such and are no mistakes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND, WORKFLOW_VERSION
@@ -15,10 +17,13 @@ from uwfgit.store.canonical import Json
 MODELINE: Final = "# yaml-language-server: $schema={}"
 """The comment that makes a YAML language server use a schema."""
 
+_UNIT: Final = "_"
+"""The one status of a role, or of the start, in older files."""
 _FREE: Final[dict[str, Json]] = {"^x-": {}}
 _ROLE_NAME: Final = "^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 _STATUS: Final = r"^\S(.{0,62}\S)?$"
 _NOT_BLANK: Final = r"\S"
+_OLDER: Final = "An older form; `uwf workflow migrate FILE` writes the one of today: "
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 
@@ -53,19 +58,32 @@ def editor_schema() -> dict[str, Json]:
                     },
                 },
                 "graph": {"$ref": "#/definitions/graph"},
+                "conditions": _older(
+                    {
+                        "type": ["object", "null"],
+                        "additionalProperties": {
+                            "type": ["object", "string"],
+                            "required": ["expression"],
+                        },
+                    },
+                    "each expression as 'when' where it is used.",
+                ),
+                "rules": _older(_rules(), "a graph of lists."),
                 "inputs": {
                     "description": "Schemas of what a run is given; reserved.",
                     "type": "object",
                     "additionalProperties": {"$ref": "#/definitions/schema"},
                 },
             },
-            optional=("version", "inputs"),
+            optional=("version", "inputs", "graph", "conditions", "rules"),
         ),
+        "anyOf": _any_of("graph", "rules"),
         "definitions": {
             "role": _role(),
             "graph": _graph(),
             "edges": _edges(),
             "target": _target(),
+            "edge": _edge(),
             "listedTarget": _listed_target(),
             "schema": _schema(),
         },
@@ -88,8 +106,35 @@ def _text(description: str) -> dict[str, Json]:
     return {"type": "string", "description": description}
 
 
+def _older(schema: Mapping[str, Json], current: str) -> dict[str, Json]:
+    return {**schema, "description": f"{_OLDER}{current}", "deprecated": True}
+
+
+def _any_of(*names: str) -> list[Json]:
+    return [{"required": [name]} for name in names]
+
+
+def _rules() -> dict[str, Json]:
+    rule = {
+        "type": "object",
+        "required": ["from", "to"],
+        "properties": {"from": {"type": "string"}, "to": {"type": "string"}},
+    }
+    return {"type": "array", "items": rule}
+
+
 def _role() -> Json:
     asked = ("goal", "capabilities", "procedure", "output")
+    schema: dict[str, Json] = {"$ref": "#/definitions/schema"}
+    older: dict[str, Json] = {
+        "meta": _older(schema, "'frontmatter'."),
+        "outputSchema": _older(schema, "'frontmatter'."),
+        "systemPrompt": _older(_text(""), "'goal', 'procedure' and 'output'."),
+        "identity": _older(_text(""), "'goal'."),
+        "prepare": _older(_text(""), "'procedure'."),
+        "execute": _older(_text(""), "'procedure'."),
+        "report": _older(_text(""), "'output'."),
+    }
     role = _closed(
         {
             "workflow": _text("The workflow that does the role, in an agent's place."),
@@ -109,12 +154,24 @@ def _role() -> Json:
             "frontmatter": {
                 "description": "JSON Schema of the structured answer. Each variant "
                 f"fixes {STATUS} with a const.",
-                "allOf": [{"type": "object"}, {"$ref": "#/definitions/schema"}],
+                "allOf": [{"type": "object"}, schema],
             },
+            **older,
         },
-        optional=("workflow", "inputs", *asked),
+        optional=("workflow", "inputs", *asked, "frontmatter", *older),
     )
-    return {**role, "anyOf": [{"required": ["workflow"]}, {"required": list(asked)}]}
+    texts: list[Json] = [
+        {"anyOf": _any_of("goal", "identity")},
+        {"anyOf": _any_of("procedure", "prepare", "execute")},
+        {"anyOf": _any_of("output", "report")},
+    ]
+    return {
+        **role,
+        "allOf": [
+            {"anyOf": [*_any_of("workflow", "systemPrompt"), {"allOf": texts}]},
+            {"anyOf": _any_of("frontmatter", "meta", "outputSchema")},
+        ],
+    }
 
 
 def _graph() -> Json:
@@ -132,7 +189,7 @@ def _graph() -> Json:
                         "properties": {NEW: begin, RESUME: begin},
                         "patternProperties": dict(_FREE),
                         "additionalProperties": begin,
-                        "required": [NEW],
+                        "anyOf": _any_of(NEW, _UNIT),
                     },
                     _listed(),
                 ],
@@ -156,7 +213,7 @@ def _edges() -> Json:
                 "type": "object",
                 "patternProperties": dict(_FREE),
                 "propertyNames": {"pattern": _STATUS},
-                "additionalProperties": {"$ref": "#/definitions/target"},
+                "additionalProperties": {"$ref": "#/definitions/edge"},
             },
             _listed(),
         ],
@@ -171,7 +228,7 @@ def _listed() -> Json:
     }
 
 
-def _target_fields() -> dict[str, Json]:
+def _target_fields() -> dict[str, dict[str, Json]]:
     return {
         "role": {
             "type": "string",
@@ -195,12 +252,28 @@ def _target() -> Json:
     return _closed(_target_fields(), optional=("location",))
 
 
+def _edge() -> Json:
+    """Return what a status leads to; in older files also to being suspended."""
+    suspends = _closed(
+        {**_target_fields(), "role": _older({"const": SUSPEND}, "no edge at all.")},
+        optional=("location", "prompt"),
+    )
+    return {"anyOf": [{"$ref": "#/definitions/target"}, suspends]}
+
+
 def _listed_target() -> Json:
     when = {
         "type": ["string", "null"],
         "description": "A JSONata condition; the first that holds is taken.",
     }
-    return _closed({**_target_fields(), "when": when}, optional=("location", "when"))
+    fields = _target_fields()
+    prompt = {**fields["prompt"], "type": ["string", "null"]}
+    named = {"type": ["string", "null"]}
+    condition = _older(named, "the expression itself as 'when'.")
+    return _closed(
+        {**fields, "prompt": prompt, "when": when, "condition": condition},
+        optional=("location", "prompt", "when", "condition"),
+    )
 
 
 def _schema() -> Json:
