@@ -101,6 +101,9 @@ def test_start_creates_the_store_and_says_so(uwf: Uwf, home: Path) -> None:
         pytest.param("-", b"from stdin\n", "from stdin", id="stdin"),
         pytest.param("@task.md", None, "from a file", id="file"),
         pytest.param("-", "\ufeffÆ".encode(), "Æ", id="byte-order-mark"),
+        pytest.param("@@case please", None, "@case please", id="with an at"),
+        pytest.param("-", b"@case please", "@case please", id="with an at on stdin"),
+        pytest.param("--json", None, "--json", id="like an option"),
     ],
 )
 def test_the_task_is_a_text_stdin_or_a_file(
@@ -138,6 +141,13 @@ def test_start_refuses_in_one_line(
 
     assert (started.code, started.out) == (1, "")
     assert started.error["message"] == message
+
+
+def test_a_file_that_is_none_may_have_been_meant_as_text(uwf: Uwf) -> None:
+    started = uwf("thread", "start", "ping.yaml", "-p", "@case please", "--json")
+
+    assert started.code == 1
+    assert "write '@@', or give it on stdin" in started.error["hint"]
 
 
 def test_a_task_that_is_not_utf8_is_one_line(uwf: Uwf) -> None:

@@ -65,13 +65,17 @@ def _located(location: str) -> Workflow:
     return replace(base, graph={**base.graph, "worker": {"done": edge}})
 
 
-@pytest.mark.parametrize("kind", ["relative", "absolute", "blank"])
+@pytest.mark.parametrize("kind", ["relative", "absolute", "blank", "with a line end"])
 def test_an_edge_names_the_folder_of_its_step(
     ledger: Ledger, tmp_path: Path, kind: str
 ) -> None:
     (tmp_path / "sub").mkdir()
-    plan = {"relative": "sub", "absolute": str(tmp_path / "sub"), "blank": " "}[kind]
-    thread = begin(ledger, tmp_path, workflow=_located("{{{plan}}}")).thread
+    plan = {"relative": "sub", "absolute": str(tmp_path / "sub"), "blank": " "}.get(
+        kind, "sub"
+    )
+    # As a block of YAML ends.
+    end = "\r\n" if kind == "with a line end" else ""
+    thread = begin(ledger, tmp_path, workflow=_located("{{{plan}}}" + end)).thread
 
     go(ledger, thread, reply(plan=plan), GOOD)
 
@@ -90,6 +94,20 @@ def test_a_folder_that_an_edge_names_must_exist(ledger: Ledger, tmp_path: Path) 
 
     assert "not/there" in str(caught.value)
     assert tip_oid(ledger.store, thread) == before
+
+
+@pytest.mark.parametrize("location", ["~/code", "~", "~ada/code\n"])
+def test_a_tilde_is_told_to_be_a_shell_s(
+    ledger: Ledger, tmp_path: Path, location: str
+) -> None:
+    thread = begin(ledger, tmp_path, workflow=_located(location)).thread
+    go(ledger, thread, DONE)
+
+    with pytest.raises(StateError) as caught:
+        go(ledger, thread, GOOD)
+
+    assert "write the whole path" in (caught.value.hint or "")
+    assert location.strip() in caught.value.message
 
 
 def test_a_chosen_folder_wins(ledger: Ledger, tmp_path: Path) -> None:

@@ -494,6 +494,24 @@ def test_a_store_of_another_user_is_refused(path: Path, home: Path) -> None:
     assert "belongs to another user" in caught.value.message
 
 
+@as_root
+@pytest.mark.parametrize("inner", [".", "objects", "refs/heads"])
+def test_what_a_container_s_root_left_in_a_store_is_told_to_be_taken_back(
+    path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, inner: str
+) -> None:
+    make(path, home)
+    user = os.geteuid() or 12345
+    for place in (home, path, *home.rglob("*"), *path.rglob("*")):
+        os.chown(place, user, -1)
+    os.chown(path / inner, 0, -1)
+    monkeypatch.setattr("os.geteuid", lambda: user)
+
+    with pytest.raises(UntrustedError) as caught:
+        open_store(path, home=home)
+
+    assert f"sudo chown -R {user} {path}" in str(caught.value.hint)
+
+
 def test_a_bare_repository_that_is_not_yet_a_store_names_init(
     path: Path, home: Path
 ) -> None:

@@ -30,15 +30,27 @@ def find_cwd(
     elif not folder and replaced is not None and _is_folder(Path(replaced.cwd)):
         chosen, why = Path(replaced.cwd), "of the replaced step"
     elif cycle.routed.location is not None:
-        chosen, why = base / cycle.routed.location, "named by the workflow"
+        chosen, why = base / _trim(cycle.routed.location), "named by the workflow"
     else:
         chosen, why = base, "of the thread"
     if not _is_folder(chosen):
         raise StateError(
             f"working directory '{chosen}' ({why}) does not exist",
-            hint="choose one with --cwd DIR",
+            hint=_hint(cycle),
         )
     return chosen
+
+
+def _trim(location: str) -> str:
+    """Return a location without the line ends that a block of YAML leaves on it."""
+    return location.strip("\r\n")
+
+
+def _hint(cycle: Cycle) -> str:
+    location = cycle.routed.location or ""
+    if cycle.cwd is None and _trim(location).startswith("~"):
+        return "'~' is a shell's: write the whole path; or choose one with --cwd DIR"
+    return "choose one with --cwd DIR"
 
 
 def _is_folder(path: Path) -> bool:
@@ -55,7 +67,7 @@ def _find_ground(cycle: Cycle, ground: Ground) -> Path:
     chosen = cycle.cwd or ground.cwd
     if cycle.cwd is None and cycle.routed.location is not None:
         # No path holds a NUL, and realpath gives up at one.
-        location = cycle.routed.location.replace("\0", "\ufffd")
+        location = _trim(cycle.routed.location).replace("\0", "\ufffd")
         chosen = Path(os.path.realpath(ground.cwd / location))
         if not any(chosen.is_relative_to(root) for root in ground.roots):
             raise StateError(
@@ -66,6 +78,6 @@ def _find_ground(cycle: Cycle, ground: Ground) -> Path:
     if not _is_folder(chosen):
         raise StateError(
             f"working directory '{chosen}' does not exist",
-            hint="choose one with --cwd DIR",
+            hint=_hint(cycle),
         )
     return chosen

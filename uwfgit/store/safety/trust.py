@@ -247,7 +247,7 @@ def _check_owner(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
     user = os.geteuid()
     for name, status in _guarded(path, found):
         if status.st_uid != user:
-            yield _foreign(path / name, status)
+            yield _foreign(path, path / name, status)
 
 
 def _check_modes(
@@ -417,18 +417,21 @@ def _check_inner(path: Path, *, shared: bool) -> Iterator[Problem]:
             if place.parent.name != "hooks":
                 yield _problem(LINK, place, "is a symbolic link")
         elif status.st_uid != os.geteuid():
-            yield _foreign(place, status)
+            yield _foreign(path, place, status)
         elif status.st_mode & forbidden:
             yield _writable(path, place)
 
 
-def _foreign(place: Path, status: os.stat_result) -> Problem:
-    return _problem(
-        OWNER,
-        place,
-        f"belongs to another user (uid {status.st_uid})",
-        "use a store of your own; 'uwf clone' makes one",
-    )
+def _foreign(path: Path, place: Path, status: os.stat_result) -> Problem:
+    hint = "use a store of your own; 'uwf clone' makes one"
+    if status.st_uid == 0:
+        # A container's root, who wrote into a folder of the user's.
+        hint = (
+            "if it was yours before root wrote there, as in a container: "
+            f"sudo chown -R {os.geteuid()} {shlex.quote(str(path))}"
+        )
+    message = f"belongs to another user (uid {status.st_uid})"
+    return _problem(OWNER, place, message, hint)
 
 
 def _writable(path: Path, place: Path) -> Problem:
