@@ -535,6 +535,21 @@ def _without_privileges(program: Program) -> Program:
     return replace(program, before=(*words, *program.before))
 
 
+def test_where_the_home_cannot_be_written_the_way_is_named(program: Program) -> None:
+    plain = _without_privileges(program)
+    home = program.folder / "locked"
+    home.mkdir()
+    words = ("init", "--store", str(program.folder / "other"), "--json")
+
+    with _modes([home], 0o555):
+        failed = plain.run(*words, HOME=str(home), UWF_HOME="")
+        given = plain.run(*words, HOME=str(home), UWF_HOME=str(program.folder / "mine"))
+
+    assert failed.code == 1, failed
+    assert "set UWF_HOME" in failed.error["hint"]
+    assert given.code == 0, given
+
+
 @contextmanager
 def _modes(paths: Iterable[Path], mode: int) -> Iterator[None]:
     before = [(path, path.stat().st_mode) for path in paths]
