@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,7 +166,7 @@ def test_short_lines_without_end_are_stopped_and_told_together(tmp_path: Path) -
     agent = make_agent("while True: print('y\\n' * 30_000)")
     told: list[Turn] = []
 
-    reply = agent.run(replace(make_request(cwd=tmp_path), on_turn=told.append))
+    reply = agent.run(make_request(cwd=tmp_path, on_turn=told.append))
 
     assert reply.failure is not None
     assert "said more than 1,000,000 lines" in reply.failure.message
