@@ -300,6 +300,20 @@ def test_a_hostile_tree_is_refused(
     assert "root:" not in str(caught.value)
 
 
+def test_what_is_too_large_is_not_even_sent(store: Store, there: Elsewhere) -> None:
+    there.git("config", "uploadpack.allowFilter", "true")
+    there.write("flows/evil.yaml", INCLUDING + "# " + "x" * 1_100_000)
+    there.write("media.bin", os.urandom(2_000_000))
+    there.commit("large")
+
+    with pytest.raises(InvalidError) as caught:
+        fetch(store, f"{there.address}:flows/evil.yaml")
+    found = fetch(store, f"{there.address}:flows/parts.yaml")
+
+    assert [problem.code for problem in caught.value.problems] == ["Y3"]
+    assert found.source.workflow.name == "parts"
+
+
 HOOKS: Final = (
     *("post-checkout", "post-merge", "post-update", "pre-receive", "update"),
     *("reference-transaction", "pre-push", "fsmonitor-watchman", "post-index-change"),

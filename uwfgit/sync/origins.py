@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import (
     AmbiguousError,
     CorruptError,
@@ -85,12 +86,15 @@ def fetch_workflow(wire: Wire, store: Store, origin: Origin) -> Fetched:
         there = list_refs_there(wire, origin.url, name=origin.place, git_dir=None)
     ref, kind = _choose_ref(there, origin)
     with open_scratch(store, borrows=False) as aside:
+        has_secret = origin.url != origin.place
         done = fetch_refs(
             wire,
             origin.url,
             [f"{ref}:{_FETCHED}"],
             git_dir=aside.path,
             is_shallow=True,
+            # git notes the address of whoever left something out.
+            most_bytes=None if has_secret else YAML_MAX_BYTES,
         )
         if done.code:
             with _hiding(origin):

@@ -33,9 +33,10 @@ from uwfgit.model.workflow.source import (
     read_workflow_content,
 )
 from uwfgit.model.yaml.core import Included
+from uwfgit.spelling import find_similar
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import TREE_MODE, TreeEntry, find_entry, list_tree
-from uwfgit.store.raw import BLOB
+from uwfgit.store.raw import BLOB, RawObject
 
 _FILE_MODES: Final = frozenset({0o100644, 0o100755, 0o100664})
 _LINK_MODE: Final = 0o120000
@@ -100,15 +101,22 @@ class CommittedTree(Struct, frozen=True, kw_only=True):
             raise refusal("Y12", f"file '{target}' not found", hint)
         if entry.mode not in _FILE_MODES:
             raise refusal("Y15", f"'{target}' is not a regular file", "name one file")
-        found = self.store.raw.load(entry.oid, limit=YAML_MAX_BYTES)
+        found = self._load(entry.oid)
+        if found is None or found.data is None:
+            raise refusal("Y3", f"'{target}' is larger than 1 MiB", "make it smaller")
         if found.kind != BLOB:
             raise CorruptError(f"object {entry.oid} is not a blob")
-        if found.data is None:
-            raise refusal("Y3", f"'{target}' is larger than 1 MiB", "make it smaller")
         if found.data.startswith(_POINTER):
             message = f"'{target}' is kept by Git LFS: only a pointer is in git"
             raise refusal("Y17", message, "keep workflow files out of Git LFS")
         return require_text(found.data, target)
+
+    def _load(self, oid: Oid) -> RawObject | None:
+        """Read an object; nothing where it was left out, being too large."""
+        try:
+            return self.store.raw.load(oid, limit=YAML_MAX_BYTES)
+        except CorruptError:
+            return None
 
     def list_folder(self, path: PurePosixPath) -> list[str]:
         """Name what is in a folder; nothing when there is none."""
@@ -199,7 +207,10 @@ def find_committed(files: CommittedTree, argument: str | None) -> str:
             if files.has_file(place / f"index{suffix}"):
                 return str(place / f"index{suffix}")
     if entry is None or entry.is_tree:
-        raise NotFoundError("workflow file", argument, hint=_NAME_ONE)
+        known = {name_of(Path("/", path)): path for path in _iter_workflows(files)}
+        near = find_similar(argument, known)
+        hint = f"did you mean '{near}'?" if near else _NAME_ONE
+        raise NotFoundError("workflow file", argument, hint=hint)
     return argument
 
 

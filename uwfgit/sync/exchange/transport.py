@@ -156,6 +156,7 @@ def fetch_refs(
     *,
     git_dir: Path,
     is_shallow: bool = False,
+    most_bytes: int | None = None,
 ) -> GitResult:
     """Fetch some refs by name into a repository; a failure is a value.
 
@@ -165,8 +166,11 @@ def fetch_refs(
         refspecs: What to fetch, and what to call it here.
         git_dir: The repository.
         is_shallow: Leave out all that came before.
+        most_bytes: Leave out larger files, where the server can.
     """
     depth = ["--depth=1"] if is_shallow else []
+    if most_bytes is not None:
+        depth.append(f"--filter=blob:limit={most_bytes + 1}")
     return _run(
         wire,
         [

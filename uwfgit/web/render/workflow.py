@@ -53,7 +53,13 @@ def workflow_body(
             ),
             tag("h1", workflow.name),
             tag("p", workflow.description, class_="sum"),
-            facts([count_of(len(workflow.roles), "role"), tag("code", view.hash)]),
+            facts(
+                [
+                    count_of(len(workflow.roles), "role"),
+                    tag("code", view.hash),
+                    *_origin(view),
+                ]
+            ),
             class_="head",
         ),
         acts,
@@ -82,6 +88,14 @@ def workflow_body(
             ),
         ),
     )
+
+
+def _origin(view: WorkflowView) -> Iterator[Html]:
+    """Say which commit elsewhere the version shown is of."""
+    for version in view.versions:
+        if version.hash == view.hash and version.origin is not None:
+            yield tag("code", version.origin)
+            return
 
 
 def _in_order(workflow: Workflow) -> list[tuple[str, Role]]:
