@@ -10,6 +10,9 @@ import pytest
 
 from tests.agents.fake_api import Call, FakeApi, Script, modes, tools_only
 from tests.agents.real import Machine, make_machine, need_binary
+from uwfgit.agents.registry import choose_agent, make_judge
+from uwfgit.config import AgentSettings, JudgeSettings, Settings
+from uwfgit.ids import ThreadId
 
 pytestmark = pytest.mark.slow
 
@@ -182,3 +185,38 @@ def test_an_option_it_does_not_know_names_the_way_on(machine: Machine) -> None:
     assert reply.failure is not None
     assert "nonsense" in reply.failure.message or machine.kind == "opencode"
     assert f"agents.{machine.kind}.args" in reply.failure.message
+
+
+def test_claude_code_judges_without_tools_and_keeps_no_session(tmp_path: Path) -> None:
+    said = '{"decision": "stop", "reason": "It goes in circles."}'
+    command = need_binary("claude-code")
+    agent = AgentSettings(
+        name="judge", kind="claude-code", command=command, tools=("Bash",)
+    )
+    settings = Settings(agents={"judge": agent})
+    with FakeApi(modes.answer(said)) as api:
+        machine = make_machine("claude-code", api, tmp_path)
+        environment = machine.home.point_at("claude-code", api.url)
+        judge = make_judge(
+            settings,
+            JudgeSettings(agent="judge"),
+            section="supervise",
+            choose=lambda spec: choose_agent(
+                spec,
+                settings=settings,
+                workflow="",
+                role="judge",
+                base_dir=tmp_path,
+                environment=environment,
+            ),
+            environment=environment,
+            variables={},
+            now_ms=lambda: 1_800_000_000_000,
+        )
+
+        reply = judge.ask("Judge it.", thread=ThreadId("01M8HX00000000000000000000"))
+
+    assert (reply.text, reply.failure) == (said, None)
+    assert api.requests
+    assert not any(request.body.get("tools") for request in api.requests)
+    assert list((tmp_path / "home").rglob("*.jsonl")) == []
