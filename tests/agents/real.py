@@ -95,7 +95,7 @@ def _point_gemini(home: Path, url: str) -> dict[str, str]:
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "privacy": {"usageStatisticsEnabled": False},
-        "general": {"disableAutoUpdate": True},
+        "general": {"disableAutoUpdate": True, "maxAttempts": 1},
     }
     (folder / "settings.json").write_text(json.dumps(settings))
     return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "x"}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.agents.fake_api import Call, FakeApi, Script, modes, tools_only
 from tests.agents.real import Machine, make_machine, need_binary
+from tests.agents.record import RUN
 from uwfgit.agents.registry import choose_agent, make_judge
 from uwfgit.config import AgentSettings, JudgeSettings, Settings
 from uwfgit.ids import ThreadId
@@ -17,16 +18,6 @@ from uwfgit.ids import ThreadId
 pytestmark = pytest.mark.slow
 
 KINDS: Final = ("claude-code", "codex", "gemini", "opencode")
-RUN: Final = {
-    "claude-code": Call(
-        name="Bash", arguments={"command": "echo hi", "description": ""}
-    ),
-    "codex": Call(name="exec_command", arguments={"cmd": "echo hi"}),
-    "gemini": Call(
-        name="run_shell_command", arguments={"command": "echo hi", "description": ""}
-    ),
-    "opencode": Call(name="bash", arguments={"command": "echo hi", "description": ""}),
-}
 TOOL: Final = {
     "claude-code": "Bash",
     "codex": "shell",

@@ -12,7 +12,7 @@ def test_list_has_one_item_a_step(uwf: Uwf, ended: str) -> None:
     assert [list(item) for item in shown["items"]] == [
         [
             *("number", "hash", "role", "status", "agent", "child"),
-            *("durationMs", "usage"),
+            *("durationMs", "usage", "cost"),
         ]
     ] * 4
     assert [(item["number"], item["role"]) for item in shown["items"]] == [

@@ -43,6 +43,7 @@ SHOW_KEYS = [
     "inputs",
     "summary",
     "result",
+    "cost",
     "note",
 ]
 STEP_KEYS = [

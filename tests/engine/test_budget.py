@@ -20,6 +20,7 @@ from uwfgit.engine.run.executor import Engine, exec_thread, poke_thread, resume_
 from uwfgit.errors import BudgetError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread import prices
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.usage import Usage, add_usage
 
@@ -84,9 +85,36 @@ def test_a_raised_budget_goes_on(ledger: Ledger, thread: ThreadId) -> None:
     assert exec_thread(able, thread, count=1).end == "done"
 
 
-def test_money_is_not_limited_where_none_is_told(
+def test_money_is_limited_by_list_prices_where_none_is_told(
     ledger: Ledger, thread: ThreadId
 ) -> None:
+    told = replace(costing(cost_usd=None, input_tokens=10**6), model="gpt-5")
+    able = engine(ledger, saying(told, told), kind="codex", max_cost_usd=1.0)
+
+    report = exec_thread(able, thread, count=None)
+
+    assert (report.code, len(report.steps)) == ("budget", 2)
+    assert report.problem is not None
+    assert "1.2504 of 1 USD" in report.problem
+
+
+def test_money_is_not_limited_where_no_price_is_known(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    told = replace(costing(cost_usd=None), model="m")
+    able = engine(ledger, saying(told, told), kind="codex", max_cost_usd=1.0)
+
+    report = exec_thread(able, thread, count=None)
+
+    assert (report.code, len(report.steps)) == ("budget", 2)
+    assert report.problem is not None
+    assert "is not known" in report.problem
+
+
+def test_money_is_not_limited_where_none_is_told(
+    ledger: Ledger, thread: ThreadId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "_PACKAGE", "no_such_package")
     with pytest.raises(BudgetError) as caught:
         exec_thread(
             engine(ledger, saying(), kind="codex", max_cost_usd=5.0), thread, count=1

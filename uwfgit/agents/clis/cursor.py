@@ -52,8 +52,9 @@ def _read_tool_result(run: Transcript, call: str, tool: Event) -> None:
 
 
 def _read_result(run: Transcript, event: Event) -> None:
+    """Note the end; its text is all that was said in the run, run together."""
     run.session_id = event.text("session_id") or run.session_id
-    run.finish(event.text("result"))
+    run.finish(None if run.last_said else event.text("result"))
     if event.flag("is_error") or event.text("subtype") != "success":
         run.fail(event.text("result") or event.text("subtype"))
 

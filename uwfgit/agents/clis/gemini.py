@@ -140,6 +140,7 @@ GEMINI: Final = Cli(
     terminal="result",
     streams=True,
     explain_exit=_EXITS,
+    exit_statuses={status % 256: status for status in (400, 401, 403, 429, 500, 503)},
     session=_UUID,
     session_files=lambda _: LocatedFiles(locate=_locate),
 )

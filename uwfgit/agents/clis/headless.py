@@ -51,6 +51,7 @@ _USAGE: Final = re.compile(r"^(Usage|Options|Positionals):", re.MULTILINE)
 _VERSION: Final = re.compile(r"\d+(?:\.\d+)+\S*")
 _NOTICES: Final = re.compile(r"\A(?:\s*⚠[^\n]*\n)+")
 """What a program says of itself before its answer."""
+_HTTP_STATUS: Final = re.compile(r"\bHTTP ([45]\d\d)\b")
 _UNAUTHORIZED: Final = (401, 403)
 _LIMITED: Final = 429
 _HOPELESS: Final = (*_UNAUTHORIZED, _LIMITED)
@@ -92,6 +93,7 @@ class Cli(Struct, frozen=True, kw_only=True):
         prompt_on_stdin: Whether it reads its prompt there.
         environment: Variables it is given unless the user sets them.
         explain_exit: What its exit codes mean.
+        exit_statuses: The vendor's HTTP statuses that its exit codes stand for.
         session_files: Says where it keeps its sessions, if they can be kept.
             Takes the program's name.
         resume: The words before a session's id in its interactive command.
@@ -113,6 +115,7 @@ class Cli(Struct, frozen=True, kw_only=True):
     prompt_on_stdin: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     explain_exit: Mapping[int, str] = field(default_factory=dict)
+    exit_statuses: Mapping[int, int] = field(default_factory=dict)
     session_files: Callable[[str], SessionFiles] | None = None
     session_on_stderr: re.Pattern[str] | None = None
     resume: tuple[str, ...] = ("--resume",)
@@ -264,6 +267,8 @@ class HeadlessAgent:
         if result.was_stopped or result.exit_code is None:
             return stopped
         if run.failure is not None:
+            known = self.cli.exit_statuses.get(result.exit_code)
+            run.http_status = run.http_status or known
             return self._with_fix(run.failure, run)
         if stopped is not None:
             return self._explain(reader, result, stopped)
@@ -274,7 +279,8 @@ class HeadlessAgent:
                 phase="agent", message=f"{message} ('{self.cli.terminal}'){why}"
             )
         if not (run.answer or run.last_said).strip():
-            return Failure(phase="agent", message="the agent said nothing")
+            why = "" if self.cli.has_events else _last_words(reader, result)
+            return Failure(phase="agent", message=f"the agent said nothing{why}")
         return None
 
     def _explain(
@@ -380,8 +386,13 @@ class _Reader(Struct, kw_only=True):
         if result.failure is None:
             self.run.say(answer)
             self.run.finish(answer)
-        else:
-            self.noise = answer[-_NOISE_CHARS:]
+            return
+        self.noise = answer[-_NOISE_CHARS:]
+        if answer.strip() and not result.was_stopped:
+            # What it prints when it fails is its complaint.
+            status = _HTTP_STATUS.search(answer)
+            self.run.http_status = int(status[1]) if status else None
+            self.run.fail(one_line(answer, STDERR_SHOWN_CHARS))
 
     def _note_noise(self, line: str) -> None:
         if len(line.encode(errors="replace")) >= MAX_LINE_BYTES:
@@ -406,7 +417,11 @@ def _fit_argument(request: AgentRequest) -> str:
 
 
 def _last_words(reader: _Reader, result: ProcessResult) -> str:
-    tail = one_line(result.stderr_tail or reader.noise, STDERR_SHOWN_CHARS)
+    session = reader.cli.session_on_stderr
+    told = (
+        result.stderr_tail if session is None else session.sub("", result.stderr_tail)
+    )
+    tail = one_line(told or reader.noise, STDERR_SHOWN_CHARS)
     return f": {tail}" if tail else ""
 
 

@@ -148,8 +148,10 @@ class Transcript(Struct, kw_only=True):
         self._unknown[kind] = self._unknown.get(kind, 0) + 1
 
     def fail(self, message: str, *, phase: Phase = "agent") -> None:
-        """Note what went wrong; the first complaint of one event wins."""
-        text = message.strip() or "the agent reported an error without a word"
+        """Note what went wrong, as one line."""
+        lines = (line.strip() for line in message.splitlines())
+        text = " / ".join(line for line in lines if line)
+        text = text or "the agent reported an error without a word"
         self.failure = Failure(phase=phase, message=text)
 
     def finish(self, answer: str | None = None) -> None:
@@ -228,10 +230,15 @@ class Transcript(Struct, kw_only=True):
         return turn
 
     def _newest(self, role: str) -> _Turn:
-        """Return the newest turn when it is of this role, else a new one."""
+        """Return the newest turn of this role, unless it is over.
+
+        Where all that a turn asked for was given, the model was asked again.
+        """
         self.end_stream()
         if self._turns and self._turns[-1].role == role:
-            return self._turns[-1]
+            calls = self._turns[-1].calls
+            if not calls or any(call.result is None for call in calls):
+                return self._turns[-1]
         return self._turn(role, "")
 
     def _tell(self, turn: _Turn, content: str, call: _Call | None = None) -> None:

@@ -18,7 +18,7 @@ from uwfgit.model.picture.columns import cut, fill
 if TYPE_CHECKING:
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
     from uwfgit.model.thread.events import Event
-    from uwfgit.model.thread.record import Tip
+    from uwfgit.model.thread.record import Record, Tip
     from uwfgit.model.thread.step import Step
     from uwfgit.model.thread.usage import Usage
     from uwfgit.store.canonical import Json
@@ -123,19 +123,20 @@ def diff_command(
     context = get_context(ctx)
     ledger = context.open_ledger()
     tips = find_tip(ledger, a), find_tip(ledger, b)
-    chains = [open_record(ledger.store, tip).steps() for tip in tips]
-    found = compare_chains(chains[0], chains[1])
+    records = open_record(ledger.store, tips[0]), open_record(ledger.store, tips[1])
+    found = compare_chains(records[0].steps(), records[1].steps())
     if context.output.is_text:
         context.output.emit_document(_text(context.output, tips, found))
     else:
-        context.output.emit(_payload(tips, found), str)
+        context.output.emit(_payload(records, found), str)
 
 
-def _payload(tips: tuple[Tip, Tip], found: Comparison) -> dict[str, Any]:
+def _payload(records: tuple[Record, Record], found: Comparison) -> dict[str, Any]:
     point = found.fork_point
+    one, other = records
     return {
-        "a": _thread_payload(tips[0]),
-        "b": _thread_payload(tips[1]),
+        "a": _thread_payload(one.tip),
+        "b": _thread_payload(other.tip),
         "forkPoint": None
         if point is None
         else {
@@ -147,8 +148,8 @@ def _payload(tips: tuple[Tip, Tip], found: Comparison) -> dict[str, Any]:
         "steps": [
             {
                 "number": pair.number,
-                "a": _step_payload(pair.a),
-                "b": _step_payload(pair.b),
+                "a": _step_payload(one, pair.a),
+                "b": _step_payload(other, pair.b),
                 "differs": list(pair.differs),
             }
             for pair in found.pairs
@@ -170,12 +171,12 @@ def _thread_payload(tip: Tip) -> dict[str, Any]:
     }
 
 
-def _step_payload(step: Step | None) -> dict[str, Any] | None:
+def _step_payload(record: Record, step: Step | None) -> dict[str, Any] | None:
     from uwfgit.cli.thread.payloads import step_item
 
     if step is None:
         return None
-    return {**step_item(step), "output": dict(step.output), "body": step.body}
+    return {**step_item(record, step), "output": dict(step.output), "body": step.body}
 
 
 def _sum_payload(total: Sum) -> dict[str, Any]:

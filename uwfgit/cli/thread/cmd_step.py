@@ -59,7 +59,7 @@ def list_steps(ctx: typer.Context, thread: ThreadArgument) -> None:
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
     record = open_record(ledger.store, tip, checked=False)
-    items = [step_item(step) for step in record.steps()]
+    items = [step_item(record, step) for step in record.steps()]
     attempts = [attempt_item(attempt) for attempt in list_attempts(record)]
     if not items and context.output.is_text:
         context.output.say("no steps yet")
@@ -112,7 +112,7 @@ def show_step(ctx: typer.Context, step: StepArgument) -> None:
     record, found = resolve_step(ledger, step)
     detail = _load_detail(record, found)
     payload = {
-        **step_payload(record.tip.thread, found, detail),
+        **step_payload(record, found, detail),
         "files": list_step_files(context, ledger, record, found),
     }
     context.output.emit(payload, lambda: _step_text(context, payload))
@@ -123,8 +123,11 @@ def _load_detail(record: Record, step: Step) -> Any:  # noqa: ANN401 - a JSON va
 
 
 def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
+    from uwfgit.model.thread.prices import cost_from_payload
+
     detail = step["detail"]
     usage = step["usage"]
+    cost = cost_from_payload(step["cost"])
     fields = [
         ("step", f"{step['threadId']}:{step['number']}"),
         ("hash", step["hash"]),
@@ -142,6 +145,7 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
             if usage
             else None,
         ),
+        ("cost", None if cost is None else str(cost)),
         ("folder", step["cwd"]),
         ("code", f"{step['code']['before'] or '-'} -> {step['code']['after'] or '-'}"),
         ("files", _files_text(step["files"])),

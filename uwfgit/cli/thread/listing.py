@@ -18,6 +18,7 @@ from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
+from uwfgit.model.thread.prices import cost_at, cost_from_payload
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.model.thread.usage import Usage
@@ -149,6 +150,7 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
             status=status,
             shared=sharing.get(row.thread, NOT_SHARED).shared,
             children=tree.children.get(row.thread, ()),
+            cost=cost_at(ledger.store, row.thread, row.commit, row.state),
         )
         for row, status in page
     ]
@@ -349,10 +351,26 @@ def _table(
             to_the_day=with_shared and is_narrow,
         )
     )
+    costs = [cost_from_payload(item["cost"]) for item in items]
+    if not is_narrow and any(costs):
+        columns.append(Column(title="COST", right=True))
+        told = [None if cost is None else str(cost) for cost in costs]
+        rows = [(*row, cost) for row, cost in zip(rows, told, strict=True)]
     if not is_narrow:
         columns.append(Column(title="TASK", flexible=True))
         rows = [(*row, item["task"]) for row, item in zip(rows, items, strict=True)]
     return format_table(output, columns, rows)
+
+
+def _status_text(item: Mapping[str, Any]) -> str:
+    """Write a status; of one that waits for a vendor's limit, until when."""
+    status: str = item["status"]
+    until = format_time(item["retryAtMs"])
+    if status != "suspended" or until is None:
+        return status
+    day, _, time = until.partition(" ")
+    is_today = (format_time(now_ms()) or "").startswith(day)
+    return f"{status} until {time if is_today else day}"
 
 
 def _rows(
@@ -368,7 +386,7 @@ def _rows(
         yield (
             name,
             item["workflowName"],
-            item["status"],
+            _status_text(item),
             item["suspendedRole"] or item["currentRole"]
             if sort is None
             else _spent_text(item["usage"], sort),

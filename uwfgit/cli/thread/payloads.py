@@ -11,7 +11,8 @@ from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow
 from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.attempts import Attempt
-from uwfgit.model.thread.record import Tip
+from uwfgit.model.thread.prices import Cost, cost_at, cost_payload, step_cost
+from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Child, Step, write_fields
@@ -77,6 +78,7 @@ def row_payload(
     status: str,
     shared: Shared,
     children: Sequence[ThreadId] = (),
+    cost: Cost | None = None,
 ) -> dict[str, Any]:
     """Return a thread as ``thread list`` prints it; null what a corrupt one lacks.
 
@@ -85,6 +87,7 @@ def row_payload(
         status: How it stands.
         shared: With whom.
         children: The threads here that did steps of it.
+        cost: What it cost.
     """
     return {
         **_identity(row.thread, row.commit, row.state),
@@ -95,6 +98,7 @@ def row_payload(
         "children": list(children),
         "shared": shared,
         "usage": usage_payload(row.state.usage if row.state else None),
+        "cost": cost_payload(cost),
         "problem": row.problem,
     }
 
@@ -130,8 +134,8 @@ def _progress(thread: ThreadId, state: ThreadState | None) -> dict[str, Any]:
     }
 
 
-def step_item(step: Step) -> dict[str, Any]:
-    """Return a step as ``step list`` prints it."""
+def step_item(record: Record, step: Step) -> dict[str, Any]:
+    """Return a step of a thread as ``step list`` prints it."""
     return {
         "number": step.number,
         "hash": step.hash,
@@ -141,6 +145,7 @@ def step_item(step: Step) -> dict[str, Any]:
         "child": _child_payload(step.child),
         "durationMs": duration_ms(step),
         "usage": usage_payload(step.usage),
+        "cost": cost_payload(step_cost(record, step)),
     }
 
 
@@ -168,11 +173,11 @@ def duration_ms(step: Step) -> int:
     return max(0, step.completed_at_ms - step.started_at_ms)
 
 
-def step_payload(thread: ThreadId, step: Step, detail: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
+def step_payload(record: Record, step: Step, detail: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
     """Return a step in full: all fields, output and detail expanded."""
     return {
-        "threadId": thread,
-        **step_item(step),
+        "threadId": record.tip.thread,
+        **step_item(record, step),
         "start": step.start,
         "prev": step.prev,
         "outputHash": step.output_hash,
@@ -295,8 +300,13 @@ def shown_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
         task=find_task_line(store, tip),
         failed=_find_failed(store, tip),
     )
-    note = ledger.local.find_note(tip.thread)
-    return {**payload, **outcome_payload(ledger, tip), "note": note}
+    cost = cost_at(store, tip.thread, tip.commit, tip.state)
+    return {
+        **payload,
+        **outcome_payload(ledger, tip),
+        "cost": cost_payload(cost),
+        "note": ledger.local.find_note(tip.thread),
+    }
 
 
 def _find_failed(store: Store, tip: Tip) -> Attempt | None:

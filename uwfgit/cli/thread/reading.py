@@ -22,6 +22,7 @@ from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.thread.attempts import Attempt, find_last_attempt
 from uwfgit.model.thread.derive import output_file
+from uwfgit.model.thread.prices import Cost, cost_from_payload
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 
@@ -264,7 +265,7 @@ def thread_text(
         ("commit", thread["oid"]),
         ("started", f"{format_time(thread['startedAtMs'])} by {thread['by']}"),
         ("updated", format_time(thread["updatedAtMs"])),
-        ("usage", _usage_text(thread["usage"])),
+        ("usage", _usage_text(thread["usage"], cost_from_payload(thread["cost"]))),
         ("shared", thread["shared"]),
     ]
     if origin is not None:
@@ -291,7 +292,7 @@ def thread_text(
     return f"{text}\n\nsummary by {shown(thread['summary']['by'])}:\n{told}"
 
 
-def _usage_text(usage: dict[str, Any] | None) -> str | None:
+def _usage_text(usage: dict[str, Any] | None, cost: Cost | None) -> str | None:
     if usage is None:
         return None
     parts = [
@@ -300,6 +301,6 @@ def _usage_text(usage: dict[str, Any] | None) -> str | None:
         f"{usage['outputTokens']} out",
         format_duration(usage["durationMs"]) or "-",
     ]
-    if usage["costUsd"] is not None:
-        parts.append(f"${usage['costUsd']:.4f}")
+    if cost is not None:
+        parts.append(str(cost))
     return ", ".join(parts)

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
 from uwfgit.config import Limits
 from uwfgit.errors import BudgetError
+from uwfgit.model.thread.prices import has_prices, thread_cost
+from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import Usage, add_usage
 
 T = TypeVar("T")
@@ -36,20 +38,40 @@ def find_excess(limits: Limits, usage: Usage | None) -> str | None:
     return None
 
 
-def require_budget(limits: Limits, usage: Usage | None, agent: Agent) -> None:
+def find_used(limits: Limits, record: Record) -> Usage | None:
+    """Return what a thread used; money by list prices too, where that is limited."""
+    usage = record.tip.state.usage
+    if limits.max_cost_usd is None or usage is None or not has_prices():
+        return usage
+    cost = thread_cost(record)
+    return usage if cost is None else replace(usage, cost_usd=cost.usd)
+
+
+def require_budget(limits: Limits, record: Record, agent: Agent) -> None:
     """Refuse a step of a thread that has used up a budget.
 
     Raises:
-        BudgetError: It has; or money is limited, and the agent tells of none.
+        BudgetError: It has; or money is limited, and what the agent costs is neither
+            told by it nor known by list prices.
     """
-    excess = find_excess(limits, usage)
+    excess = find_excess(limits, find_used(limits, record))
     if excess is not None:
         raise BudgetError(excess, hint="raise it for one run with --budget")
-    if limits.max_cost_usd is not None and agent.kind not in _TELLS_MONEY:
+    if limits.max_cost_usd is None or agent.kind in _TELLS_MONEY:
+        return
+    if not has_prices():
         raise BudgetError(
             f"limits.maxCostUsd is set, and agent '{agent.label}' does not tell what "
             "it costs",
-            hint="limit what it does tell: limits.maxTokens",
+            hint="limit what it does tell: limits.maxTokens; or have list prices: "
+            "pip install 'uwfgit[prices]'",
+        )
+    cost = thread_cost(record)
+    if cost is not None and not cost.is_whole:
+        raise BudgetError(
+            "limits.maxCostUsd is set, and what earlier runs of the thread cost is "
+            "not known",
+            hint="limit what is known: limits.maxTokens",
         )
 
 

@@ -14,7 +14,7 @@ from uwfgit.code.snapshots.watch import watching
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, SUSPEND
 from uwfgit.engine.ask.answer import Answer, find_answer
 from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
-from uwfgit.engine.ask.budget import Meter, require_budget
+from uwfgit.engine.ask.budget import Meter, find_used, require_budget
 from uwfgit.engine.ask.live import (
     clear_live,
     followed,
@@ -75,7 +75,7 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             to be signed and could not be.
     """
     run = Run.prepare(engine, record, cycle)
-    require_budget(engine.settings.limits, record.tip.state.usage, run.agent)
+    require_budget(engine.settings.limits, record, run.agent)
     require_signing(engine.ledger)
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
@@ -146,7 +146,7 @@ def _run(run: Run) -> CycleEnd:
     meter = Meter(
         agent=run.agent,
         limits=run.engine.settings.limits,
-        before=run.record.tip.state.usage,
+        before=find_used(run.engine.settings.limits, run.record),
     )
     with followed(
         meter,

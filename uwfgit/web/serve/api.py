@@ -20,6 +20,7 @@ from uwfgit.model.ledger.registry import (
     workflow_history,
 )
 from uwfgit.model.ledger.standing import list_sharing
+from uwfgit.model.thread.prices import cost_at
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import NOT_SHARED
 from uwfgit.web.serve.acts import (
@@ -110,14 +111,20 @@ class Api:
         listing = answer(lines, question)
         rows = rows_of(listing.lines)
         sharing = await self.shelf.ask(lambda ledger: list_sharing(ledger.store, rows))
+        costs = await self.shelf.ask(
+            lambda ledger: [
+                cost_at(ledger.store, row.thread, row.commit, row.state) for row in rows
+            ]
+        )
         items = [
             self.shapes.row(
                 row,
                 status=line.status,
                 shared=sharing.get(row.thread, NOT_SHARED).shared,
                 children=line.children,
+                cost=cost,
             )
-            for row, line in zip(rows, listing.lines, strict=True)
+            for row, line, cost in zip(rows, listing.lines, costs, strict=True)
         ]
         return JSONResponse(
             {"items": items, "found": listing.found, "total": listing.total}
@@ -133,7 +140,7 @@ class Api:
             shown = self.shapes.thread(ledger, tip)
             return {
                 **shown,
-                "items": [self.shapes.step(step) for step in record.steps()],
+                "items": [self.shapes.step(record, step) for step in record.steps()],
             }
 
         return JSONResponse(await self.shelf.ask(ask))

@@ -1,0 +1,206 @@
+"""What runs cost: as their agents told, else by list prices (extra ``prices``).
+
+Prices are looked up when somebody asks, offline; nothing of them is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any, Final
+
+from msgspec import Struct
+
+from uwfgit.errors import UwfError
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
+from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.store.canonical import Json
+from uwfgit.store.handle import Store
+
+_PACKAGE: Final = "genai_prices"
+_FREE: Final = frozenset({"scripted", "workflow"})
+"""Kinds that ask no model themselves."""
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """What runs cost in US dollars, as far as it is known.
+
+    Attributes:
+        usd: What is known of it; ``None`` when nothing is.
+        is_estimate: Whether list prices are in it.
+        is_whole: Whether it is all there is: no run is of unknown cost.
+    """
+
+    usd: float | None
+    is_estimate: bool = False
+    is_whole: bool = True
+
+    def __str__(self) -> str:
+        """Write it for people; ``~`` marks an estimate."""
+        told = "" if self.usd is None else f"{'~' * self.is_estimate}${self.usd:.4f}"
+        if self.is_whole:
+            return told
+        return f"{told} and more, unknown" if told else "cost unknown"
+
+    def __add__(self, other: Cost) -> Cost:
+        """Add up."""
+        known = [each.usd for each in (self, other) if each.usd is not None]
+        return Cost(
+            usd=sum(known) if known else None,
+            is_estimate=self.is_estimate or other.is_estimate,
+            is_whole=self.is_whole and other.is_whole,
+        )
+
+
+def cost_payload(cost: Cost | None) -> Json:
+    """Write a cost as JSON; ``usd`` is null where nothing of it is known."""
+    if cost is None:
+        return None
+    usd = None if cost.usd is None else round(cost.usd, 10)
+    return {"usd": usd, "isEstimate": cost.is_estimate, "isWhole": cost.is_whole}
+
+
+def cost_from_payload(payload: Json) -> Cost | None:
+    """Read a cost from what ``cost_payload`` wrote."""
+    if payload is None:
+        return None
+    return Cost(
+        usd=payload["usd"],
+        is_estimate=payload["isEstimate"],
+        is_whole=payload["isWhole"],
+    )
+
+
+_UNKNOWN: Final = Cost(usd=None, is_whole=False)
+
+
+def has_prices() -> bool:
+    """Whether list prices are at hand."""
+    return find_spec(_PACKAGE) is not None
+
+
+def cost_of(usage: Usage | None, detail: Mapping[str, Any]) -> Cost | None:
+    """Return what one run cost; ``None`` for one that asked no model.
+
+    Args:
+        usage: What it used.
+        detail: The payload of its detail: which kind of agent, which model.
+    """
+    if usage is not None and usage.cost_usd is not None:
+        return Cost(usd=usage.cost_usd)
+    if detail["kind"] in _FREE or (usage is not None and not _tokens(usage)):
+        return None
+    model = detail.get("model")
+    if usage is None or not isinstance(model, str):
+        return _UNKNOWN
+    usd = _estimate(usage, model)
+    return _UNKNOWN if usd is None else Cost(usd=usd, is_estimate=True)
+
+
+def step_cost(record: Record, step: Step) -> Cost | None:
+    """Return what a step cost; one that a child did cost what that did."""
+    if step.child is not None:
+        return _child_cost(record, step.child.thread)
+    return cost_of(step.usage, record.node(step.detail_hash, DETAIL_TYPE).payload)
+
+
+def run_cost(record: Record, node: Hash) -> Cost | None:
+    """Return what one run cost, a failed try too, by its StepNode."""
+    payload = record.node(node, STEP_TYPE).payload
+    child = payload.get("child")
+    if child is not None:
+        return _child_cost(record, ThreadId(child["thread"]))
+    detail = record.node(payload["detail"], DETAIL_TYPE).payload
+    return cost_of(usage_from_payload(payload["usage"]), detail)
+
+
+def thread_cost(record: Record) -> Cost | None:
+    """Return what a thread cost, failed tries and children too."""
+    total: Cost | None = None
+    children: set[str] = set()
+    for node in _iter_runs(record):
+        child = record.node(node, STEP_TYPE).payload.get("child")
+        if child is not None:
+            if child["thread"] in children:
+                continue
+            children.add(child["thread"])
+        cost = run_cost(record, node)
+        if cost is not None:
+            total = cost if total is None else total + cost
+    return total
+
+
+def cost_at(
+    store: Store, thread: ThreadId, commit: Oid, state: ThreadState | None
+) -> Cost | None:
+    """Return what a listed thread cost; one that used no tokens is not read."""
+    if state is None or state.usage is None or not _tokens(state.usage):
+        return None
+    try:
+        tip = read_tip(store, thread, commit)
+        return thread_cost(open_record(store, tip, checked=False))
+    except UwfError:
+        return _UNKNOWN
+
+
+def _iter_runs(record: Record) -> Iterator[Hash]:
+    for event in iter_events(record.store, record.tip.commit):
+        is_run = event.name in STEP_EVENTS or event.name == "attempt"
+        if event.node is not None and is_run:
+            yield event.node
+
+
+def _child_cost(record: Record, thread: ThreadId) -> Cost | None:
+    try:
+        tip = load_tip(record.store, thread)
+        return thread_cost(open_record(record.store, tip, checked=False))
+    except UwfError:
+        # It is not here, or damaged: what it cost is for others to know.
+        return _UNKNOWN
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
+
+
+def _estimate(usage: Usage, model: str) -> float | None:
+    """Return what a model would have cost by its list price, if that is known."""
+    if not has_prices():
+        return None
+    return _look_up(
+        model,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _look_up(
+    model: str, tokens_in: int, tokens_out: int, read: int | None, written: int | None
+) -> float | None:
+    # Half of a command's time to start, for those who have the extra.
+    from genai_prices import Usage as Priced  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    used = Priced(
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+    # ``provider/model``, as some write it, and the model alone.
+    for name in dict.fromkeys((model, model.rpartition("/")[2])):
+        try:
+            return float(calc_price(used, model_ref=name).total_price)
+        except (LookupError, ValueError):
+            continue
+    return None
