@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.agents.fake_api import Call, FakeApi, Script, modes, tools_only
 from tests.agents.real import ARGS, Home, find_binary
-from uwfgit.agents.clis.headless import Invocation
+from uwfgit.agents.clis.cli import Invocation
 from uwfgit.agents.clis.kinds import CLIS
 
 RECORDED: Final = Path(__file__).parents[1] / "data" / "agents"

@@ -19,8 +19,8 @@ from uwfgit.engine.ask.budget import find_excess
 from uwfgit.engine.run.executor import Engine, exec_thread, poke_thread, resume_thread
 from uwfgit.errors import BudgetError
 from uwfgit.ids import ThreadId
+from uwfgit.model.ledger import prices
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread import prices
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.usage import Usage, add_usage
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from uwfgit.model.thread import prices
-from uwfgit.model.thread.prices import Cost, cost_from_payload, cost_of, cost_payload
+from uwfgit.model.ledger import prices
+from uwfgit.model.ledger.prices import Cost, cost_from_payload, cost_of, cost_payload
 from uwfgit.model.thread.usage import Usage
 
 

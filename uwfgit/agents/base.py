@@ -16,6 +16,7 @@ __all__ = [
     "Agent",
     "AgentReply",
     "AgentRequest",
+    "ChecksUp",
     "Failure",
     "Opens",
     "Phase",
@@ -192,6 +193,14 @@ class WorkflowAgent(Struct, frozen=True, kw_only=True):
         message = f"workflow '{self.workflow}' runs as a thread; it cannot be asked"
         failure = Failure(phase="child", message=f"{message} ({request.role})")
         return AgentReply(text="", failure=failure)
+
+
+@runtime_checkable
+class ChecksUp(Protocol):
+    """An agent that can say, before it is needed, why it cannot be run."""
+
+    def check_up(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why it cannot be run, and how to fix it, in one line."""
 
 
 @runtime_checkable

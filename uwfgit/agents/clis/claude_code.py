@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import NOTICE, Transcript
@@ -214,6 +214,8 @@ CLAUDE_CODE: Final = Cli(
     install="npm install -g @anthropic-ai/claude-code",
     login="run `claude` once and log in, or set ANTHROPIC_API_KEY",
     update="claude update",
+    options=("--include-partial-messages", "--session-id", "--resume"),
+    login_status=("auth", "status"),
     arguments=_arguments,
     readers=_READERS,
     event_name=lambda event: event.text("type"),

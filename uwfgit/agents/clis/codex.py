@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
@@ -211,6 +211,8 @@ CODEX: Final = Cli(
     install="npm install -g @openai/codex",
     login="run `codex login`, or set OPENAI_API_KEY",
     update="codex update",
+    help=("exec", "--help"),
+    options=("--json",),
     arguments=_arguments,
     readers={
         "thread.started": _read_thread,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten
 from uwfgit.agents.clis.transcript import Transcript
 
@@ -79,6 +79,7 @@ CURSOR: Final = Cli(
     install="curl https://cursor.com/install -fsS | bash",
     login="run `cursor-agent login`, or set CURSOR_API_KEY",
     update="cursor-agent update",
+    options=("--output-format", "--resume"),
     arguments=_arguments,
     readers=_READERS,
     event_name=lambda event: event.text("type"),

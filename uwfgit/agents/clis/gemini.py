@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error, read_event
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
@@ -134,6 +134,7 @@ GEMINI: Final = Cli(
     install="npm install -g @google/gemini-cli",
     login="set GEMINI_API_KEY, or run `gemini` once and log in",
     update="npm install -g @google/gemini-cli@latest",
+    options=("--session-id", "--resume", "--output-format"),
     arguments=_arguments,
     readers=_READERS,
     event_name=lambda event: event.text("type"),

@@ -1,6 +1,6 @@
 """CLIs that people have, run headless: what is the same for all of them.
 
-A kind is data (``Cli``): its arguments, and a reader for each of its events.
+A kind is data (``Cli``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.agents.base import (
@@ -25,7 +25,7 @@ from uwfgit.agents.base import (
     SessionFilesError,
     Usage,
 )
-from uwfgit.agents.children.complaints import explain_end, one_line
+from uwfgit.agents.children.complaints import check_command, explain_end, one_line
 from uwfgit.agents.children.lines import MAX_LINE_BYTES
 from uwfgit.agents.children.process import (
     STDERR_SHOWN_CHARS,
@@ -33,13 +33,16 @@ from uwfgit.agents.children.process import (
     TimeLimits,
     run_process,
 )
-from uwfgit.agents.clis.ndjson import Event, clean_text, read_event
+from uwfgit.agents.clis.cli import Cli, Invocation
+from uwfgit.agents.clis.ndjson import clean_text, read_event
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.agents.stdio import merge_environment, time_limits
 
 STREAM_IDLE_SECONDS: Final = 300.0
 """The longest silence of a kind that tells its answer as it comes."""
 _VERSION_SECONDS: Final = 15.0
+_ASKING: Final = TimeLimits(idle_seconds=15.0, wall_seconds=15.0)
+_ANY_OPTION: Final = re.compile(r"--[a-z]")
 _NOISE_CHARS: Final = 4_000
 _ARGUMENT_BYTES: Final = 120_000
 _CUT_SHOWN_CHARS: Final = 1_000
@@ -56,74 +59,6 @@ _UNAUTHORIZED: Final = (401, 403)
 _LIMITED: Final = 429
 _HOPELESS: Final = (*_UNAUTHORIZED, _LIMITED)
 _REFUSALS: Final = range(400, 500)
-
-
-class Invocation(Struct, frozen=True, kw_only=True):
-    """What one call's arguments are made of.
-
-    ``session`` is the one to go on with, ``new_id`` the name of a fresh one, for
-    kinds that let the caller choose; ``prompt`` is for those that do not read stdin.
-    """
-
-    session: str | None
-    new_id: str
-    model: str | None
-    max_turns: int | None
-    tools: tuple[str, ...] | None
-    args: tuple[str, ...]
-    prompt: str
-
-
-class Cli(Struct, frozen=True, kw_only=True):
-    """One kind.
-
-    Attributes:
-        kind: Its name.
-        command: What it is called on PATH.
-        install: The command that installs it.
-        login: How one gets it a login.
-        update: The command that brings it up to date.
-        arguments: Makes its arguments.
-        readers: What to do with each of its events.
-        event_name: Which of them an event is.
-        terminal: The event that ends a run, as people are told.
-        session: What its session ids look like.
-        streams: Whether it tells its answer as it comes.
-        tells_version: Whether its events name its version.
-        prompt_on_stdin: Whether it reads its prompt there.
-        environment: Variables it is given unless the user sets them.
-        explain_exit: What its exit codes mean.
-        exit_statuses: The vendor's HTTP statuses that its exit codes stand for.
-        session_files: Says where it keeps its sessions, if they can be kept.
-            Takes the program's name.
-        resume: The words before a session's id in its interactive command.
-        session_on_stderr: Finds the session's id there, of a kind without events.
-    """
-
-    kind: str
-    command: str
-    install: str
-    login: str
-    update: str
-    arguments: Callable[[Invocation], list[str]]
-    readers: Mapping[str, Callable[[Transcript, Event], None]]
-    event_name: Callable[[Event], str]
-    terminal: str
-    session: re.Pattern[str] = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}")
-    streams: bool = False
-    tells_version: bool = False
-    prompt_on_stdin: bool = True
-    environment: Mapping[str, str] = field(default_factory=dict)
-    explain_exit: Mapping[int, str] = field(default_factory=dict)
-    exit_statuses: Mapping[int, int] = field(default_factory=dict)
-    session_files: Callable[[str], SessionFiles] | None = None
-    session_on_stderr: re.Pattern[str] | None = None
-    resume: tuple[str, ...] = ("--resume",)
-
-    @property
-    def has_events(self) -> bool:
-        """Whether it tells events; all that another prints is its answer."""
-        return bool(self.readers)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +91,49 @@ class HeadlessAgent:
     def session_files(self) -> SessionFiles | None:
         """Where the CLI keeps its sessions; ``None`` when they are no files."""
         return None if self.cli.session_files is None else _OwnFiles(agent=self)
+
+    def check_up(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why the CLI cannot be run, and how to fix it, in one line.
+
+        It is asked what options it knows, and for its login where it tells.
+        """
+        given = {**self.cli.environment, **merge_environment(self.env, environment)}
+        missing = self._find_missing(given)
+        if missing is not None:
+            return missing.message
+        return check_command(self.command, cwd=cwd, environment=given) or self._examine(
+            given, cwd
+        )
+
+    def _examine(self, given: Mapping[str, str], cwd: Path) -> str | None:
+        result = self._ask(self.cli.help, given, cwd)
+        told = f"{result.stdout}{result.stderr_tail}"
+        # One that does not answer is not known to be old.
+        if result.failure is not None or not _ANY_OPTION.search(told):
+            return None
+        name = Path(self.command).name
+        for option in self.cli.options:
+            if option not in told:
+                update = f"bring it up to date with `{self.cli.update}`"
+                return f"'{name}' is too old: it does not know {option}; {update}"
+        status = self.cli.login_status
+        # Words that it does not know it would take for a prompt.
+        if not status or status[0] not in told:
+            return None
+        if self._ask(status, given, cwd).exit_code != 1:
+            return None
+        return f"'{name}' has no login; {self.cli.login}"
+
+    def _ask(
+        self, words: tuple[str, ...], environment: Mapping[str, str], cwd: Path
+    ) -> ProcessResult:
+        return run_process(
+            (self.command, *words),
+            prompt="",
+            cwd=cwd,
+            environment=environment,
+            limits=_ASKING,
+        )
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the CLI once, in the session of the request if there is one."""

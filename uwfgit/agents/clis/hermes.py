@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from uwfgit.agents.clis.headless import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation
 
 _SESSION: Final = re.compile(r"^session_id: *(\S+)", re.MULTILINE)
 
@@ -32,6 +32,8 @@ HERMES: Final = Cli(
     install="pip install hermes-agent",
     login="run `hermes setup`",
     update="hermes update",
+    help=("chat", "--help"),
+    options=("--query", "--quiet", "--source"),
     arguments=_arguments,
     readers={},
     event_name=lambda _: "",

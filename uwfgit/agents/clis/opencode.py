@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uwfgit.agents.base import Usage
+from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.exported_files import ExportedFiles
-from uwfgit.agents.clis.headless import Cli, Invocation
 from uwfgit.agents.clis.ndjson import Event
 from uwfgit.agents.clis.transcript import Transcript
 
@@ -103,6 +103,8 @@ OPENCODE: Final = Cli(
     install="npm install -g opencode-ai",
     login="run `opencode auth login`",
     update="opencode upgrade",
+    help=("run", "--help"),
+    options=("--format", "--session"),
     arguments=_arguments,
     readers=_READERS,
     event_name=lambda event: event.text("type"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from uwfgit.agents.base import ChecksUp
 from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.agents.installed import PROGRAMS, find_installed
 from uwfgit.agents.registry import KINDS, Surroundings, make_agent
@@ -138,11 +139,15 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
     try:
         made = make_agent(agent.name, _around(context))
         kind: str | None = made.kind
+        if isinstance(made, ChecksUp):
+            told = made.check_up(context.environment, cwd=context.cwd)
+            problem, _, hint = (told or "").partition("; ")
     except UwfError as exc:
         kind, problem, hint = agent.kind, exc.message, exc.hint
     program = agent.command or PROGRAMS.get(kind or "")
     if program is None:
         return FoundAgent(name=agent.name, kind=kind, problem=problem, hint=hint)
+    problem, hint = problem or None, hint or None
     path = shutil.which(program, path=context.environment.get("PATH"))
     if path is None and problem is None:
         problem, hint = f"'{program}' is not on your PATH", "install it"

@@ -123,7 +123,7 @@ def _load_detail(record: Record, step: Step) -> Any:  # noqa: ANN401 - a JSON va
 
 
 def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
-    from uwfgit.model.thread.prices import cost_from_payload
+    from uwfgit.model.ledger.prices import cost_from_payload
 
     detail = step["detail"]
     usage = step["usage"]

@@ -17,8 +17,8 @@ from uwfgit.errors import CorruptError, EarlierFormatError, UsageError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id, thread_time_ms
 from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.ledger.prices import cost_at, cost_from_payload
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
-from uwfgit.model.thread.prices import cost_at, cost_from_payload
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.model.thread.usage import Usage

@@ -9,9 +9,9 @@ from uwfgit.constants import ERROR_STATUS
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow
+from uwfgit.model.ledger.prices import Cost, cost_at, cost_payload, step_cost
 from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.attempts import Attempt
-from uwfgit.model.thread.prices import Cost, cost_at, cost_payload, step_cost
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState

@@ -20,9 +20,9 @@ from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
+from uwfgit.model.ledger.prices import Cost, cost_from_payload
 from uwfgit.model.thread.attempts import Attempt, find_last_attempt
 from uwfgit.model.thread.derive import output_file
-from uwfgit.model.thread.prices import Cost, cost_from_payload
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
 from uwfgit.config import Limits
 from uwfgit.errors import BudgetError
-from uwfgit.model.thread.prices import has_prices, thread_cost
+from uwfgit.model.ledger.prices import has_prices, thread_cost
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import Usage, add_usage
 

@@ -14,13 +14,13 @@ from starlette.routing import Route
 from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger, load_node
+from uwfgit.model.ledger.prices import cost_at
 from uwfgit.model.ledger.registry import (
     list_workflows,
     load_registered,
     workflow_history,
 )
 from uwfgit.model.ledger.standing import list_sharing
-from uwfgit.model.thread.prices import cost_at
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import NOT_SHARED
 from uwfgit.web.serve.acts import (
