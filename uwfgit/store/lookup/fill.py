@@ -7,24 +7,20 @@ costs the same however long its thread is. Every object is read through
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct, field
 
-from uwfgit.constants import MAX_BLOB_BYTES, MAX_STATE_BYTES
 from uwfgit.errors import CorruptError
-from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_hash, is_thread_id
+from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
 from uwfgit.store import layout
 from uwfgit.store.canonical import TEXT_TYPE
-from uwfgit.store.layout import task_line
 from uwfgit.store.raw import (
     BLOB,
     COMMIT,
     MAX_COMMIT_BYTES,
-    TREE_ENTRY,
     RawObjects,
     parse_links,
 )
@@ -42,7 +38,6 @@ _ENTRY = re.compile(
     rf"(?:100644 {_NAME}|40000 ([^\0]+)|[0-7]+ [^\0]+)\0(.{{20}})".encode(), re.DOTALL
 )
 _TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
-_MOST_ORIGINS: Final = 100
 _NUMBER = re.compile(rb"[0-9]{5}")
 _DEPTH_BELOW_NODES: Final = 3
 
@@ -102,100 +97,6 @@ class Found(Struct, kw_only=True):
         """Keep where a step was added; the first commit of a branch counts."""
         steps = self.own_steps if key[1] == branch else self.other_steps
         steps.setdefault(key, (commit, number))
-
-
-def read_state(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
-    """Return the text of ``thread.json`` at a tip; ``None`` when it cannot be read."""
-    try:
-        data = _read_file(reader, tip, thread, layout.STATE_FILE, MAX_STATE_BYTES)
-        return data.decode()
-    except (CorruptError, UnicodeDecodeError):
-        return None
-
-
-def read_task(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
-    """Return the first line of a thread's task; ``None`` when it cannot be read.
-
-    A fork's stands in the folder of the thread it was forked from.
-    """
-    for name in _iter_lineage(reader, tip, thread):
-        try:
-            data = _read_file(reader, tip, name, layout.TASK_FILE, MAX_BLOB_BYTES)
-        except CorruptError:
-            continue
-        return task_line(data)
-    return None
-
-
-def read_parent(reader: Reader, tip: bytes, thread: ThreadId) -> str | None:
-    """Return the thread and the step that a thread's StartNode names, in one text.
-
-    Empty where it names none; ``None`` when it cannot be read.
-    """
-    for name in _iter_lineage(reader, tip, thread):
-        try:
-            return _read_parent(reader, tip, name)
-        except (CorruptError, ValueError, LookupError, TypeError, RecursionError):
-            continue
-    return None
-
-
-def _read_parent(reader: Reader, tip: bytes, thread: ThreadId) -> str:
-    folder = _find_folder(reader, tip, ("threads", thread, "nodes", "start"))
-    start = json.loads(read_state(reader, tip, thread) or "{}")["start"]
-    for mode, name, oid in TREE_ENTRY.findall(reader.read_tree(folder)):
-        if mode == b"100644" and name.startswith(f"{start}.".encode()):
-            payload = json.loads(reader.read_blob(oid, limit=MAX_BLOB_BYTES))
-            return _parent_text(payload["parent"]) if "parent" in payload else ""
-    raise CorruptError(f"thread {thread} has no start")
-
-
-def _parent_text(parent: Mapping[str, str]) -> str:
-    thread, step = parent["thread"], parent["step"]
-    if not is_thread_id(thread) or not is_hash(step):
-        raise CorruptError("the parent is not a thread and a step")
-    return f"{thread} {step}"
-
-
-def _iter_lineage(reader: Reader, tip: bytes, thread: ThreadId) -> Iterator[ThreadId]:
-    """Yield a thread and those it was forked from, nearest first."""
-    name: str | None = thread
-    for _ in range(_MOST_ORIGINS):
-        if name is None or not is_thread_id(name):
-            return
-        yield ThreadId(name)
-        name = _find_origin(read_state(reader, tip, ThreadId(name)))
-
-
-def _find_origin(state: str | None) -> str | None:
-    try:
-        origin = json.loads(state or "{}").get("forkedFrom") or {}
-        return origin.get("thread")
-    except (ValueError, AttributeError, RecursionError):
-        return None
-
-
-def _find_folder(reader: Reader, tip: bytes, path: Sequence[str]) -> bytes:
-    oid = reader.read_commit(tip).tree
-    for folder in path:
-        oid = _find_entry(reader, oid, folder, b"40000")
-    return oid
-
-
-def _read_file(
-    reader: Reader, tip: bytes, thread: ThreadId, name: str, limit: int
-) -> bytes:
-    folder = _find_folder(reader, tip, ("threads", thread))
-    oid = _find_entry(reader, folder, name, b"100644")
-    return reader.read_blob(oid, limit=limit)
-
-
-def _find_entry(reader: Reader, tree: bytes, name: str, mode: bytes) -> bytes:
-    wanted = name.encode()
-    for found_mode, found, oid in TREE_ENTRY.findall(reader.read_tree(tree)):
-        if found == wanted and found_mode == mode:
-            return bytes(oid)
-    raise CorruptError(f"tree {tree.hex()} has no {name}")
 
 
 class Chain(Struct, frozen=True, kw_only=True):

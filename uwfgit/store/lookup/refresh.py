@@ -28,9 +28,6 @@ from uwfgit.store.lookup.fill import (
     find_steps,
     read_asides,
     read_chain,
-    read_parent,
-    read_state,
-    read_task,
 )
 from uwfgit.store.lookup.schema import (
     insert_found,
@@ -38,6 +35,7 @@ from uwfgit.store.lookup.schema import (
     without_index,
     write_meta,
 )
+from uwfgit.store.lookup.tip_files import TipFiles
 
 _FEW_LOOSE: Final = 50
 
@@ -223,12 +221,13 @@ def _read_thread(
     """Return a thread's row; what no later event changes is read once."""
     query = "SELECT task, parent FROM thread WHERE ulid = ?"
     task, parent = db.execute(query, (thread,)).fetchone() or (None, None)
+    files = TipFiles(reader, tip, thread)
     return (
         thread,
         tip,
-        read_state(reader, tip, thread),
-        task or read_task(reader, tip, thread),
-        read_parent(reader, tip, thread) if parent is None else parent,
+        files.state(),
+        task or files.task(),
+        files.parent() if parent is None else parent,
     )
 
 
