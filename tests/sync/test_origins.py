@@ -170,8 +170,11 @@ def test_a_commit_that_no_branch_ends_at_is_told(
     there.git("checkout", "--quiet", "main")
 
     found = fetch(store, f"{there.address}@{stray}:ping")
+    there.git("tag", "--annotate", "--message", "x", "noted", stray)
+    noted = fetch(store, f"{there.address}@{stray}:ping")
 
     assert (found.origin.oid, found.is_tip) == (stray, False)
+    assert noted.is_tip
 
 
 def _evil(there: Elsewhere, text: str) -> None:

@@ -83,7 +83,9 @@ def fetch_workflow(wire: Wire, store: Store, origin: Origin) -> Fetched:
         InvalidError, WorkflowError: What stands there is no workflow that can be had.
     """
     with _hiding(origin):
-        there = list_refs_there(wire, origin.url, name=origin.place, git_dir=None)
+        there = list_refs_there(
+            wire, origin.url, name=origin.place, git_dir=None, peels=True
+        )
     ref, kind = _choose_ref(there, origin)
     with open_scratch(store, borrows=False) as aside:
         has_secret = origin.url != origin.place
@@ -143,7 +145,12 @@ def _choose_ref(there: Mapping[str, Oid], origin: Origin) -> tuple[str, str]:
             "branch or tag", rev, found, hint="give its full name as REV"
         )
     if not found:
-        short = [ref.removeprefix(each) for ref in there for each in _KINDS]
+        short = [
+            ref.removeprefix(each)
+            for ref in there
+            for each in _KINDS
+            if ref.startswith(each) and not ref.endswith("^{}")
+        ]
         near = find_similar(rev, short)
         hint = f"did you mean '{near}'?" if near else f"it is not in {origin.place}"
         raise NotFoundError("branch or tag", rev, hint=hint)

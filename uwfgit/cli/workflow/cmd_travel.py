@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -143,6 +142,8 @@ def _text_lines(fetched: Fetched, known: Entered | None) -> Iterator[str]:
 
     As read, and written anew: no escape or anchor of the file's hides anything.
     """
+    from difflib import unified_diff
+
     from uwfgit.model.workflow.document import workflow_document
     from uwfgit.model.workflow.pinned import workflow_from_data
     from uwfgit.model.yaml.dump import dump_yaml

@@ -71,6 +71,7 @@ def list_refs_there(
     git_dir: Path | None,
     only_branches: bool = False,
     patterns: Sequence[str] = (),
+    peels: bool = False,
 ) -> dict[str, Oid]:
     """Return the refs of a remote, by their names there.
 
@@ -81,14 +82,16 @@ def list_refs_there(
         only_branches: Leave out all but branches and tags, which a server then
             need not send.
         patterns: Only refs that match one of these.
+        peels: Also tell ``HEAD``, and as ``TAG^{}`` what an annotated tag is of.
 
     Raises:
         AuthError, RemoteError: It cannot be asked.
     """
     some = ["--heads", "--tags"] if only_branches else []
+    some += [] if peels else ["--refs"]
     done = stream_git(
         [
-            *("ls-remote", "--quiet", "--refs", *some, "--"),
+            *("ls-remote", "--quiet", *some, "--"),
             *(check_operand(url), *patterns),
         ],
         git_dir=git_dir,
