@@ -13,7 +13,7 @@ import uwfgit
 _ROOT: Final = Path(uwfgit.__file__).parent
 _COMMAND = re.compile(r"(?:^|[:;`'] ?|, )(?:uwf [a-z]+|rm|chmod|chown|mv) [^`;:]*\0")
 _SAFE = re.compile(
-    r"shlex\.quote\(|\b(?:thread|found|oid|hash|number|commit|copy|command|ids|quoted"
+    r"(?:shlex\.)?\bquote\(|\b(?:thread|found|oid|hash|number|commit|copy|command|ids|quoted"
     r"|tail\(.*)\b\W*$|^[A-Z_]+$|steps - 1"
 )
 """Quoted, or of a form that uwf itself checks: ids, hashes and numbers."""
@@ -44,7 +44,9 @@ _OWN: Final = {
     "cli/store/cmd_doctor.py: good",
     "cli/thread/reading.py: oldest",
     "code/rewind.py: now.commit[:12]",
-    "engine/run/thread.py: trash",
+    "engine/beside/trash.py: trash",
+    "cli/check/cmd_check.py: each",
+    "sync/secrets/kin.py: takers[-1]",
     "store/pack/pack.py: os.getpid()",
     "store/pack/pack.py: socket.gethostname()",
     "sync/exchange/incoming.py: steps[0]",

@@ -7,6 +7,7 @@ finds what it had begun. Nothing else has to be kept line by line.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -71,7 +72,7 @@ def open_batch(ledger: Ledger, name: str, workflow: Hash) -> Batch:
             raise StateError(
                 f"batch '{name}' was begun with workflow {batch.workflow}, "
                 f"and this is {workflow}",
-                hint=f"go on with it: `uwf fleet map {batch.workflow} …`; "
+                hint=f"go on with it: `uwf fleet map {shlex.quote(batch.workflow)} …`; "
                 "or begin another with --name",
             )
         return batch
