@@ -105,7 +105,12 @@ def settle(
     """
     state = expected.view.state
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
-    files: Files = {**expected.files, path: encode_state(state)}
+    data = encode_state(state)
+    if len(data) > MAX_STATE_BYTES:
+        # Right it may be, but nothing else would read it.
+        size = f"{len(data):,} bytes, the limit is {MAX_STATE_BYTES:,}"
+        findings.note("size", f"{STATE_FILE} has {size}", path)
+    files: Files = {**expected.files, path: data}
     for name, want in files.items():
         _settle_file(objects, root, changes, name, want, findings, state, path)
     for name in changes:

@@ -156,7 +156,7 @@ def parse_person(line: bytes, header: bytes) -> Stamp:
     stamp = Stamp(name=name, email=email, time=int(match[4]), zone=match[5].decode())
     if has_unsafe(stamp.who) or name != name.strip() or email != email.strip():
         raise refusal("person", f"the {what} is {shown(stamp.who)}")
-    if stamp.time > MAX_TIME:
+    if stamp.time >= MAX_TIME:
         raise refusal("time", f"the {what}'s time is {stamp.time}")
     if stamp.zone == _NO_ZONE or _ZONE.fullmatch(stamp.zone) is None:
         raise refusal("time", f"the {what}'s time zone is {stamp.zone}")

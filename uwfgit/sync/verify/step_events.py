@@ -294,7 +294,7 @@ def _check_times(
         ("startedAtMs", step.started_at_ms),
         ("completedAtMs", step.completed_at_ms),
     ):
-        if at_ms // 1000 > MAX_TIME:
+        if at_ms // 1000 >= MAX_TIME:
             findings.note("time", f"{name} is {at_ms}")
     state, completed = view.state, step.completed_at_ms
     # A replay keeps its times, and what it follows now may be later.
