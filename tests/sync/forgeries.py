@@ -141,7 +141,6 @@ FORGERIES: list[tuple[str, int, Change, str]] = [
     ),
     ("prompt of an attempt", TRY, amend_step(step={"edgePrompt": "Mend."}), "prompt"),
     ("prompt of a poke", POKE, amend_step(step={"edgePrompt": "Mend."}), "prompt"),
-    ("note in a step", JUDGE, amend_step(step={"note": "Psst"}), "note"),
     ("poke without a note", POKE, amend_step(step={"note": None}), "note"),
     ("prev of nothing", JUDGE, amend_step(step={"prev": None}), "prev"),
     (
