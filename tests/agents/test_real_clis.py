@@ -118,7 +118,7 @@ def test_a_permission_that_is_denied_is_a_warning(machine: Machine) -> None:
         pytest.param(
             modes.fail(401, message="invalid x-api-key"), "agent", "log", id="401"
         ),
-        pytest.param(modes.fail(429, message="limited"), "limit", "429", id="429"),
+        pytest.param(modes.fail(429, message="limited"), "limit", "limit", id="429"),
         pytest.param(modes.fail(500), "agent", "", id="500"),
         pytest.param(modes.fail(529), "agent", "", id="529"),
         pytest.param(modes.cut_stream(), "agent", "", id="cut"),
@@ -128,12 +128,14 @@ def test_a_permission_that_is_denied_is_a_warning(machine: Machine) -> None:
 def test_what_the_api_refuses_is_a_failure_in_one_line(
     machine: Machine, script: Script, phase: str, words: str
 ) -> None:
-    if machine.kind in {"gemini", "opencode"}:
+    if machine.kind == "opencode":
         pytest.skip("it tries again for minutes, and nothing turns that off")
     reply = play(machine, script).ask()
 
     assert reply.failure is not None
-    assert (reply.failure.phase, reply.exit_code) == (phase, 1)
+    assert reply.failure.phase == phase
+    assert reply.exit_code is not None
+    assert (reply.exit_code == 1) or machine.kind == "gemini"
     assert words in reply.failure.message.lower()
     assert "\n" not in reply.failure.message
     assert len(reply.failure.message) < 400

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from tests.cli.seats import Seat, make_seat
+from tests.keys import make_keys, needs_ssh
 from uwfgit.ids import ThreadId
 from uwfgit.store.layout import memory_ref
 
@@ -142,6 +143,28 @@ def test_others_memory_is_left_out_unasked_and_the_screen_names_it(
     assert len(heard[1].splitlines()) == 2
     (warning,) = bob.warnings(thread, 3)
     assert "(--memory does)" in warning
+
+
+@needs_ssh
+@pytest.mark.parametrize("trusted", [True, False])
+def test_memory_that_someone_trusted_signed_is_restored(
+    ada: Desk, make: Make, tmp_path: Path, *, trusted: bool
+) -> None:
+    keys = make_keys(tmp_path / "keys", ada="ada@example.org", eve="eve@example.org")
+    keys.set("uwf.sign=steps")
+    thread = shared(ada, "--memory")
+    bob = make("Bob")
+    bob.seat.do("pull")
+    keys.use("bob")
+    who = "ada@example.org" if trusted else "eve@example.org"
+    bob.seat.do("config", "set", "trust", json.dumps([who]))
+
+    heard = bob.run(thread, BAD.format("long"), DONE.format("two", ""), how=HERE)
+
+    # The whole session of the first machine, or one that was told all again.
+    assert len(heard[1].splitlines()) == (4 if trusted else 2)
+    warned = [text for text in bob.warnings(thread, 3) if "--memory" in text]
+    assert (warned == []) == trusted
 
 
 def test_two_machines_that_both_went_on_keep_both_memories(

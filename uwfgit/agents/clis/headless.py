@@ -34,6 +34,7 @@ from uwfgit.agents.children.process import (
     run_process,
 )
 from uwfgit.agents.clis.cli import Cli, Invocation
+from uwfgit.agents.clis.examine import examine
 from uwfgit.agents.clis.ndjson import clean_text, read_event
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.agents.stdio import merge_environment, time_limits
@@ -41,8 +42,6 @@ from uwfgit.agents.stdio import merge_environment, time_limits
 STREAM_IDLE_SECONDS: Final = 300.0
 """The longest silence of a kind that tells its answer as it comes."""
 _VERSION_SECONDS: Final = 15.0
-_ASKING: Final = TimeLimits(idle_seconds=15.0, wall_seconds=15.0)
-_ANY_OPTION: Final = re.compile(r"--[a-z]")
 _NOISE_CHARS: Final = 4_000
 _ARGUMENT_BYTES: Final = 120_000
 _CUT_SHOWN_CHARS: Final = 1_000
@@ -101,39 +100,8 @@ class HeadlessAgent:
         missing = self._find_missing(given)
         if missing is not None:
             return missing.message
-        return check_command(self.command, cwd=cwd, environment=given) or self._examine(
-            given, cwd
-        )
-
-    def _examine(self, given: Mapping[str, str], cwd: Path) -> str | None:
-        result = self._ask(self.cli.help, given, cwd)
-        told = f"{result.stdout}{result.stderr_tail}"
-        # One that does not answer is not known to be old.
-        if result.failure is not None or not _ANY_OPTION.search(told):
-            return None
-        name = Path(self.command).name
-        for option in self.cli.options:
-            if option not in told:
-                update = f"bring it up to date with `{self.cli.update}`"
-                return f"'{name}' is too old: it does not know {option}; {update}"
-        status = self.cli.login_status
-        # Words that it does not know it would take for a prompt.
-        if not status or status[0] not in told:
-            return None
-        if self._ask(status, given, cwd).exit_code != 1:
-            return None
-        return f"'{name}' has no login; {self.cli.login}"
-
-    def _ask(
-        self, words: tuple[str, ...], environment: Mapping[str, str], cwd: Path
-    ) -> ProcessResult:
-        return run_process(
-            (self.command, *words),
-            prompt="",
-            cwd=cwd,
-            environment=environment,
-            limits=_ASKING,
-        )
+        complaint = check_command(self.command, cwd=cwd, environment=given)
+        return complaint or examine(self.cli, self.command, cwd=cwd, environment=given)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the CLI once, in the session of the request if there is one."""
@@ -250,6 +218,13 @@ class HeadlessAgent:
             return self._with_fix(run.failure, run)
         if stopped is not None:
             return self._explain(reader, result, stopped)
+        return self._find_lack(reader, result)
+
+    def _find_lack(self, reader: _Reader, result: ProcessResult) -> Failure | None:
+        """Return what a run lacks that ended by itself and complained of nothing."""
+        run = reader.run
+        if reader.is_answer_unread:
+            return Failure(phase="size", message=reader.unread)
         if not run.is_over:
             message = f"'{Path(self.command).name}' ended without its last event"
             why = _last_words(reader, result)
@@ -336,6 +311,8 @@ class _Reader(Struct, kw_only=True):
     spent: Callable[[Usage], None] | None = None
     """Told what the run has taken so far, as often as that changes."""
     noise: str = ""
+    unread: str = ""
+    """What is said of an event that was too long, once there was one."""
 
     def hear(self, line: str) -> None:
         event = read_event(line)
@@ -372,13 +349,26 @@ class _Reader(Struct, kw_only=True):
             self.run.http_status = int(status[1]) if status else None
             self.run.fail(one_line(answer, STDERR_SHOWN_CHARS))
 
+    @property
+    def is_answer_unread(self) -> bool:
+        """Whether what was too long is the answer, or the end that it comes with."""
+        if not self.unread:
+            return False
+        answer = self.run.answer or self.run.last_said
+        return not self.run.is_over or answer.startswith(f"[{self.unread}]")
+
     def _note_noise(self, line: str) -> None:
         if len(line.encode(errors="replace")) >= MAX_LINE_BYTES:
-            size = MAX_LINE_BYTES // 1024 // 1024
             shown = clean_text(line[:_CUT_SHOWN_CHARS])
-            self.run.say(f"[an event of more than {size} MiB, not read] {shown}")
+            self.unread = _unread()
+            self.run.say(f"[{self.unread}] {shown}")
             return
         self.noise = f"{self.noise}\n{clean_text(line)}"[-_NOISE_CHARS:]
+
+
+def _unread() -> str:
+    size = MAX_LINE_BYTES // 1024 // 1024
+    return f"an event of more than {size} MiB was not read"
 
 
 def _refuse(message: str) -> AgentReply:
