@@ -89,3 +89,14 @@ def test_no_module_is_too_long_to_read_in_one_go() -> None:
     }
 
     assert {name: count for name, count in lengths.items() if count > _LINES} == {}
+
+
+def test_one_module_imports_pygit2() -> None:
+    package = Path(uwfgit.__file__).parent
+    found = [
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"^ *(import|from) pygit2", path.read_text("utf-8"), re.MULTILINE)
+    ]
+
+    assert found == ["store/libgit2.py"]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import pygit2
-
 from uwfgit.ids import Oid
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects, name_object
 
 GENESIS_OID: Final = Oid("9a4de2affdf269baf455460a4e4e8327a8b8b2c0")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pygit2
 from msgspec import Struct
 
 from uwfgit.errors import (
     CorruptError,
     StoreError,
 )
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.raw import RawObjects
 
 STATE_DIR = "uwf"

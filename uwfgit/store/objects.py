@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import pygit2
 from msgspec import Struct
 
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
@@ -15,6 +14,7 @@ from uwfgit.errors import CorruptError, SizeError
 from uwfgit.ids import Oid
 from uwfgit.store import raw
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.raw import TAG
 
 MAX_TAG_BYTES: Final = 64 * 1024

@@ -19,12 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pygit2
 from msgspec import Struct, field
 
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
+from uwfgit.store.libgit2 import pygit2
 
 COMMIT, TREE, BLOB, TAG = 1, 2, 3, 4
 KINDS: Final = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}

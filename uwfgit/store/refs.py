@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-import pygit2
-
 from uwfgit.errors import CorruptError, LockedError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import pause
 from uwfgit.store.locks.holding import announce, remove_dead
 from uwfgit.store.locks.moving import (

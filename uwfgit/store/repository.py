@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pygit2
-from pygit2.enums import RepositoryOpenFlag
-
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import (
     FormatVersionError,
@@ -22,6 +19,7 @@ from uwfgit.errors import (
     UntrustedError,
 )
 from uwfgit.store.handle import Store, git_errors, make_store
+from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.locks.holding import tidy_up
 from uwfgit.store.safety import init, trust

@@ -12,8 +12,7 @@ from uwfgit.store.canonical import Json
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/$.][A-Za-z0-9_/$.()+-]*( [A-Za-z0-9_/$.()+-]+)*")
 _UNSAFE = re.compile(
-    "[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd"
-    "\U00010000-\U0010ffff]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _WORDS_OF_1_1: Final = frozenset(["y", "n", "yes", "no", "on", "off"])
 _MAX_PLAIN: Final = 200

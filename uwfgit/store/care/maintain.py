@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal
 
-import pygit2
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +21,7 @@ from uwfgit.ids import Oid
 from uwfgit.store.git.gitcmd import GitResult, leave_to_git, run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, THREAD_PREFIX, TRASH_PREFIX
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock
 from uwfgit.store.locks.holding import ANY, announce, list_git_locks, lock_path
 from uwfgit.store.locks.writing import alone

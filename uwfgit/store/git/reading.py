@@ -11,13 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import pygit2
-from pygit2.enums import RepositoryOpenFlag
-
 from uwfgit.errors import CorruptError, NotFoundError, UntrustedError
 from uwfgit.ids import Oid, is_oid
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.handle import Store, git_errors, make_store
+from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.raw import COMMIT, TAG, RawObjects
 from uwfgit.store.repository import resolve_path
 from uwfgit.store.safety.trust import check_history

@@ -14,13 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import pygit2
-from pygit2.enums import RepositoryOpenFlag
-
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store, git_errors, make_store
+from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.pack.pack import keep_note, sync_folder
 

@@ -18,14 +18,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-import pygit2
 from msgspec import Struct
-from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
 from uwfgit.store.git.asking import ask_identity, ask_settings
 from uwfgit.store.git.enclosing import Enclosing, find_common_dir, find_git_dir
 from uwfgit.store.git.gitcmd import find_git, run_git
+from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.private import write_private
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import find_value, read_config

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-import pygit2
-
 from uwfgit.errors import RefConflictError, UntrustedError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.log import log_event
 from uwfgit.store.pack.pack import sync_folder
 

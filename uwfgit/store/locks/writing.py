@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Final, TypeVar
 
-import pygit2
-
 from uwfgit.errors import ConflictError, CorruptError, RefConflictError, StoreError
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock, pause
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.private import only_mine

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import pygit2
 from msgspec import Struct
-from pygit2.enums import RepositoryOpenFlag
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import StoreError
 from uwfgit.store import genesis
+from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import pause
 from uwfgit.store.locks.git_lock import append, replacing
 from uwfgit.store.raw import RawObjects

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import pygit2
-
+from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.safety.configfile import ConfigEntry
 
 _KEYS: Final = frozenset({"fetch", "mirror", "push"})

@@ -1,0 +1,38 @@
+"""pygit2 as the program and a user of the library get it."""
+
+import ssl
+import subprocess
+import sys
+
+import pytest
+
+_ASK = """
+import os
+import sys
+{first}
+before = dict(os.environ)
+from uwfgit.store.libgit2 import pygit2
+print(os.environ == before, pygit2.settings.ssl_cert_file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        pytest.param("import uwfgit.cli.start", "True None", id="the program"),
+        pytest.param("import uwfgit", "True {file}", id="a library"),
+    ],
+)
+def test_certificates_are_read_for_users_of_the_library_alone(
+    first: str, told: str
+) -> None:
+    ours = ssl.get_default_verify_paths().cafile
+
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK.format(first=first)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.strip() == told.format(file=ours)
