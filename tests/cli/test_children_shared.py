@@ -77,6 +77,23 @@ def test_a_parent_takes_its_children_along_and_they_are_folded_there(two: Two) -
     ]
 
 
+def test_one_thread_is_brought_with_what_did_its_steps(two: Two) -> None:
+    two.ada.do("push", "origin", two.family.parent)
+    threads = [two.family.parent, two.family.child, two.family.grandchild]
+
+    first = two.bob.do("pull", two.family.parent, "--json").json["items"]
+    answer(two.ada)
+    two.ada.do("thread", "resume", two.family.parent, "-p", "This", "--agent", RUN[1])
+    two.ada.do("push", "origin", two.family.parent)
+    then = two.bob.do("pull", two.family.parent, "--json").json["items"]
+
+    assert [item["threadId"] for item in first] == threads
+    assert [(item["threadId"], item["result"]) for item in then] == [
+        (thread, "updated") for thread in threads
+    ]
+    two.bob.do("verify", "--children")
+
+
 def test_without_its_children_a_thread_says_what_is_missing_and_how_to_get_it(
     two: Two,
 ) -> None:
@@ -93,7 +110,6 @@ def test_without_its_children_a_thread_says_what_is_missing_and_how_to_get_it(
     (child,) = (each for each in checked["checks"] if each["what"] == "child")
     assert child["command"] == f"uwf pull {two.family.child}"
     two.bob.do(*child["command"].split()[1:])
-    two.bob.do("pull", two.family.grandchild)
     two.bob.do("verify", "--children")
 
 

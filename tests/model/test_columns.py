@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.model.picture.columns import cut, display_width, fill, one_line
+from uwfgit.model.picture.columns import (
+    cut,
+    display_width,
+    fill,
+    hang,
+    one_line,
+    wrap,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,3 +45,25 @@ def test_a_line_is_filled_to_a_width() -> None:
 
 def test_nothing_moves_the_cursor() -> None:
     assert one_line("a\nb\x1b[31m\u202e") == "a�b�[31m�"
+
+
+@pytest.mark.parametrize(
+    ("text", "wrapped"),
+    [
+        ("short", "short"),
+        ("one two three", "one two\nthree"),
+        ("  in four five", "  in four\n  five"),
+        ("averyverylongword on", "averyverylongword\non"),
+        ("one two\n\nthree", "one two\n\nthree"),
+        ("\u4e00\u4e8c \u4e09\u56db\u4e94", "\u4e00\u4e8c\n\u4e09\u56db\u4e94"),
+    ],
+)
+def test_lines_are_broken_at_blanks_alone(text: str, wrapped: str) -> None:
+    assert wrap(text, 10) == wrapped
+    assert wrap(text, None) == text
+
+
+def test_a_line_that_is_broken_hangs() -> None:
+    assert hang("one two three four", 9) == "one two\n  three\n  four"
+    assert hang("one two", 9) == "one two"
+    assert hang("one two three", None) == "one two three"

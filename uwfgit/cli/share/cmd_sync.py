@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from uwfgit.cli.check.checks import make_check, make_scan, make_verify
 from uwfgit.cli.frame.commands import add_command, make_single
@@ -173,7 +174,9 @@ def pull(
     ] = None,
     thread: Annotated[
         str | None,
-        typer.Argument(metavar="[THREAD]", help="Only this thread."),
+        typer.Argument(
+            metavar="[THREAD]", help="Only this thread, and what did steps of it."
+        ),
     ] = None,
     workflows: WorkflowsOption = False,
     code: Annotated[
@@ -265,7 +268,36 @@ def pull_threads(
             command=context.command,
         )
     report = finish(ledger, found, brought, wire=wire)
-    return pulled_memory(ledger, remote, report, wire=wire)
+    report = pulled_memory(ledger, remote, report, wire=wire)
+    if only is None:
+        return report
+    return _with_children(context, ledger, remote, wire, report)
+
+
+def _with_children(
+    context: CommandContext,
+    ledger: Ledger,
+    remote: Remote,
+    wire: Wire,
+    report: PullReport,
+) -> PullReport:
+    """Bring what did steps of the one thread that was asked for, where it is there."""
+    from uwfgit.model.thread.family import list_lacking
+
+    named = {each.thread for each in report.outcomes if each.thread is not None}
+    lacking = [child for each in named for child in list_lacking(ledger.store, each)]
+    for child in lacking:
+        try:
+            below = pull_threads(context, ledger, remote, wire, only=child)
+        except NotFoundError:
+            # verify says what is missing.
+            continue
+        report = replace(
+            report,
+            outcomes=(*report.outcomes, *below.outcomes),
+            collisions=(*report.collisions, *below.collisions),
+        )
+    return report
 
 
 def tell_pull(context: CommandContext, report: PullReport) -> int:

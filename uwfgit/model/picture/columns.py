@@ -51,7 +51,7 @@ def wrap(text: str, width: int | None) -> str:
 
     ``None`` leaves every line as it is.
     """
-    if width is None or all(len(line) <= width for line in text.splitlines()):
+    if width is None or all(display_width(line) <= width for line in text.splitlines()):
         return text
     return "\n".join(
         part for line in text.splitlines() for part in _wrap_line(line, width)

@@ -76,6 +76,22 @@ def _below(store: Store, thread: ThreadId, seen: set[ThreadId]) -> Iterator[Thre
             yield child
 
 
+def list_lacking(store: Store, thread: ThreadId) -> tuple[ThreadId, ...]:
+    """Return the threads that a thread names as of a commit that is not here."""
+    try:
+        record = open_record(store, load_tip(store, thread), checked=False)
+        named = children_by_node(record).values()
+    except UwfError:
+        return ()
+    lacking = {
+        child.thread
+        for child in named
+        if find_ref(store, thread_ref(child.thread)) is None
+        or child.oid not in store.repo
+    }
+    return tuple(sorted(lacking))
+
+
 def family_of(store: Store, thread: ThreadId) -> tuple[ThreadId, ...]:
     """Return a thread's children as far as they can be read; none of a damaged one."""
     try:
