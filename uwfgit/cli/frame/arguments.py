@@ -44,6 +44,15 @@ InputsFileOption = Annotated[
     str | None,
     typer.Option("--inputs", metavar="FILE", help="The same, many in a JSON file."),
 ]
+TellOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prompt",
+        "-p",
+        metavar="TEXT",
+        help="What to tell the agent; - is stdin, @FILE a file.",
+    ),
+]
 AgentOption = Annotated[
     str | None,
     typer.Option(

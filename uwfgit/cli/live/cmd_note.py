@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from uwfgit.cli.frame.arguments import ThreadArgument, read_text
+from uwfgit.cli.frame.arguments import TellOption, ThreadArgument, read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown_lines
 from uwfgit.errors import InvalidError, SizeError, StateError, UsageError
@@ -21,15 +21,7 @@ _KEPT: Final = "kept for its next run"
 def note_command(
     ctx: typer.Context,
     thread: ThreadArgument,
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            "--prompt",
-            "-p",
-            metavar="TEXT",
-            help="What to tell the agent; - is stdin, @FILE a file.",
-        ),
-    ] = None,
+    prompt: TellOption = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Take back what was to be told.")
     ] = False,

@@ -21,6 +21,7 @@ from uwfgit.cli.frame.arguments import (
     CwdOption,
     FreshOption,
     MemoryOption,
+    TellOption,
     ThreadArgument,
     TrustOption,
     WaitOption,
@@ -132,15 +133,7 @@ def _hint_at_gc(context: CommandContext, store: Store) -> None:
 def resume_command(  # noqa: PLR0917 - its options, as typer reads them
     ctx: typer.Context,
     thread: ThreadArgument,
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            "--prompt",
-            "-p",
-            metavar="TEXT",
-            help="What to tell the agent; - is stdin, @FILE a file.",
-        ),
-    ] = None,
+    prompt: TellOption = None,
     agent: AgentOption = None,
     cwd: CwdOption = None,
     trust: TrustOption = False,
