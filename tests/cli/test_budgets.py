@@ -116,7 +116,10 @@ def test_a_budget_that_is_none_is_refused(uwf: Uwf, thread: str, word: str) -> N
     assert (refused.code, refused.error["code"]) == (2, "usage")
 
 
-def test_money_is_refused_where_the_agent_tells_of_none(uwf: Uwf, thread: str) -> None:
+def test_money_is_refused_where_nothing_tells_of_it(
+    uwf: Uwf, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uwfgit.engine.ask.budget.has_prices", lambda: False)
     agent = f"stdio:{shlex.join(['cat', '/dev/null'])}"
 
     run = ("thread", "exec", thread, "--agent", agent, "--json")
