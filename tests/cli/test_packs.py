@@ -53,6 +53,21 @@ def test_an_event_is_one_pack_and_leaves_no_loose_object(
     assert not list((path / "objects" / "pack").glob("*.keep"))
 
 
+def test_packs_are_merged_while_a_long_command_goes_on(
+    uwf: Uwf, path: Path, looping: str, work: Path
+) -> None:
+    agent = work / "agent"
+    count = f"ls '{path}/objects/pack' | grep -c 'pack$' >> '{work}/counts'"
+    agent.write_text(f"{agent.read_text()}{count}\n")
+
+    done = uwf("thread", "exec", looping, "-c", "110", "--agent", f"stdio:{agent}")
+
+    counts = [int(line) for line in (work / "counts").read_text().split()]
+    assert done.code == 0
+    assert len(counts) == 110
+    assert max(counts) < 100
+
+
 def test_many_packs_are_merged_when_a_command_ends(
     uwf: Uwf, path: Path, thread: str
 ) -> None:

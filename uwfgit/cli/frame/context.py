@@ -189,10 +189,11 @@ class CommandContext(Struct, kw_only=True, dict=True):
                 self.output.say(f"created store {shown(str(path))}")
         store = open_store(path, home=self.home, write=write)
         if write:
-            self.closing.callback(self._merge_packs, store)
+            self.closing.callback(self.merge_packs, store)
         return store
 
-    def _merge_packs(self, store: Store) -> None:
+    def merge_packs(self, store: Store) -> None:
+        """See that git merges a store's packs once there are many; waits for nothing."""
         from uwfgit.store.pack.pack import MANY_PACKS, tidy_packs
 
         if tidy_packs(store) > MANY_PACKS:

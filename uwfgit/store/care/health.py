@@ -37,6 +37,7 @@ from uwfgit.store.locks.flock import Holder, read_holder
 from uwfgit.store.locks.holding import has_leftovers, list_git_locks, lock_path, tidy_up
 from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
+from uwfgit.store.pack.pack import MANY_PACKS
 from uwfgit.store.refs import list_refs
 from uwfgit.store.safety import init
 from uwfgit.store.safety.configfile import read_config
@@ -44,7 +45,6 @@ from uwfgit.store.safety.refspecs import drop_forced, list_bare, list_forced
 
 Level = Literal["ok", "note", "problem"]
 
-MANY_PACKS: Final = 50
 _SHOWN: Final = 3
 _LEAST_FREE: Final = 20 * 1024 * 1024
 _STALE_SECONDS: Final = 3600
