@@ -319,8 +319,9 @@ def _format_column(
     if not (column.status and output.is_colored):
         return padded
     painted = [
-        text.replace(cell, output.paint(cell, cell), 1)
+        text.replace(word, output.paint(word, word), 1)
         for text, cell in zip(padded[1:], cells, strict=True)
+        for word in (cell.partition(" ")[0],)
     ]
     return [padded[0], *painted]
 
