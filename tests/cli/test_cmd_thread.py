@@ -800,6 +800,7 @@ def test_removed_threads_are_in_the_trash(uwf: Uwf, several: dict[str, str]) -> 
         "threadId": several["idle"],
         "status": "idle",
         "removed": True,
+        "children": [],
     }
     assert listed(uwf) == [several["asked"]]
     assert listed(uwf, "--trash") == [several["idle"]]
