@@ -811,6 +811,7 @@ def test_removed_threads_are_in_the_trash(uwf: Uwf, several: dict[str, str]) -> 
         "threadId": several["idle"],
         "status": "idle",
         "restored": True,
+        "children": [],
     }
     assert several["idle"] in listed(uwf)
 
