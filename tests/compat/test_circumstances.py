@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -533,6 +534,33 @@ def _without_privileges(program: Program) -> Program:
         pytest.skip("nothing here takes root's privileges away")
     words = (drop, "--inh-caps=-all", "--bounding-set=-all")
     return replace(program, before=(*words, *program.before))
+
+
+@pytest.mark.slow
+def test_a_plain_gc_that_prunes_at_once_takes_no_reported_step(
+    program: Program,
+) -> None:
+    thread = program.start()
+    said = reply("bad", reason="not yet")
+    script = program.script({"worker": [reply(plan="p")] * 30, "critic": [said] * 30})
+    loop = 'while :; do git --git-dir="$1" gc --quiet --prune=now; done'
+    collecting = subprocess.Popen(
+        ["sh", "-c", loop, "sh", str(program.store)],
+        env=program.shell,
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        words = ("thread", "exec", thread, "-c", "40", "--agent", script)
+        reported = program.json(*words)["steps"]
+    finally:
+        os.killpg(collecting.pid, signal.SIGKILL)
+        collecting.wait()
+
+    assert len(reported) == 40
+    assert program.json("verify", thread)["items"][0]["steps"] == 40
+    assert program.run("gc").code == 0
+    program.fsck()
 
 
 def test_where_the_home_cannot_be_written_the_way_is_named(program: Program) -> None:

@@ -183,6 +183,22 @@ def test_a_thread_removed_weeks_ago_leaves_the_trash_with_prune(
     assert not exists(ledger.store, thread_tip)
 
 
+@pytest.mark.parametrize("prune", ["never", "old", "now"])
+def test_no_list_of_commits_outlives_the_commits_in_it(
+    ledger: Ledger, thread_tip: Oid, prune: Prune
+) -> None:
+    git(ledger.store, "commit-graph", "write", "--reachable")
+    thread = ledger.lookup.list_threads()[0].thread
+    remove_thread(ledger, thread, command="uwf thread rm")
+
+    collect(ledger.store, prune)
+
+    info = ledger.store.path / "objects" / "info"
+    assert not [*info.glob("commit-graph*")]
+    assert exists(ledger.store, thread_tip) is (prune != "now")
+    git(ledger.store, "fsck", "--strict", "--no-dangling")
+
+
 def test_prune_now_waits_for_a_writer_and_gives_up_naming_the_store(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
