@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import begin, make_role, make_workflow, reply, variant
+from tests.cli.calls import Uwf
 from tests.cli.screens import on_terminal
 from tests.program import Program, make_program, wait_until
 from tests.sync.people import DONE, make_person
@@ -260,3 +261,23 @@ def test_in_the_background_the_user_is_asked_at_the_terminal(
     assert ("runs in the background" in seen.out) == (code == 0)
     if code == 0:
         wait_until(lambda: victim.json("thread", "show", thread)["steps"] == 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("cas", "hash", "object", '{"a": %s}'), 1),
+        (("thread", "exec", "@last", "-c", "%s"), 2),
+        (("thread", "list", "--limit", "%s"), 2),
+        (("thread", "fork", "@last", "--at", "%s"), 2),
+        (("step", "show", "@last:%s"), 1),
+        (("config", "set", "limits.maxSteps", "%s"), 1),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_an_error_like_others(
+    uwf: Uwf, words: tuple[str, ...], code: int
+) -> None:
+    done = uwf(*(word.replace("%s", "9" * 5_000) for word in words))
+
+    assert done.code == code
+    assert done.err.startswith("error: ")
