@@ -34,6 +34,7 @@ from uwfgit.store.refs import list_refs
 
 _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
+_TOLD_CHARS = 40
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
@@ -201,7 +202,8 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
 
 def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, Step]:
     if not number.isascii() or not number.isdigit() or len(number) > _NUMBER_CHARS:
-        raise UsageError(f"'{number}' is not a step number", hint="steps count from 1")
+        told = number if len(number) <= _TOLD_CHARS else f"{number[:_TOLD_CHARS]}…"
+        raise UsageError(f"'{told}' is not a step number", hint="steps count from 1")
     record = open_record(ledger.store, find_tip(ledger, thread))
     return record, record.step_at(int(number))
 
