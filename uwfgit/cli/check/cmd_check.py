@@ -76,8 +76,10 @@ def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_
     folder = _find_folder(ledger, record)
     yield _look_at_folder(record, folder)
     role = _role(record)
-    if record.workflow.roles[role].workflow is not None:
-        yield from _look_at_delegated(context, record, role)
+    # A forged thread may name one that is none.
+    made = record.workflow.roles.get(role)
+    if made is not None and made.workflow is not None:
+        yield from _look_at_delegated(context, record, role, made.workflow)
     else:
         agent = _choose(context, record.workflow.name, role)
         if isinstance(agent, _Found):
@@ -90,10 +92,9 @@ def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_
 
 
 def _look_at_delegated(
-    context: CommandContext, record: Record, role: str
+    context: CommandContext, record: Record, role: str, by: str
 ) -> Iterator[_Found]:
     """Look at the agents of the workflows that do a role, and roles of those."""
-    done = f"role {role} is done by workflow '{record.workflow.roles[role].workflow}'"
     lacking = [
         agent
         for name in record.start.children
@@ -104,7 +105,8 @@ def _look_at_delegated(
     ]
     yield from lacking
     if not lacking:
-        yield _Found(what="agent", ok=True, message=done)
+        message = f"role {role} is done by workflow '{by}'"
+        yield _Found(what="agent", ok=True, message=message)
 
 
 def _look_at_children(ledger: Ledger, record: Record) -> Iterator[_Found]:
