@@ -272,6 +272,35 @@ def test_an_agent_that_says_nothing_is_ended_by_the_clock(
     check_thread(ledger.store, thread)
 
 
+def test_time_counts_of_agents_too_that_tell_nothing(
+    ledger: Ledger, thread: ThreadId, tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    said.write_text(DONE)
+    able = make_engine(
+        replace(ledger, now_ms=lambda: time.time_ns() // 1_000_000),
+        settings=Settings(limits=Limits(max_minutes=0.01)),
+    )
+    agent = f"stdio:sh -c 'sleep 0.7; cat {said}'"
+
+    first = exec_thread(able, thread, count=1, agent=agent)
+    with pytest.raises(BudgetError) as caught:
+        resume_thread(able, thread, agent=agent)
+
+    assert first.end == "agent-failed"
+    assert "limits.maxMinutes" in caught.value.message
+    other = begin(ledger, tmp_path).thread
+    slow = f"stdio:sh -c 'sleep 0.3; cat {said}'"
+    assert exec_thread(able, other, count=1, agent=slow).end == "done"
+    assert state_of(ledger.store, other).usage is None
+    assert exec_thread(able, other, count=1, agent="stdio:sleep 60").end == (
+        "agent-failed"
+    )
+    with pytest.raises(BudgetError):
+        resume_thread(able, other, agent=slow)
+    check_thread(ledger.store, other)
+
+
 def test_an_agent_that_fails_in_time_has_gone_over_nothing(
     ledger: Ledger, thread: ThreadId
 ) -> None:

@@ -12,6 +12,9 @@ from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
 from uwfgit.config import Limits
 from uwfgit.errors import BudgetError
 from uwfgit.model.ledger.prices import has_prices, thread_cost
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import Usage, add_usage
 
@@ -39,12 +42,31 @@ def find_excess(limits: Limits, usage: Usage | None) -> str | None:
 
 
 def find_used(limits: Limits, record: Record) -> Usage | None:
-    """Return what a thread used; money by list prices too, where that is limited."""
+    """Return what a thread used, as far as a budget asks for it.
+
+    Money by list prices too, and by the clock how long agents took that do not say so.
+    """
     usage = record.tip.state.usage
+    if limits.max_minutes is not None:
+        nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+        clock = replace(nothing, duration_ms=_untold_ms(record))
+        usage = add_usage(usage, clock)
     if limits.max_cost_usd is None or usage is None or not has_prices():
         return usage
     cost = thread_cost(record)
     return usage if cost is None else replace(usage, cost_usd=cost.usd)
+
+
+def _untold_ms(record: Record) -> int:
+    """Add up the time of runs, failed ones too, whose agents told nothing of it."""
+    total = 0
+    for event in iter_events(record.store, record.tip.commit):
+        if event.node is None or event.name not in (*STEP_EVENTS, "attempt"):
+            continue
+        step = record.node(event.node, STEP_TYPE).payload
+        if step["usage"] is None:
+            total += step["completedAtMs"] - step["startedAtMs"]
+    return total
 
 
 def require_budget(limits: Limits, record: Record, agent: Agent) -> None:
