@@ -65,7 +65,12 @@ def test_json_has_both_sides_and_what_differs(
     assert (first["a"]["status"], first["b"]["status"]) == ("bad", "good")
     assert first["a"]["output"] == {"$status": "bad", "why": "too short"}
     assert [(s["number"], s["b"]) for s in rest] == [(3, None), (4, None)]
-    assert list(compared["totals"]["a"]) == ["steps", "durationMs", "usage"]
+    assert list(compared["totals"]["a"]) == [
+        "steps",
+        "durationMs",
+        "usage",
+        "cost",
+    ]
 
 
 def test_a_thread_and_itself_have_no_difference(uwf: Uwf, ended: str) -> None:

@@ -48,6 +48,9 @@ def test_an_estimate_stands_in_show_list_and_steps(use: Uwf) -> None:
     assert "~$0.0003" in use("thread", "show", thread).out
     assert "~$0.0003" in use("step", "show", f"{thread}:1").out
     assert "~$0.0003" in use("thread", "list", "--all").out
+    diff = use("thread", "diff", thread, run(use), "--json").json
+    assert diff["totals"]["a"]["cost"] == diff["steps"][0]["b"]["cost"] == cost
+    assert use("thread", "diff", thread, "@last").out.count("~$0.0003") == 4
 
 
 def test_what_is_not_known_is_said_to_be_unknown(use: Uwf, tmp_path: Path) -> None:

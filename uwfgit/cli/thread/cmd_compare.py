@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,6 +16,7 @@ from uwfgit.errors import UsageError
 from uwfgit.model.picture.columns import cut, fill
 
 if TYPE_CHECKING:
+    from uwfgit.model.ledger.prices import Cost
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
     from uwfgit.model.thread.events import Event
     from uwfgit.model.thread.record import Record, Tip
@@ -126,7 +127,7 @@ def diff_command(
     records = open_record(ledger.store, tips[0]), open_record(ledger.store, tips[1])
     found = compare_chains(records[0].steps(), records[1].steps())
     if context.output.is_text:
-        context.output.emit_document(_text(context.output, tips, found))
+        context.output.emit_document(_text(context.output, records, found))
     else:
         context.output.emit(_payload(records, found), str)
 
@@ -154,7 +155,12 @@ def _payload(records: tuple[Record, Record], found: Comparison) -> dict[str, Any
             }
             for pair in found.pairs
         ],
-        "totals": {"a": _sum_payload(found.sum_a), "b": _sum_payload(found.sum_b)},
+        "totals": {
+            "a": _sum_payload(found.sum_a, _sum_cost(one, (p.a for p in found.pairs))),
+            "b": _sum_payload(
+                found.sum_b, _sum_cost(other, (p.b for p in found.pairs))
+            ),
+        },
     }
 
 
@@ -179,17 +185,33 @@ def _step_payload(record: Record, step: Step | None) -> dict[str, Any] | None:
     return {**step_item(record, step), "output": dict(step.output), "body": step.body}
 
 
-def _sum_payload(total: Sum) -> dict[str, Any]:
+def _sum_cost(record: Record, steps: Iterable[Step | None]) -> Cost | None:
+    """Return what the steps of one side cost."""
+    from uwfgit.model.ledger.prices import step_cost
+
+    total: Cost | None = None
+    for step in steps:
+        cost = None if step is None else step_cost(record, step)
+        if cost is not None:
+            total = cost if total is None else total + cost
+    return total
+
+
+def _sum_payload(total: Sum, cost: Cost | None) -> dict[str, Any]:
+    from uwfgit.model.ledger.prices import cost_payload
     from uwfgit.model.thread.usage import usage_payload
 
     return {
         "steps": total.steps,
         "durationMs": total.duration_ms,
         "usage": usage_payload(total.usage),
+        "cost": cost_payload(cost),
     }
 
 
-def _text(output: Output, tips: tuple[Tip, Tip], found: Comparison) -> str:
+def _text(output: Output, records: tuple[Record, Record], found: Comparison) -> str:
+    one, other = records
+    tips = one.tip, other.tip
     table = _Table(width=output.width or _WIDTH)
     lines = [
         table.row(" ", f"A {tips[0].thread}", f"B {tips[1].thread}"),
@@ -199,9 +221,12 @@ def _text(output: Output, tips: tuple[Tip, Tip], found: Comparison) -> str:
         "",
     ]
     for pair in found.pairs:
-        lines += [*_pair_lines(table, pair), ""]
+        lines += [*_pair_lines(table, pair), _cost_line(table, records, pair), ""]
     if found.pairs:
-        lines.append(table.row("sum", _sum_text(found.sum_a), _sum_text(found.sum_b)))
+        cost_a = _sum_cost(one, (pair.a for pair in found.pairs))
+        cost_b = _sum_cost(other, (pair.b for pair in found.pairs))
+        a, b = _sum_text(found.sum_a, cost_a), _sum_text(found.sum_b, cost_b)
+        lines.append(table.row("sum", a, b))
     return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
 
 
@@ -261,7 +286,14 @@ def _pair_lines(table: _Table, pair: Pair) -> Iterator[str]:
         )
     if "body" in pair.differs:
         yield table.row("", _body_text(pair.a), _body_text(pair.b), same=False)
-    yield table.row("", _cost_text(pair.a), _cost_text(pair.b))
+
+
+def _cost_line(table: _Table, records: tuple[Record, Record], pair: Pair) -> str:
+    a, b = (
+        _cost_text(record, step)
+        for record, step in zip(records, (pair.a, pair.b), strict=True)
+    )
+    return table.row("", a, b)
 
 
 def _role_text(step: Step | None) -> str:
@@ -291,23 +323,24 @@ def _body_text(step: Step | None) -> str:
     return "" if step is None else f"text: {_value_text(step.body)}"
 
 
-def _cost_text(step: Step | None) -> str:
+def _cost_text(record: Record, step: Step | None) -> str:
     from uwfgit.model.thread.compare import step_duration
 
     if step is None:
         return ""
-    return _spent_text(step_duration(step), step.usage)
+    return _spent_text(step_duration(step), step.usage, _sum_cost(record, (step,)))
 
 
-def _sum_text(total: Sum) -> str:
-    spent = _spent_text(total.duration_ms, total.usage)
+def _sum_text(total: Sum, cost: Cost | None) -> str:
+    spent = _spent_text(total.duration_ms, total.usage, cost)
     return f"{count_of(total.steps, 'step')}, {spent}"
 
 
-def _spent_text(duration_ms: int, usage: Usage | None) -> str:
+def _spent_text(duration_ms: int, usage: Usage | None, cost: Cost | None) -> str:
+    """Write what was spent; where that is cut, the tokens go first."""
     parts = [format_duration(duration_ms) or "-"]
+    if usage is not None and cost is not None:
+        parts.append(str(cost))
     if usage is not None and (usage.input_tokens or usage.output_tokens):
         parts.append(f"{usage.input_tokens}+{usage.output_tokens} tokens")
-    if usage is not None and usage.cost_usd is not None:
-        parts.append(f"${usage.cost_usd:.4f}")
     return ", ".join(parts)
