@@ -289,7 +289,7 @@ def test_time_counts_of_agents_too_that_tell_nothing(
 
     assert first.end == "agent-failed"
     assert "limits.maxMinutes" in caught.value.message
-    other = begin(ledger, tmp_path).thread
+    other = begin(able.ledger, tmp_path).thread
     slow = f"stdio:sh -c 'sleep 0.3; cat {said}'"
     assert exec_thread(able, other, count=1, agent=slow).end == "done"
     assert state_of(ledger.store, other).usage is None
