@@ -193,7 +193,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         return store
 
     def merge_packs(self, store: Store) -> None:
-        """See that git merges a store's packs once there are many; does not wait."""
+        """Have git merge a store's packs once there are many, and wait for nothing."""
         from uwfgit.store.pack.pack import MANY_PACKS, tidy_packs
 
         if tidy_packs(store) > MANY_PACKS:

@@ -98,7 +98,9 @@ def _list_foreign(
     from uwfgit.model.ledger.foreign import is_foreign
     from uwfgit.model.ledger.kin import iter_below
 
-    threads = (record, *iter_below(ledger, record))
+    # One without roles that workflows do is spared the look for its children.
+    below = iter_below(ledger, record) if record.start.children else ()
+    threads = (record, *below)
     foreign = [each for each in threads if is_foreign(ledger, each.tip)]
     if not foreign:
         return []

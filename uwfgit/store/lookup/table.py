@@ -24,8 +24,9 @@ from uwfgit.store.lookup import fill, refresh, schema
 
 _FILE: Final = "lookup.sqlite3"
 _MANY: Final = 500
-_AFTER_ALL: Final = "~"
 """Names in one question; SQLite allows 999 in its oldest versions."""
+_AFTER_ALL: Final = "~"
+"""No thread's id comes after it."""
 
 _T = TypeVar("_T")
 _Row: TypeAlias = tuple[Any, ...]
