@@ -39,6 +39,7 @@ class ActingAgent:
     label: str = "acting"
     kind: str = "acting"
     has_sessions: bool = False
+    tells_cost: bool = False
 
     def run(self, request: AgentRequest) -> AgentReply:
         said = self.act(request)

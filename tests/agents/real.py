@@ -16,7 +16,7 @@ from tests.agents.children import make_request
 from tests.agents.fake_api import FakeApi, Script
 from uwfgit.agents.base import AgentReply, Turn, Usage
 from uwfgit.agents.clis.headless import HeadlessAgent
-from uwfgit.agents.clis.kinds import CLIS
+from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 
 _HERE: Final = Path(__file__).resolve().parents[2] / "build" / "agents"
 _PLACES: Final[Mapping[str, str]] = {
@@ -43,7 +43,7 @@ stream_max_retries = 1
 def find_binary(kind: str) -> str | None:
     """Find the CLI of a kind: the one installed for tests, else one on PATH."""
     place = _HERE / _PLACES[kind]
-    return str(place) if place.exists() else shutil.which(CLIS[kind].command)
+    return str(place) if place.exists() else shutil.which(CLI_KINDS[kind].program)
 
 
 def need_binary(kind: str) -> str:
@@ -180,7 +180,7 @@ class Machine:
         **env: str,
     ) -> AgentReply:
         """Run the CLI once, as the engine would."""
-        cli = CLIS[self.kind]
+        cli = load_cli(self.kind)
         agent = HeadlessAgent(
             cli=cli,
             label=self.kind,

@@ -20,7 +20,7 @@ from typing import Final
 from tests.agents.fake_api import Call, FakeApi, Script, modes, tools_only
 from tests.agents.real import ARGS, Home, find_binary
 from uwfgit.agents.clis.cli import Invocation
-from uwfgit.agents.clis.kinds import CLIS
+from uwfgit.agents.clis.kinds import load_cli
 
 RECORDED: Final = Path(__file__).parents[1] / "data" / "agents"
 DONE: Final = "---\n$status: done\nsum: first\n---\n\nBuilt.\n"
@@ -75,10 +75,10 @@ def record(kind: str, mode: str) -> None:
             prompt="Do it.",
         )
         out, err, code = _run(
-            [program, *CLIS[kind].arguments(call)],
+            [program, *load_cli(kind).arguments(call)],
             cwd=root / "work",
             env={
-                **CLIS[kind].environment,
+                **load_cli(kind).environment,
                 **Home(path=root / "home").point_at(kind, api.url),
             },
             seconds=_LOOP_SECONDS if mode in _ENDLESS else _SECONDS,

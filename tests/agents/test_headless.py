@@ -13,7 +13,7 @@ from tests.agents.children import ENVIRONMENT, make_request
 from uwfgit.agents.base import AgentReply, Turn
 from uwfgit.agents.children import lines
 from uwfgit.agents.clis.headless import HeadlessAgent
-from uwfgit.agents.clis.kinds import CLIS
+from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 from uwfgit.agents.clis.transcript import RESULT_CHARS
 
 SESSION: Final = "3b241101-e2bb-4255-8caf-4136c566a962"
@@ -90,7 +90,7 @@ def ask(
     idle: float = 20,
     environment: dict[str, str] | None = None,
 ) -> AgentReply:
-    agent = HeadlessAgent(cli=CLIS[kind], label="a", command=command)
+    agent = HeadlessAgent(cli=load_cli(kind), label="a", command=command)
     request = make_request(
         cwd=folder,
         session=session,
@@ -323,7 +323,7 @@ def test_one_that_only_prints_how_it_is_called_refused_its_arguments(
     )
 
 
-@pytest.mark.parametrize("kind", sorted(CLIS))
+@pytest.mark.parametrize("kind", sorted(CLI_KINDS))
 def test_a_session_of_another_kind_is_never_given_to_a_program(
     kind: str, tmp_path: Path
 ) -> None:
@@ -359,7 +359,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(
     tmp_path: Path,
 ) -> None:
     program = make_program(tmp_path, "print(sys.argv[-1][:60])")
-    agent = HeadlessAgent(cli=CLIS["hermes"], label="a", command=program)
+    agent = HeadlessAgent(cli=load_cli("hermes"), label="a", command=program)
     environment = {**ENVIRONMENT, "UWF_PROMPT_FILE": "/tmp/the-prompt"}  # noqa: S108 - a name
 
     reply = agent.run(

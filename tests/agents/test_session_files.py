@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from uwfgit.agents.base import SessionFiles, SessionFilesError
-from uwfgit.agents.clis.kinds import CLIS
+from uwfgit.agents.clis.kinds import load_cli
 
 KINDS: Final = ("claude-code", "codex", "gemini")
 SESSION: Final = "01a22303-487c-7660-9f42-745ffe360fe1"
@@ -17,7 +17,7 @@ DATA: Final = f'{{"sessionId": "{SESSION}"}}\n'.encode()
 
 @pytest.fixture(params=KINDS)
 def files(request: pytest.FixtureRequest) -> SessionFiles:
-    found = CLIS[request.param].session_files
+    found = load_cli(request.param).session_files
     assert found is not None
     return found(request.param)
 
@@ -122,7 +122,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(
 
 @pytest.mark.parametrize("name", ["..", "../x", "/etc/x", ".hidden", "a/b/c", "a\n"])
 def test_a_hostile_name_writes_nothing(name: str, work: Path) -> None:
-    found = CLIS["claude-code"].session_files
+    found = load_cli("claude-code").session_files
     assert found is not None
     files = found("claude")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.acting import ActingAgent, saying
+from tests.acting import Act, ActingAgent, saying
 from tests.builders import begin, make_engine, record_of, reply
 from tests.engine.nested import child, children_of, parent, start
 from tests.history import check_thread, names, state_of
@@ -37,8 +37,14 @@ def costing(**changes: Any) -> AgentReply:  # noqa: ANN401 - fields of a usage
     return AgentReply(text=DONE, usage=used(**changes))
 
 
-def engine(ledger: Ledger, act: Any, kind: str = "scripted", **limits: Any) -> Engine:  # noqa: ANN401 - as they are taken
-    agent = ActingAgent(act=act, kind=kind)
+def engine(
+    ledger: Ledger,
+    act: Act,
+    *,
+    tells_cost: bool = True,
+    **limits: Any,  # noqa: ANN401 - as they are taken
+) -> Engine:
+    agent = ActingAgent(act=act, tells_cost=tells_cost)
     settings = Settings(limits=Limits(**limits))
     return make_engine(ledger, choose=lambda *_: agent, settings=settings)
 
@@ -89,7 +95,7 @@ def test_money_is_limited_by_list_prices_where_none_is_told(
     ledger: Ledger, thread: ThreadId
 ) -> None:
     told = replace(costing(cost_usd=None, input_tokens=10**6), model="gpt-5")
-    able = engine(ledger, saying(told, told), kind="codex", max_cost_usd=1.0)
+    able = engine(ledger, saying(told, told), tells_cost=False, max_cost_usd=1.0)
 
     report = exec_thread(able, thread, count=None)
 
@@ -102,7 +108,7 @@ def test_money_is_not_limited_where_no_price_is_known(
     ledger: Ledger, thread: ThreadId
 ) -> None:
     told = replace(costing(cost_usd=None), model="m")
-    able = engine(ledger, saying(told, told), kind="codex", max_cost_usd=1.0)
+    able = engine(ledger, saying(told, told), tells_cost=False, max_cost_usd=1.0)
 
     report = exec_thread(able, thread, count=None)
 
@@ -117,7 +123,9 @@ def test_money_is_not_limited_where_none_is_told(
     monkeypatch.setattr(prices, "_PACKAGE", "no_such_package")
     with pytest.raises(BudgetError) as caught:
         exec_thread(
-            engine(ledger, saying(), kind="codex", max_cost_usd=5.0), thread, count=1
+            engine(ledger, saying(), tells_cost=False, max_cost_usd=5.0),
+            thread,
+            count=1,
         )
 
     assert caught.value.hint is not None

@@ -24,6 +24,7 @@ __all__ = [
     "ReplyCount",
     "SessionFiles",
     "SessionFilesError",
+    "TellsCost",
     "ToolCall",
     "Turn",
     "Usage",
@@ -187,6 +188,7 @@ class WorkflowAgent(Struct, frozen=True, kw_only=True):
     workflow: str
     kind: str = "workflow"
     has_sessions: bool = False
+    tells_cost: bool = True
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Refuse: a workflow is no agent that can be asked a question."""
@@ -201,6 +203,15 @@ class ChecksUp(Protocol):
 
     def check_up(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
         """Say why it cannot be run, and how to fix it, in one line."""
+
+
+@runtime_checkable
+class TellsCost(Protocol):
+    """An agent that knows whether its replies say what they cost."""
+
+    @property
+    def tells_cost(self) -> bool:
+        """Whether it does, or costs nothing itself."""
 
 
 @runtime_checkable

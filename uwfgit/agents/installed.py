@@ -10,24 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-PROGRAMS: Final[Mapping[str, str]] = {
-    "claude-code": "claude",
-    "codex": "codex",
-    "gemini": "gemini",
-    "opencode": "opencode",
-    "cursor": "cursor-agent",
-    "hermes": "hermes",
-}
-"""The program of each kind that drives one; each of them knows ``--version``."""
-
-EDIT_ARGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "claude-code": ("--permission-mode", "acceptEdits"),
-    "codex": ("-c", 'sandbox_mode="workspace-write"'),
-    "gemini": ("--approval-mode", "auto_edit"),
-    "opencode": ("--auto",),
-    "cursor": ("--force",),
-}
-"""With these a kind may edit files in its folder without a person to ask."""
+from uwfgit.agents.clis.kinds import CLI_KINDS
 
 _PREFIX: Final = "uwf-"
 
@@ -42,13 +25,25 @@ class Installed(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """What it is called: by its kind, or for an adapter by its program."""
-        return self.kind if self.kind in PROGRAMS else self.program
+        return self.kind if self.kind in CLI_KINDS else self.program
 
     @property
     def command(self) -> str:
         """The command that makes it the default agent."""
-        edits = " --edits" if self.kind in EDIT_ARGS else ""
+        edits = " --edits" if edit_args(self.kind) else ""
         return f"uwf setup --agent {self.name}{edits}"
+
+
+def find_program(kind: str | None) -> str | None:
+    """Find the program that a kind drives; ``None`` for a kind without one."""
+    cli = CLI_KINDS.get(kind or "")
+    return None if cli is None else cli.program
+
+
+def edit_args(kind: str) -> tuple[str, ...]:
+    """Return what lets a kind edit files without a person to ask, if it can be let."""
+    cli = CLI_KINDS.get(kind)
+    return () if cli is None else cli.edit_args
 
 
 def find_installed(
@@ -58,9 +53,9 @@ def find_installed(
     path = environment.get("PATH") or os.defpath
     known = set(kinds)
     found = [
-        Installed(kind=kind, program=program, path=Path(where))
-        for kind, program in PROGRAMS.items()
-        if kind in known and (where := shutil.which(program, path=path))
+        Installed(kind=kind, program=cli.program, path=Path(where))
+        for kind, cli in CLI_KINDS.items()
+        if kind in known and (where := shutil.which(cli.program, path=path))
     ]
     return (*found, *_find_adapters(path, known))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.agents.base import Agent, AgentReply, Failure, WorkflowAgent
+from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 from uwfgit.agents.installed import find_installed
 from uwfgit.config import AgentChoice, AgentSettings, JudgeSettings, Settings
 from uwfgit.errors import ConfigError
@@ -71,13 +72,12 @@ def _make_adapter(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa:
 
 def _make_headless(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
     from uwfgit.agents.clis.headless import HeadlessAgent  # noqa: PLC0415 - only when used
-    from uwfgit.agents.clis.kinds import CLIS  # noqa: PLC0415 - only when used
 
-    cli = CLIS[agent.kind or ""]
+    kind = agent.kind or ""
     return HeadlessAgent(
-        cli=cli,
+        cli=load_cli(kind),
         label=agent.name,
-        command=agent.command or cli.command,
+        command=agent.command or CLI_KINDS[kind].program,
         args=agent.args,
         env=agent.env,
         model=agent.model,
@@ -136,12 +136,7 @@ KINDS: Final[Mapping[str, Factory]] = {
     "stdio": _make_stdio,
     "adapter": _make_adapter,
     "builtin": _make_builtin,
-    "claude-code": _make_headless,
-    "codex": _make_headless,
-    "hermes": _make_headless,
-    "gemini": _make_headless,
-    "opencode": _make_headless,
-    "cursor": _make_headless,
+    **dict.fromkeys(CLI_KINDS, _make_headless),
     "acp": _make_acp,
     "gateway": _make_gateway,
     "workflow": _make_workflow,

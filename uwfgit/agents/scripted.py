@@ -36,6 +36,7 @@ class ScriptedAgent:
     script: Script
     kind: str = field(default="scripted", init=False)
     has_sessions: bool = field(default=False, init=False)
+    tells_cost: bool = field(default=True, init=False)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Return the scripted reply; a script that does not fit is a failure."""

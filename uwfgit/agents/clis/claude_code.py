@@ -208,9 +208,8 @@ def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:
     return Place(base=base, file=project / f"{session}.jsonl", folder=project / session)
 
 
-CLAUDE_CODE: Final = Cli(
+CLI: Final = Cli(
     kind="claude-code",
-    command="claude",
     install="npm install -g @anthropic-ai/claude-code",
     login="run `claude` once and log in, or set ANTHROPIC_API_KEY",
     update="claude update",
@@ -222,6 +221,7 @@ CLAUDE_CODE: Final = Cli(
     streams=True,
     tells_version=True,
     terminal="result",
+    tells_cost=True,
     session=_UUID,
     session_files=lambda _: LocatedFiles(locate=_locate),
 )

@@ -33,7 +33,6 @@ class Cli(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: Its name.
-        command: What it is called on PATH.
         install: The command that installs it.
         login: How one gets it a login.
         update: The command that brings it up to date.
@@ -44,6 +43,7 @@ class Cli(Struct, frozen=True, kw_only=True):
         session: What its session ids look like.
         streams: Whether it tells its answer as it comes.
         tells_version: Whether its events name its version.
+        tells_cost: Whether its events say what a run cost.
         prompt_on_stdin: Whether it reads its prompt there.
         environment: Variables it is given unless the user sets them.
         explain_exit: What its exit codes mean.
@@ -58,7 +58,6 @@ class Cli(Struct, frozen=True, kw_only=True):
     """
 
     kind: str
-    command: str
     install: str
     login: str
     update: str
@@ -69,6 +68,7 @@ class Cli(Struct, frozen=True, kw_only=True):
     session: re.Pattern[str] = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}")
     streams: bool = False
     tells_version: bool = False
+    tells_cost: bool = False
     prompt_on_stdin: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     explain_exit: Mapping[int, str] = field(default_factory=dict)

@@ -205,9 +205,8 @@ def _renew(session: str) -> str:
     return f"{session[:14]}7{str(uuid.uuid4())[15:]}"
 
 
-CODEX: Final = Cli(
+CLI: Final = Cli(
     kind="codex",
-    command="codex",
     install="npm install -g @openai/codex",
     login="run `codex login`, or set OPENAI_API_KEY",
     update="codex update",

@@ -73,9 +73,8 @@ _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
 }
 
 
-CURSOR: Final = Cli(
+CLI: Final = Cli(
     kind="cursor",
-    command="cursor-agent",
     install="curl https://cursor.com/install -fsS | bash",
     login="run `cursor-agent login`, or set CURSOR_API_KEY",
     update="cursor-agent update",

@@ -128,9 +128,8 @@ def _name_project(root: str) -> str:
     return _WORD.sub("-", Path(root).name.lower()).strip("-") or "project"
 
 
-GEMINI: Final = Cli(
+CLI: Final = Cli(
     kind="gemini",
-    command="gemini",
     install="npm install -g @google/gemini-cli",
     login="set GEMINI_API_KEY, or run `gemini` once and log in",
     update="npm install -g @google/gemini-cli@latest",

@@ -80,6 +80,11 @@ class HeadlessAgent:
         """The kind's name in the registry."""
         return self.cli.kind
 
+    @property
+    def tells_cost(self) -> bool:
+        """Whether the CLI's events say what a run cost."""
+        return self.cli.tells_cost
+
     def open_command(self, session: str | None) -> tuple[str, ...]:
         """Return the command of the CLI's own interactive session."""
         if session is None or not self._is_own(session):

@@ -26,9 +26,8 @@ def _arguments(call: Invocation) -> list[str]:
     ]
 
 
-HERMES: Final = Cli(
+CLI: Final = Cli(
     kind="hermes",
-    command="hermes",
     install="pip install hermes-agent",
     login="run `hermes setup`",
     update="hermes update",

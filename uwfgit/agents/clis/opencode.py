@@ -97,9 +97,8 @@ _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
 }
 
 
-OPENCODE: Final = Cli(
+CLI: Final = Cli(
     kind="opencode",
-    command="opencode",
     install="npm install -g opencode-ai",
     login="run `opencode auth login`",
     update="opencode upgrade",
@@ -109,6 +108,7 @@ OPENCODE: Final = Cli(
     readers=_READERS,
     event_name=lambda event: event.text("type"),
     terminal="step_finish",
+    tells_cost=True,
     resume=("--session",),
     session=re.compile(r"ses_[0-9A-Za-z]{20,64}"),
     session_files=lambda command: ExportedFiles(command=command),

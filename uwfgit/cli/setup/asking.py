@@ -6,7 +6,7 @@ import getpass
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from uwfgit.agents.installed import EDIT_ARGS, Installed
+from uwfgit.agents.installed import Installed, edit_args
 from uwfgit.cli.frame.output import ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.setup.choice import BUILTIN, Choice, key_variable
@@ -50,7 +50,7 @@ def ask_choice(
 
 
 def _ask_edits(kind: str) -> bool:
-    if kind not in EDIT_ARGS:
+    if not edit_args(kind):
         return False
     talk("It runs without a person who could allow it to change a file.")
     return is_yes(ask("May it edit files in the folder of its step? [y/N] "))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uwfgit.agents.installed import EDIT_ARGS
+from uwfgit.agents.installed import edit_args
 from uwfgit.config import get_key, set_key
 from uwfgit.config.dotenv import add_variable, parse_dotenv
 from uwfgit.config.providers import PRESETS
@@ -57,7 +57,7 @@ def _changes(content: Mapping[str, Any], choice: Choice) -> Iterator[tuple[str, 
     yield f"agents.{agent}.kind", choice.kind or agent
     if choice.command is not None:
         yield f"agents.{agent}.command", choice.command
-    args = EDIT_ARGS.get(choice.kind or agent, ()) if choice.edits else ()
+    args = edit_args(choice.kind or agent) if choice.edits else ()
     if args and _find(content, f"agents.{agent}.args") is None:
         yield f"agents.{agent}.args", json.dumps(args)
     yield "defaultAgent", agent

@@ -198,9 +198,9 @@ def _try(context: CommandContext) -> Trial:
 
 
 def _find_warnings(context: CommandContext, choice: Choice) -> list[str]:
-    from uwfgit.agents.installed import PROGRAMS
+    from uwfgit.agents.installed import find_program
 
-    program = choice.command or PROGRAMS.get(choice.kind or "")
+    program = choice.command or find_program(choice.kind)
     if program is None:
         return []
     if shutil.which(program, path=context.environment.get("PATH")) is None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from uwfgit.agents.base import ChecksUp
 from uwfgit.agents.children.process import TimeLimits, run_process
-from uwfgit.agents.installed import PROGRAMS, find_installed
+from uwfgit.agents.installed import find_installed, find_program
 from uwfgit.agents.registry import KINDS, Surroundings, make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
 from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
@@ -144,7 +144,7 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
             problem, _, hint = (told or "").partition("; ")
     except UwfError as exc:
         kind, problem, hint = agent.kind, exc.message, exc.hint
-    program = agent.command or PROGRAMS.get(kind or "")
+    program = agent.command or find_program(kind)
     if program is None:
         return FoundAgent(name=agent.name, kind=kind, problem=problem, hint=hint)
     problem, hint = problem or None, hint or None
@@ -152,7 +152,7 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
     if path is None and problem is None:
         problem, hint = f"'{program}' is not on your PATH", "install it"
     version = None
-    if path is not None and kind in PROGRAMS:
+    if path is not None and find_program(kind) is not None:
         version = _read_version(context, path)
     return FoundAgent(
         name=agent.name,

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Turn
+from uwfgit.agents.base import Agent, AgentReply, AgentRequest, TellsCost, Turn
 from uwfgit.config import Limits
 from uwfgit.errors import BudgetError
 from uwfgit.model.ledger.prices import has_prices, thread_cost
@@ -20,8 +20,6 @@ from uwfgit.model.thread.usage import Usage, add_usage
 
 T = TypeVar("T")
 _MINUTE: Final = 60_000
-_TELLS_MONEY: Final = frozenset({"claude-code", "opencode", "scripted", "workflow"})
-"""Kinds that say what they cost, or cost nothing themselves."""
 
 
 def find_excess(limits: Limits, usage: Usage | None) -> str | None:
@@ -79,7 +77,7 @@ def require_budget(limits: Limits, record: Record, agent: Agent) -> None:
     excess = find_excess(limits, find_used(limits, record))
     if excess is not None:
         raise BudgetError(excess, hint="raise it for one run with --budget")
-    if limits.max_cost_usd is None or agent.kind in _TELLS_MONEY:
+    if limits.max_cost_usd is None or _tells_cost(agent):
         return
     if not has_prices():
         raise BudgetError(
@@ -95,6 +93,10 @@ def require_budget(limits: Limits, record: Record, agent: Agent) -> None:
             "not known",
             hint="limit what is known: limits.maxTokens",
         )
+
+
+def _tells_cost(agent: Agent) -> bool:
+    return isinstance(agent, TellsCost) and agent.tells_cost
 
 
 class Meter(Struct, kw_only=True):
