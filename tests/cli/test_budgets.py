@@ -129,6 +129,7 @@ def test_money_is_refused_where_nothing_tells_of_it(
     assert "limits.maxTokens" in refused.error["hint"]
 
 
+@pytest.mark.slow
 def test_threads_are_listed_by_what_they_cost(uwf: Uwf, work: Path) -> None:
     names = {}
     for tokens in (300, 0, 2_000):

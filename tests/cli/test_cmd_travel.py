@@ -119,6 +119,7 @@ def test_a_newer_one_is_told_shown_as_a_diff_and_taken(
     ]
 
 
+@pytest.mark.slow
 def test_a_commit_elsewhere_that_changes_nothing_is_no_new_version(
     uwf: Uwf, there: Elsewhere
 ) -> None:
@@ -158,6 +159,7 @@ def test_one_that_is_pinned_to_a_commit_never_moves(uwf: Uwf, there: Elsewhere) 
     assert updated.out.startswith("unchanged  ping\n")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_had_any_more_fails_and_the_rest_is_told(
     uwf: Uwf, there: Elsewhere
 ) -> None:
@@ -184,6 +186,7 @@ def test_one_of_a_file_has_nothing_to_be_compared_with(uwf: Uwf) -> None:
     assert (updated.code, updated.error["code"]) == (1, "state")
 
 
+@pytest.mark.slow
 def test_one_that_is_called_otherwise_by_now_is_no_update(
     uwf: Uwf, there: Elsewhere
 ) -> None:
@@ -194,6 +197,7 @@ def test_one_that_is_called_otherwise_by_now_is_no_update(
     assert uwf("workflow", "update", "pong", "--yes").code == 1
 
 
+@pytest.mark.slow
 def test_workflows_of_its_roles_are_named(uwf: Uwf, there: Elsewhere) -> None:
     role = "  checker:\n    description: Checks\n    workflow: pong\n    frontmatter:\n"
     head, _, tail = WORKFLOW.partition("  checker:\n")
@@ -217,6 +221,7 @@ def test_workflows_of_its_roles_are_named(uwf: Uwf, there: Elsewhere) -> None:
     assert started.code == 0, started.err
 
 
+@pytest.mark.slow
 def test_a_password_is_kept_nowhere(
     uwf: Uwf, there: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

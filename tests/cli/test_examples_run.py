@@ -23,7 +23,11 @@ def copied(uwf: Uwf, work: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["develop.replies.yaml", "solve-issue-nested.replies.yaml"]
+    "name",
+    [
+        pytest.param("develop.replies.yaml", marks=pytest.mark.slow),
+        "solve-issue-nested.replies.yaml",
+    ],
 )
 def test_it_runs_to_its_end_with_every_hash_a_link(
     uwf: Uwf, copied: Path, name: str

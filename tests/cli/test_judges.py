@@ -111,6 +111,7 @@ def test_a_stop_is_recorded_told_proved_and_gone_on_from(
     assert "the same again" not in prompt
 
 
+@pytest.mark.slow
 def test_it_looks_after_every_so_many_steps_of_a_run(
     uwf: Uwf, judge: Judge, thread: str
 ) -> None:
@@ -252,6 +253,7 @@ def test_what_waits_and_what_was_cancelled_is_summarised_and_what_runs_is_not(
     assert uwf("verify", thread).code == 0
 
 
+@pytest.mark.slow
 def test_at_an_end_it_is_written_when_that_is_set(
     uwf: Uwf, judge: Judge, thread: str
 ) -> None:
@@ -274,6 +276,7 @@ def test_at_an_end_it_is_written_when_that_is_set(
         pytest.param(Fail(status=401, message="who"), id="401"),
     ],
 )
+@pytest.mark.slow
 def test_a_summary_that_fails_leaves_the_thread_as_it_was(
     uwf: Uwf, judge: Judge, thread: str, move: Move
 ) -> None:
