@@ -186,6 +186,7 @@ def widest(text: str) -> int:
     return max(len(line.rpartition("\r")[2]) for line in plain.splitlines())
 
 
+@pytest.mark.slow
 def test_a_long_list_goes_through_the_pager(family: Family) -> None:
     family.uwf("store", "path")
     words = ("thread", "list", "--all")

@@ -58,6 +58,7 @@ def test_a_secret_that_went_up_is_taken_out_of_all(seat: Seat) -> None:
     seat.do("push", "origin", new[family.parent])
 
 
+@pytest.mark.slow
 def test_a_secret_that_stayed_below_changes_what_those_above_name(seat: Seat) -> None:
     family = run(seat, coder=f"$status: coded\\n---\\nI used {GITHUB}.")
 
@@ -72,6 +73,7 @@ def test_a_secret_that_stayed_below_changes_what_those_above_name(seat: Seat) ->
     assert tip["parent"]["thread"] == new[family.parent]
 
 
+@pytest.mark.slow
 def test_a_family_that_waits_names_its_new_threads(seat: Seat) -> None:
     family = run(
         seat,
@@ -98,6 +100,7 @@ def test_a_family_that_waits_names_its_new_threads(seat: Seat) -> None:
     seat.do("verify", "--children")
 
 
+@pytest.mark.slow
 def test_a_fork_that_shares_a_child_stops_it(seat: Seat) -> None:
     family = run(seat, coder=f"$status: coded\\n---\\nI used {GITHUB}.")
     fork = seat.do("thread", "fork", family.parent, "--json").json["threadId"]
@@ -110,6 +113,7 @@ def test_a_fork_that_shares_a_child_stops_it(seat: Seat) -> None:
     seat.do("verify", "--children")
 
 
+@pytest.mark.slow
 def test_what_a_remote_has_of_the_family_stays(seat: Seat) -> None:
     family = run(seat)
     bare = make_bare(seat.folder.parent / "bare.git")

@@ -77,6 +77,7 @@ def test_a_parent_takes_its_children_along_and_they_are_folded_there(two: Two) -
     ]
 
 
+@pytest.mark.slow
 def test_one_thread_is_brought_with_what_did_its_steps(two: Two) -> None:
     two.ada.do("push", "origin", two.family.parent)
     threads = [two.family.parent, two.family.child, two.family.grandchild]
@@ -94,6 +95,7 @@ def test_one_thread_is_brought_with_what_did_its_steps(two: Two) -> None:
     two.bob.do("verify", "--children")
 
 
+@pytest.mark.slow
 def test_without_its_children_a_thread_says_what_is_missing_and_how_to_get_it(
     two: Two,
 ) -> None:
@@ -209,6 +211,7 @@ def test_removal_leaves_children_that_a_fork_shares(two: Two) -> None:
     assert last["children"] == sorted([family.child, family.grandchild])
 
 
+@pytest.mark.slow
 def test_a_fork_that_is_answered_gets_a_child_of_its_own(two: Two) -> None:
     uwf, family = two.ada, two.family
     fork = uwf.do("thread", "fork", family.parent, "--json").json["threadId"]
@@ -249,6 +252,7 @@ def test_a_review_names_the_threads_that_are_not_in_it(
     assert not any(two.family.child in ref for ref in refs_of(shared))
 
 
+@pytest.mark.slow
 def test_a_child_at_work_is_told_of_and_goes_with_its_parent(two: Two) -> None:
     uwf = two.ada
     slow = uwf.folder / "slow.sh"
