@@ -50,11 +50,61 @@ class Tab:
     def shot(self, name: str) -> None:
         """Keep a picture of what is seen."""
         SHOTS.mkdir(parents=True, exist_ok=True)
+        # What sticks to the window's edge stands where a reader begins.
+        self.page.evaluate("scrollTo(0, 0)")
         self.page.screenshot(path=SHOTS / f"{self.name}-{name}.png", full_page=True)
 
     def problems(self) -> list[str]:
         """Give what went wrong so far, policy violations included."""
         return [*self.wrong, *self.page.evaluate("window.__wrong || []")]
+
+
+_AXE_RUN: Final = """
+async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21aa"]}))
+  .violations.filter((v) => ["serious", "critical"].includes(v.impact))
+  .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(" | ")}`)
+"""
+
+
+def list_faults(found: Tab) -> list[str]:
+    """List what keeps people out of a page: by axe-core, or by its width."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not here: npm install --prefix build/axe axe-core")
+    found.page.evaluate(AXE.read_text("utf-8"))
+    faults: list[str] = found.page.evaluate(_AXE_RUN)
+    wide = found.page.evaluate("document.documentElement.scrollWidth")
+    width = found.page.viewport_size
+    if width is not None and wide > width["width"]:
+        faults.append(f"{wide} px wide")
+    return faults
+
+
+def press(page: Page, words: str, *keys: str) -> None:
+    """Go to something by the Tab key alone, and press keys there; Enter by default.
+
+    A key of more than one letter is typed as text when it is no name of a key.
+    """
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        at = page.evaluate(_AT)
+        if words == at or words in at.split("\n"):
+            break
+    else:
+        pytest.fail(f"Tab does not come to '{words}'")
+    for key in keys or ("Enter",):
+        if key in _KEYS:
+            page.keyboard.press(key)
+        else:
+            page.keyboard.type(key)
+
+
+_KEYS: Final = frozenset({"Enter", "Space", "Tab", "Escape"})
+_AT: Final = """
+(() => {
+  const at = document.activeElement;
+  return (at.ariaLabel || at.labels?.[0]?.innerText || at.innerText || "").trim();
+})()
+"""
 
 
 @contextmanager

@@ -40,6 +40,7 @@ class Server:
     url: str
     token: str
     process: subprocess.Popen[str]
+    folder: Path
 
     @property
     def origin(self) -> str:
@@ -144,7 +145,13 @@ def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Serv
         token = subprocess.run(
             [*uwf, "web", "token"], capture_output=True, text=True, check=True
         ).stdout.strip()
-        yield Server(port=int(found[1]), url=found[0], token=token, process=process)
+        yield Server(
+            port=int(found[1]),
+            url=found[0],
+            token=token,
+            process=process,
+            folder=folder,
+        )
     finally:
         process.terminate()
         process.communicate(timeout=20)

@@ -13,7 +13,8 @@ from playwright.sync_api import expect
 
 from tests.builders import git
 from tests.cli.calls import Uwf
-from tests.web.browsing import AXE, Tab, browsing, tab
+from tests.web.browsing import Tab, browsing, list_faults, press, tab
+from tests.web.hostile import HOSTILE
 from tests.web.serving import Server, free_port, serving
 
 SLOW = """\
@@ -24,12 +25,6 @@ sleep 2
 printf -- '---\\n$status: done\\ntext: x\\n---\\nDone.\\n'
 """
 expect.set_options(timeout=30_000)
-
-HOSTILE = (
-    "<script>document.title='pwned'</script><img src=x onerror=alert(1)> "
-    "[click](javascript:alert(1)) ![p](https://evil.example/p.png) \u202egnp.exe\u202c "
-    "\x1b[31mred</title></textarea></style><svg onload=alert(1)>"
-)
 
 
 @pytest.fixture
@@ -371,17 +366,11 @@ def test_a_thread_of_others_asks_first_and_holds_for_what_was_shown(
         expect(page.locator("pre")).to_contain_text("agent:")
         expect(page.locator("pre")).to_contain_text("directory:")
         found.shot("ask")
+        assert list_faults(found) == []
         assert uwf("thread", "show", thread, "--json", *here).json["steps"] == 0
         page.get_by_role("button", name="Trust it, and run").click()
         page.wait_for_url(f"**/threads/{thread}")
         expect(page.locator("#step-1")).to_be_visible()
-
-
-AXE_RUN = """
-async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21aa"]}))
-  .violations.filter((v) => ["serious", "critical"].includes(v.impact))
-  .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(" | ")}`)
-"""
 
 
 @pytest.mark.slow
@@ -390,11 +379,10 @@ async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21aa"]
 def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
     uwf: Uwf,
     ready: Path,
+    tmp_path: Path,
     width: int,
     dark: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    if not AXE.exists():
-        pytest.skip("axe-core is not here: npm install --prefix build/axe axe-core")
     begun = uwf("thread", "start", "ping", "-p", "# All of it\n\nand more", "--json")
     thread = begun.json["threadId"]
     (ready / "bad.yaml").write_text("replies:\n  writer: ['no frontmatter']\n")
@@ -405,6 +393,12 @@ def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
     uwf("thread", "exec", thread, "--all")
     fork = uwf("thread", "fork", thread, "--at", "1", "--json").json["threadId"]
     state = uwf("thread", "show", thread, "--json").json
+    other = tmp_path / "other-store"
+    uwf("init", "--store", str(other))
+    uwf("web", "hub", "add", "laptop")
+    (ready / ".workflows").mkdir()
+    (ready / ".workflows" / "ping.yaml").write_text((ready / "ping.yaml").read_text())
+    (ready / ".workflows" / "bad.yaml").write_text("name: bad\nroles: 7\n")
     pages = {
         "threads": "/threads",
         "nothing": "/threads?q=zzzz",
@@ -415,11 +409,18 @@ def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
         "workflow": f"/workflows/ping/{state['workflowHash']}",
         "node": f"/threads/{thread}/nodes/{state['head']}",
         "missing": "/threads/01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        "verify": f"/threads/{thread}/verify",
+        "code": f"/threads/{thread}/code/1",
+        "changes": f"/workflows/ping/{state['workflowHash']}/changes",
+        "other": "/stores/1/threads",
+        "editor": "/edit/ping",
+        "problems": "/edit/bad",
+        "gone": "/clients/laptop/threads",
     }
     name = f"{'dark' if dark else 'light'}-{width}"
     found_all: dict[str, Any] = {}
     with (
-        serving(ready) as server,
+        serving(ready, "--all", "--hub") as server,
         browsing() as browser,
         tab(browser, name, width=width, dark=dark) as found,
     ):
@@ -427,33 +428,96 @@ def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
         for each, path in pages.items():
             found.page.goto(server.origin + path)
             found.shot(each)
-            found.page.evaluate(AXE.read_text("utf-8"))
-            problems = found.page.evaluate(AXE_RUN)
-            wide = found.page.evaluate("document.documentElement.scrollWidth")
-            problems += [f"{wide} px wide"] if wide > width else []
-            if problems:
+            if problems := list_faults(found):
                 found_all[each] = problems
+            for details in found.page.locator("details").all():
+                details.evaluate("each => each.open = true")
+            if problems := list_faults(found):
+                found_all[f"{each}, opened"] = problems
 
     assert found_all == {}
 
 
+ASKS = """\
+inputs:
+  color: { type: string, enum: [red, blue], description: Which one }
+  times: { type: integer, default: 1 }
+  loud: { type: boolean }
+"""
+
+
 @pytest.mark.slow
 def test_every_act_works_by_keys_alone(uwf: Uwf, ready: Path) -> None:
+    text = (ready / "ping.yaml").read_text()
+    (ready / "ping.yaml").write_text(text.replace("roles:\n", f"{ASKS}roles:\n", 1))
+    assert uwf("workflow", "add", "ping.yaml").code == 0
+    uwf("config", "set", "agents.asks.kind", "scripted")
+    uwf("config", "set", "agents.asks.script", str(ready / "asking.yaml"))
+    uwf("config", "set", "defaultAgent", "asks")
+    with serving(ready) as server, browsing() as browser, tab(browser, "keys") as found:
+        page = found.page
+        enter(found, server)
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.innerText") == (
+            "Skip to the content"
+        )
+        press(page, "Workflows")
+        page.wait_for_url("**/workflows")
+        press(page, "ping")
+        page.wait_for_url("**/workflows/ping/*")
+        press(page, "Start a thread")
+        found.shot("inputs")
+        press(page, "The task", "by keys")
+        press(page, "loud", "Space")
+        press(page, "color", "blue")
+        press(page, "times", "3")
+        found.shot("inputs-filled")
+        press(page, "Start")
+        page.wait_for_url(re.compile("/threads/[0-9A-Z]{26}$"))
+        thread = page.url.rpartition("/")[2]
+        shown = uwf("thread", "show", thread, "--json").json
+        assert shown["inputs"] == {"color": "blue", "times": 3, "loud": True}
+
+        press(page, "Run the next step")
+        expect(page.locator(".chip.suspended").first).to_be_visible()
+        assert list_faults(found) == []
+        found.shot("waits")
+        uwf("config", "set", "defaultAgent", "play")
+        press(page, "What to tell the agent", "it is blue")
+        press(page, "Resume")
+        expect(page.locator("#step-2")).to_be_visible()
+        expect(page.locator(".chip.idle").first).to_be_visible()
+        assert found.problems() == []
+    assert "it is blue" in uwf("thread", "read", thread).out
+
+
+@pytest.mark.slow
+def test_what_was_done_is_done_again_approved_forked_and_cancelled_by_keys(
+    uwf: Uwf, ready: Path
+) -> None:
     thread = uwf("thread", "start", "ping", "-p", "keys", "--json").json["threadId"]
+    uwf("thread", "exec", thread)
     with serving(ready) as server, browsing() as browser, tab(browser, "keys") as found:
         page = found.page
         enter(found, server)
         page.goto(f"{server.origin}/threads/{thread}")
-        names: set[str] = set()
-        for _ in range(40):
-            page.keyboard.press("Tab")
-            at = page.evaluate(
-                "document.activeElement.innerText || document.activeElement.ariaLabel"
-            )
-            names.add(str(at).strip())
-            if "Run the next step" in str(at):
-                page.keyboard.press("Enter")
-                break
-        expect(page.locator("#step-1")).to_be_visible()
-        assert "Skip to the content" in names
-    assert uwf("thread", "show", thread, "--json").json["steps"] == 1
+        press(page, "Do the last step again")
+        press(page, "What to do otherwise", "once more")
+        press(page, "Do it again")
+        expect(page.get_by_text("replaced step").first).to_be_visible()
+        expect(page.locator(".chip.idle").first).to_be_visible()
+        page.reload()
+        press(page, "Approve")
+        press(page, "Why", "fine")
+        press(page, "Approve the newest step")
+        expect(page.get_by_text("approved: step 1")).to_be_visible()
+        press(page, "Fork")
+        press(page, "Step")
+        page.wait_for_url(lambda url: thread not in url)
+        press(page, "Cancel")
+        press(page, "Why", "enough")
+        page.keyboard.press("Enter")
+        expect(page.locator(".chip.cancelled").first).to_be_visible()
+        fork = page.url.rpartition("/")[2]
+        assert status(uwf, fork) == "cancelled"
+        assert found.problems() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,16 @@ pytestmark = pytest.mark.slow
 
 PAGES = ["/", "/threads", "/threads/live", "/workflows", "/static/style.css"]
 PAGES += ["/api/threads", "/api/workflows", "/static/web.js", "/nothing"]
+_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+_NODE = "0123456789ABC"
+_BELOW = ["", "/live", f"/nodes/{_NODE}", "/exec", "/resume", "/poke", "/fork"]
+_BELOW += ["/stop", "/pause", "/cancel", "/approve", "/verify", "/code/1", "/trust"]
+MORE = [f"{root}/threads/{_ID}{end}" for root in ("", "/api") for end in _BELOW]
+MORE += [f"/workflows/ping/{_NODE}", "/workflows/ping/start", "/edit/ping"]
+MORE += [f"/compare/{_ID}/{_ID}", f"/workflows/ping/{_NODE}/changes"]
+MORE += ["/api/workflows/ping", "/clients/laptop/threads", "/clients/nobody/threads"]
+MORE += ["/api/clients/laptop/threads", "/connect/laptop", "/connect/nobody"]
+MORE += [f"/clients/laptop/threads/{_ID}/cancel", "/api/clients/laptop/workflows"]
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -31,7 +42,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         patch.setenv("UWF_HOME", str(root / "home" / ".uwf"))
         patch.setenv("UWF_STORE", str(root / "store"))
         assert main(["init", "--store", str(root / "store")]) == 0
-        with serving(root) as found:
+        assert main(["web", "hub", "add", "laptop"]) == 0
+        with serving(root, "--hub") as found:
             yield found
 
 
@@ -58,17 +70,29 @@ def test_the_cookie_is_strict_and_hidden_and_named_by_the_port(
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
 
 
-@pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 def test_nothing_is_given_without_a_cookie_or_token(
-    server: Server, method: str, path: str
+    server: Server, method: str
 ) -> None:
-    answer = server.ask(method, path, headers=FORM if method == "POST" else {})
+    for path in [*PAGES, *MORE]:
+        answer = server.ask(method, path, headers=FORM if method == "POST" else {})
 
-    assert answer.status in {401, 405}
-    assert b"uwf" not in answer.body.replace(b"'uwf web'", b"").replace(
-        b"'uwf web token'", b""
-    )
+        assert answer.status in {401, 405}, path
+        assert b"uwf" not in answer.body.replace(b"'uwf web'", b"").replace(
+            b"'uwf web token'", b""
+        )
+
+
+@pytest.mark.parametrize("where", ["evil.example", "127.0.0.1:1"])
+def test_no_route_answers_to_another_host_or_to_a_page_of_others(
+    server: Server, cookie: str, where: str
+) -> None:
+    for path in MORE:
+        for method in ("GET", "POST"):
+            headers = browser(server, cookie, **FORM, Origin=f"http://{where}")
+            assert server.ask(method, path, headers=headers).status == 403, path
+            named = server.ask(method, path, headers=server.bearer, host=where)
+            assert named.status == 403, path
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/enter", "/welcome"])
@@ -206,6 +230,55 @@ def test_a_body_that_turns_out_too_large_is_refused(server: Server) -> None:
     answer = server.raw(head + chunk * 20 + b"0\r\n\r\n")
 
     assert answer == b"" or b" 413 " in answer.partition(b"\r\n")[0]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(server: Server) -> None:
+    head = (
+        f"POST /api/threads HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Authorization: Bearer {server.token}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 100\r\nConnection: close\r\n\r\n{"
+    ).encode()
+    begun = time.monotonic()
+
+    answer = server.raw(head, wait=40)
+
+    assert b" 408 " in answer.partition(b"\r\n")[0]
+    assert time.monotonic() - begun < 30
+
+
+def test_a_body_of_the_largest_size_is_read_and_one_more_byte_is_not(
+    server: Server,
+) -> None:
+    headers = {**server.bearer, "Content-Type": "application/json"}
+    for size, status in ((1_000_000, 404), (1_000_001, 413)):
+        body = b'{"prompt": "' + b"x" * (size - 14) + b'"}'
+        assert len(body) == size
+        answer = server.ask("POST", "/api/threads", headers=headers, body=body)
+        assert answer.status in {status, 400 if status == 404 else status}
+
+
+def test_whatever_is_asked_nothing_is_written_beside_the_store(
+    server: Server, cookie: str
+) -> None:
+    root = server.folder
+    before = files_of(root)
+
+    for path in [each for each in [*PAGES, *MORE] if not each.endswith("/live")]:
+        for method in ("GET", "POST"):
+            more = {"Content-Type": "application/json"} if method == "POST" else {}
+            server.ask(method, path, headers={**server.bearer, **more}, body=b"{}")
+
+    assert cookie
+    assert files_of(root) == before
+
+
+def files_of(root: Path) -> dict[str, int]:
+    """Return the files below a folder by size, but for the store and the home."""
+    return {
+        str(path): path.stat().st_size
+        for path in root.rglob("*")
+        if path.is_file() and not {"store", "home"} & set(path.parts)
+    }
 
 
 def test_a_header_that_counts_stands_once(server: Server) -> None:

@@ -20,7 +20,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.cli.calls import Uwf
-from tests.web.browsing import browsing, tab
+from tests.web.browsing import browsing, list_faults, tab
+from tests.web.hostile import HOSTILE
 from tests.web.serving import Server, free_port, serving
 from tests.web.test_live import SLOW, Stream
 
@@ -221,9 +222,12 @@ def test_live_turns_pass_through_and_the_end_ends_it(
         page.wait_for_url("**/threads")
         page.locator(".stores > summary").click()
         found.shot("sidebar")
+        assert list_faults(found) == []
         page.get_by_role("link", name="alpha").click()
         page.get_by_role("link", name="slowly").click()
         expect(page.get_by_role("button", name="Run the next step")).to_be_visible()
+        found.shot("thread")
+        assert list_faults(found) == []
         page.evaluate("window.kept = 1")
         page.get_by_label("Agent").select_option("slow")
         with ThreadPoolExecutor(1) as pool:
@@ -236,6 +240,13 @@ def test_live_turns_pass_through_and_the_end_ends_it(
             expect(page.locator(".chip.end").first).to_be_visible()
             kinds = api.result(timeout=60)
         assert {"running", "turns", "event", "end"} <= set(kinds)
+        hostile = alpha.run("thread", "start", "ping", "-p", HOSTILE)["threadId"]
+        for path in ("/threads", f"/threads/{hostile}", f"/threads/{hostile}/verify"):
+            page.goto(f"{server.origin}/clients/alpha{path}")
+            assert page.title() != "pwned"
+            assert page.evaluate("document.scripts.length") == 1
+            assert "\u202e" not in page.content()
+            assert found.problems() == [], path
         assert kinds[-1] == "end"
         assert found.problems() == []
 

@@ -32,6 +32,7 @@ _ICON: Final = "data:image/svg+xml," + quote(
 )
 _THOUSAND: Final = 1000
 _TAIL: Final = 6
+_OF_THREADS: Final = frozenset({"threads", "thread", "diff", "node", "report"})
 _MONTHS: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
     *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
@@ -168,11 +169,15 @@ def _policy() -> Html:
 
 def _top(site: Site, kind: str) -> Html:
     places = (
-        ("Threads", site.links.threads(), {"threads", "thread", "diff", "node"}),
+        (
+            "Threads",
+            site.links.threads(),
+            {"threads", "thread", "diff", "node", "report"},
+        ),
         (
             "Workflows",
             site.links.workflows(),
-            {"workflows", "workflow", "workflow edit"},
+            {"workflows", "workflow", "workflow edit", "changes"},
         ),
     )
     return tag(

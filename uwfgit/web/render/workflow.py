@@ -10,6 +10,7 @@ from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
 from uwfgit.web.render.code import code_block, json_block
+from uwfgit.web.render.forms import input_type
 from uwfgit.web.render.frame import Site, facts, fold, moment, page, section, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
@@ -121,8 +122,25 @@ def _inputs(view: WorkflowView) -> Html | None:
 
 def _input_rows(inputs: Mapping[str, Any]) -> Iterator[Html]:
     for name, schema in inputs.items():
-        told = schema.get("description", "") if isinstance(schema, Mapping) else ""
-        yield join(tag("dt", name), tag("dd", str(told) or json_block(schema)))
+        known = schema if isinstance(schema, Mapping) else {}
+        told, choices = known.get("description"), known.get("enum")
+        kinds = [
+            input_type(schema),
+            f"one of {', '.join(map(str, choices))}"
+            if isinstance(choices, list)
+            else "",
+            f"else {known['default']}" if "default" in known else "",
+        ]
+        facts_ = ", ".join(each for each in kinds if each)
+        yield join(
+            tag("dt", name),
+            tag(
+                "dd",
+                tag("span", str(told)) if told else None,
+                tag("p", facts_, class_="note") if facts_ else None,
+                json_block(schema) if not told and not facts_ else None,
+            ),
+        )
 
 
 def _role(number: int, name: str, role: Role, edges: Edges | None) -> Html:
@@ -242,7 +260,7 @@ def changes_page(site: Site, name: str, version: str, text: str) -> Html:
         ),
         code_block(text, "diff") if text else tag("p", "Nothing.", class_="none"),
     )
-    return page(site, f"{name} {version}", body, kind="report")
+    return page(site, f"{name} {version}", body, kind="changes")
 
 
 def _threads(site: Site, view: WorkflowView) -> Html | None:

@@ -31,6 +31,8 @@ from uwfgit.web.serve.site import EDIT_ROOT, FAR_ROOT, Place, Served, Serving
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
+_FAR = "Not reached"
+_TITLES: Final = {404: "Not found", 502: _FAR, 503: _FAR, 504: _FAR}
 _WELCOME: Final = (
     "<!doctype html><meta charset=utf-8><title>uwf</title>"
     '<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0;url=/">'
@@ -186,7 +188,7 @@ class _Errors:
         if request.url.path.startswith("/api"):
             return JSONResponse({"error": error}, status_code=status)
         site = self.serving.site(self._place(request.url.path))
-        title = "Not found" if status == 404 else "Not done"  # noqa: PLR2004 - not found
+        title = _TITLES.get(status, "Not done")
         page = problem_page(
             site, title, str(error["message"]), error["hint"], site.links.threads()
         )

@@ -91,6 +91,11 @@ BAD_TOKEN: Final = Refusal(
 TOO_LARGE: Final = Refusal(
     status=413, code="size", message=f"a body has at most {MAX_BODY:,} bytes"
 )
+_TOO_SLOW: Final = Refusal(
+    status=408,
+    code="time",
+    message=f"a body has to come within {_BODY_SECONDS:g} seconds",
+)
 _LOCKED: Final = Refusal(
     status=401,
     code="locked",
@@ -226,8 +231,10 @@ class Gate:
         )
         if refusal is None and scope["method"] == "POST":
             body = await _read_body(receive)
-            refusal = TOO_LARGE if body is None else None
-            receive = _replay(body or b"", receive)
+            if isinstance(body, Refusal):
+                refusal = body
+            else:
+                receive = _replay(body, receive)
         if refusal is not None:
             await _refuse(scope, send, refusal)
             return
@@ -279,22 +286,22 @@ def _sealed(send: Send) -> Send:
     return sealed
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """Read a body within bounds of size and time; ``None`` beyond them."""
+async def _read_body(receive: Receive) -> bytes | Refusal:
+    """Read a body within bounds of size and time."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    return None
+                    return _TOO_SLOW
                 body += message.get("body", b"")
                 if len(body) > MAX_BODY:
-                    return None
+                    return TOO_LARGE
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        return None
+        return _TOO_SLOW
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
