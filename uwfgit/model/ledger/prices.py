@@ -93,9 +93,9 @@ def cost_of(usage: Usage | None, detail: Mapping[str, Any]) -> Cost | None:
         usage: What it used.
         detail: The payload of its detail: which kind of agent, which model.
     """
-    if usage is not None and usage.cost_usd is not None:
-        return Cost(usd=usage.cost_usd)
-    if detail["kind"] in _FREE or (usage is not None and not _tokens(usage)):
+    if usage is not None and _is_told(usage):
+        return _told(usage)
+    if detail["kind"] in _FREE:
         return None
     model = detail.get("model")
     if usage is None or not isinstance(model, str):
@@ -108,6 +108,8 @@ def step_cost(record: Record, step: Step) -> Cost | None:
     """Return what a step cost; one that a child did cost what that did."""
     if step.child is not None:
         return _child_cost(record, step.child.thread)
+    if step.usage is not None and _is_told(step.usage):
+        return _told(step.usage)
     return cost_of(step.usage, record.node(step.detail_hash, DETAIL_TYPE).payload)
 
 
@@ -117,8 +119,10 @@ def run_cost(record: Record, node: Hash) -> Cost | None:
     child = payload.get("child")
     if child is not None:
         return _child_cost(record, ThreadId(child["thread"]))
-    detail = record.node(payload["detail"], DETAIL_TYPE).payload
-    return cost_of(usage_from_payload(payload["usage"]), detail)
+    usage = usage_from_payload(payload["usage"])
+    if usage is not None and _is_told(usage):
+        return _told(usage)
+    return cost_of(usage, record.node(payload["detail"], DETAIL_TYPE).payload)
 
 
 def thread_cost(record: Record) -> Cost | None:
@@ -164,6 +168,15 @@ def _child_cost(record: Record, thread: ThreadId) -> Cost | None:
     except UwfError:
         # It is not here, or damaged: what it cost is for others to know.
         return _UNKNOWN
+
+
+def _is_told(usage: Usage) -> bool:
+    """Whether a usage says enough: its detail, which may be large, is not read."""
+    return usage.cost_usd is not None or not _tokens(usage)
+
+
+def _told(usage: Usage) -> Cost | None:
+    return None if usage.cost_usd is None else Cost(usd=usage.cost_usd)
 
 
 def _tokens(usage: Usage) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.ledger.prices import Cost
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import count_of, format_duration
 from uwfgit.web.render.markup import Child, Html, link, span, tag
@@ -257,12 +258,16 @@ def facts(items: Iterable[Child]) -> Html:
     return tag("ul", [tag("li", item) for item in items if item], class_="facts")
 
 
-def spent(duration_ms: int | None, usage: Usage | None) -> list[str]:
+def spent(
+    duration_ms: int | None, usage: Usage | None, cost: Cost | None = None
+) -> list[str]:
     """Say what a run took: time, tokens, money."""
     told = [format_duration(duration_ms) or ""]
     if usage is not None and (usage.input_tokens or usage.output_tokens):
         told.append(f"{short(usage.input_tokens + usage.output_tokens)} tokens")
-    if usage is not None and usage.cost_usd is not None:
+    if usage is not None and cost is not None:
+        told.append(str(cost))
+    elif usage is not None and usage.cost_usd is not None:
         told.append(
             f"${usage.cost_usd:.2f}"
             if usage.cost_usd >= 1

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.prices import cost_of
 from uwfgit.model.thread.compare import step_duration
 from uwfgit.model.thread.step import Step
 from uwfgit.model.wording import count_of
@@ -66,7 +67,7 @@ def _heading(site: Site, run: Run) -> Html:
     who = [
         join("by ", tag("b", step.agent)),
         str(run.detail.get("model") or "") or None,
-        *spent(step_duration(step), step.usage),
+        *spent(step_duration(step), step.usage, cost_of(step.usage, run.detail)),
         moment(step.completed_at_ms, site.year),
         how,
     ]
@@ -257,7 +258,9 @@ def _aside(site: Site, thread: ThreadId, run: Run, what: str) -> Html:
             [
                 step.role,
                 join("by ", step.agent),
-                *spent(step_duration(step), step.usage),
+                *spent(
+                    step_duration(step), step.usage, cost_of(step.usage, run.detail)
+                ),
                 moment(step.completed_at_ms, site.year),
             ]
         ),

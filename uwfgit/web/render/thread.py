@@ -93,7 +93,7 @@ def _head(site: Site, view: ThreadView) -> Html:
             [
                 chip(view.status),
                 steps_of(state.steps),
-                *spent(took if view.steps else None, state.usage),
+                *spent(took if view.steps else None, state.usage, view.cost),
                 join(
                     moment(state.started_at_ms, site.year),
                     " by ",

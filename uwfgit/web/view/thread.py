@@ -12,6 +12,7 @@ from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.ledger.prices import Cost, thread_cost
 from uwfgit.model.ledger.standing import is_running
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
@@ -97,6 +98,7 @@ class ThreadView(Struct, frozen=True, kw_only=True):
     relatives: tuple[Relative, ...]
     inputs: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
+    cost: Cost | None = None
     parent: Kin | None = None
     """The thread whose step this one does."""
     children: tuple[Kin, ...] = ()
@@ -163,6 +165,7 @@ def view_thread(
         relatives=tuple(_relatives(tip, known.values())),
         inputs=_inputs(record),
         summary=_summary(record),
+        cost=thread_cost(record),
         parent=_parent(ledger, record, known),
         children=tuple(_children(ledger, record, steps, known)),
         approvals=_approvals(record),
