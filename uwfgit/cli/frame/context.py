@@ -424,8 +424,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def child_environment(self) -> dict[str, str]:
         """The environment agents start from: ours, with this ``uwf`` first."""
-        environment = dict(self.environment)
-        environment.pop(VARIABLE, None)
+        environment = {k: v for k, v in self.environment.items() if k != VARIABLE}
         if (own := own_folder(environment)) is not None:
             path = environment.get("PATH") or os.defpath
             environment["PATH"] = os.pathsep.join([own, path])
