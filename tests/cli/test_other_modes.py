@@ -160,3 +160,26 @@ def test_a_server_of_the_agent_client_protocol(
     run: Run, mode: str, told: str | None, limits: dict[str, int]
 ) -> None:
     check(run(f"acp:{sys.executable} {SERVER} {mode}".strip(), **limits), told)
+
+
+def test_an_agent_gets_no_key_but_those_its_configuration_names(
+    uwf: Uwf, work: Path, home: Path, run: Run
+) -> None:
+    key = "sk-test-0123456789abcdef"
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / ".env").write_text(f"FAKE_KEY={key}\n")
+    script(work, "env > seen; " + says(GOOD))
+    for name, value in (
+        ("agents.plain.kind", "stdio"),
+        ("agents.plain.command", "sh"),
+        ("agents.plain.args", '["agent.sh"]'),
+    ):
+        assert uwf("config", "set", name, value).code == 0
+
+    check(run("plain"), None)
+
+    seen = (work / "seen").read_text()
+    assert key not in seen
+    assert "FAKE_KEY" not in seen
+    assert key not in uwf("config", "list").out
+    assert key not in uwf("thread", "read", "@last").out
