@@ -216,6 +216,27 @@ def test_a_session_that_was_deleted_is_put_back(mindful: Box) -> None:
     assert warned(mindful.step(thread, 3)) == []
 
 
+def test_a_session_that_others_went_on_with_is_left_alone(mindful: Box) -> None:
+    if mindful.kind == "opencode":
+        pytest.skip("its sessions are in a database of its own")
+    play(mindful, *says(done("first", "I saw a walrus."), bad("names"), done("second")))
+    thread = mindful.start()
+    mindful.uwf("thread", "exec", thread, "-c", "2")
+    old = mindful.step(thread, 1)["detail"]["sessionId"]
+    short = old[:8] if mindful.kind == "gemini" else old
+    (file,) = mindful.home.rglob(f"*{short}.jsonl")
+    changed = file.read_bytes() + b"\n"
+    file.write_bytes(changed)
+
+    mindful.uwf("thread", "exec", thread)
+
+    assert file.read_bytes() == changed
+    assert mindful.step(thread, 3)["detail"]["sessionId"] != old
+    assert "I saw a walrus." in asked(mindful)[-1]
+    assert asked(mindful)[-1].count("# The task of this thread") == 1
+    assert warned(mindful.step(thread, 3)) == []
+
+
 def forget_sessions(box: Box) -> None:
     """Do what a clean-up of the CLI's own would do."""
     if box.kind == "opencode":
