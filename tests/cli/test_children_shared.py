@@ -292,3 +292,28 @@ def test_a_child_that_nothing_names_goes_with_its_parent_and_comes_back(
     assert shown["children"] == [family.child]
     assert removed["children"] == sorted([family.child, family.grandchild])
     assert restored["children"] == removed["children"]
+
+
+@pytest.mark.slow
+def test_what_others_did_to_a_child_of_an_agent_is_asked_for(two: Two) -> None:
+    uwf = two.ada
+    uwf.do("workflow", "add", "probe.yaml")
+    uwf.do("workflow", "add", "build.yaml")
+    uwf.do("config", "set", "defaultAgent", "scripted:asking.yaml")
+    played = ("--agent", "workflow:build")
+    started = uwf.do("thread", "start", "probe.yaml", "-p", "It", "--json").json
+    thread = started["threadId"]
+    uwf("thread", "exec", thread, *played)
+    (child,) = uwf.do("thread", "show", thread, "--json").json["children"]
+    (below,) = uwf.do("thread", "show", child, "--json").json["children"]
+    uwf.do("push", "origin", thread)
+    two.bob.do("pull")
+    answer(two.bob)
+    two.bob("thread", "resume", below, "-p", "This", *RUN)
+    two.bob.do("push", "origin", below)
+    uwf.do("pull")
+
+    refused = uwf.do("thread", "resume", thread, *played, code=1)
+
+    assert "others had a hand in what does steps of" in refused.err
+    assert f"  child:     {below} probe, end" in refused.err

@@ -47,7 +47,10 @@ def make_admit(
         from uwfgit.store.local import Agreed
 
         tip = record.tip
-        foreign = _list_foreign(context, ledger, record)
+        named = partial(choose, agent, record.workflow.name, role)
+        foreign = _list_foreign(
+            context, ledger, record, delegates=_delegates(record, named)
+        )
         is_own = all(each.record is not record for each in foreign)
         if is_own:
             if cwd is None:
@@ -87,8 +90,23 @@ class _Foreign(Struct, frozen=True, kw_only=True):
     events: tuple[Oid, ...]
 
 
+def _delegates(record: Record, choose: Callable[[], Agent]) -> bool:
+    """Whether threads may do steps of one; others are spared the look for them.
+
+    By a role of its workflow, or by the agent that is to play the next one.
+    """
+    from uwfgit.agents.base import WorkflowAgent
+
+    if any(role.workflow is not None for role in record.workflow.roles.values()):
+        return True
+    try:
+        return isinstance(choose(), WorkflowAgent)
+    except UwfError:
+        return False
+
+
 def _list_foreign(
-    context: CommandContext, ledger: Ledger, record: Record
+    context: CommandContext, ledger: Ledger, record: Record, *, delegates: bool
 ) -> list[_Foreign]:
     """Return a thread and those that do its steps, as far as others made them.
 
@@ -98,8 +116,7 @@ def _list_foreign(
     from uwfgit.model.ledger.foreign import is_foreign
     from uwfgit.model.ledger.kin import iter_below
 
-    # One without roles that workflows do is spared the look for its children.
-    below = iter_below(ledger, record) if record.start.children else ()
+    below = iter_below(ledger, record) if delegates else ()
     threads = (record, *below)
     foreign = [each for each in threads if is_foreign(ledger, each.tip)]
     if not foreign:
