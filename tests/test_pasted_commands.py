@@ -41,6 +41,7 @@ _OWN: Final = {
     "store/safety/hooks.py: name",
     # Numbers, ids and hashes.
     "cli/fleet/cmd_fleet.py: queue.remote.name",
+    "fleet/batch.py: batch.workflow",
     "cli/store/cmd_doctor.py: good",
     "cli/thread/reading.py: oldest",
     "code/rewind.py: now.commit[:12]",

@@ -28,6 +28,7 @@ from tests.benchmarks import (
     lines_code,
     lines_commands,
     lines_disk,
+    lines_fleet,
     lines_nodes,
     lines_sharing,
     lines_steps,
@@ -75,6 +76,7 @@ GROUPS = (
         run=lines_web.measure_web,
     ),
     Group(names=("pull", "push"), run=lines_sharing.measure_sharing),
+    Group(names=("poll",), run=lines_fleet.measure_fleet),
 )
 
 

@@ -241,4 +241,11 @@ BUDGETS: Final = (
         kind="times at most",
         limit=1.5,
     ),
+    Budget(
+        name="poll",
+        what="a look at a queue of 5,000 threads, nothing new",
+        reference="git ls-remote",
+        kind="times at most",
+        limit=1.5,
+    ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, RemoteError
@@ -57,11 +57,25 @@ _AUDIT: Final = 1000
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """What a remote's queue holds; ``bad`` says of refs why they are passed by."""
+    """What a remote's queue holds, oldest first; of ``bad`` refs why they are not."""
 
     entries: Mapping[ThreadId, Entry]
     bad: Mapping[str, str]
     is_paused: bool
+
+
+class _Look(Struct, kw_only=True):
+    """What the last look at a queue found.
+
+    Of thousands of states few are new at the next one, and no ref and no commit is
+    read twice. ``refs`` are the remote's; ``here`` are the copies by the last part of
+    their names, ``None`` when they have to be read.
+    """
+
+    refs: Mapping[str, Oid] | None = None
+    here: dict[str, Oid] | None = None
+    contents: Contents | None = None
+    entries: Mapping[Oid, Entry] = field(default_factory=dict)
 
 
 class Queue(Struct, frozen=True, kw_only=True):
@@ -70,11 +84,16 @@ class Queue(Struct, frozen=True, kw_only=True):
     ledger: Ledger
     remote: Remote
     wire: Wire
+    _last: _Look = field(default_factory=_Look)
 
     @property
     def store(self) -> Store:
         """Where the copies of its refs are."""
         return self.ledger.store
+
+    @property
+    def _copies(self) -> str:
+        return f"{COPIES}{self.remote.name}/"
 
     def fetch(self) -> Contents:
         """Return what the queue holds now; only what is new is brought.
@@ -82,31 +101,43 @@ class Queue(Struct, frozen=True, kw_only=True):
         Raises:
             AuthError, RemoteError: The remote cannot be reached.
         """
-        there = self._list()
-        copies = f"{COPIES}{self.remote.name}/"
-        here = scan_refs(self.store, copies)
-        wanted = {
-            f"{copies}{name}": oid
-            for name, oid in there.items()
-            if here.get(f"{copies}{name}") != oid
-        }
+        last, refs = self._last, self._list()
+        if last.contents is not None and refs == last.refs:
+            return last.contents
+        there = self._choose(refs)
+        here = last.here if last.here is not None else self._scan()
+        last.refs = last.here = None
+        wanted = [name for name, oid in there.items() if here.get(name) != oid]
         bad: dict[str, str] = {}
-        for part in chunks(list(wanted), CHUNK):
-            bad |= self._bring(copies, part, here)
-        gone = [ref for ref in here if ref[len(copies) :] not in there]
+        is_ours = True
+        for part in chunks(wanted, CHUNK):
+            is_ours = self._bring(part, here, bad) and is_ours
+        gone = {name: oid for name, oid in here.items() if name not in there}
         if gone:
-            self._move({ref: (here[ref], None) for ref in gone})
-        return self._read(copies, bad)
+            is_ours = self._move(here, dict.fromkeys(gone)) and is_ours
+        if not is_ours:
+            # Another command of this store moved them meanwhile.
+            here = self._scan()
+        contents = self._read(here, bad)
+        last.refs, last.here, last.contents = refs, here, contents
+        last.entries = {entry.oid: entry for entry in contents.entries.values()}
+        return contents
 
-    def _list(self) -> dict[str, Oid]:
-        """Return the remote's queue refs, by the last part of their names."""
-        refs = list_refs_there(
+    def _scan(self) -> dict[str, Oid]:
+        found = scan_refs(self.store, self._copies)
+        return {ref[len(self._copies) :]: oid for ref, oid in found.items()}
+
+    def _list(self) -> Mapping[str, Oid]:
+        return list_refs_there(
             self.wire,
             self.remote.url,
             name=self.remote.name,
             git_dir=self.store.path,
             patterns=[f"{QUEUE_PREFIX}*"],
         )
+
+    def _choose(self, refs: Mapping[str, Oid]) -> dict[str, Oid]:
+        """Return the refs of a queue, by the last part of their names."""
         names = {
             ref.removeprefix(QUEUE_PREFIX): oid
             for ref, oid in refs.items()
@@ -121,56 +152,68 @@ class Queue(Struct, frozen=True, kw_only=True):
         return known
 
     def _bring(
-        self, copies: str, refs: Sequence[str], here: Mapping[str, Oid]
-    ) -> dict[str, str]:
-        """Fetch queue refs aside, and keep those that hold nothing but states."""
-        bad = {}
+        self, names: Sequence[str], here: dict[str, Oid], bad: dict[str, str]
+    ) -> bool:
+        """Fetch queue refs aside, and keep those that hold nothing but states.
+
+        Return whether the copies were as they were known to be.
+        """
+        copies = self._copies
         with open_scratch(self.store) as scratch:
-            specs = [f"+{QUEUE_PREFIX}{ref[len(copies) :]}:{ref}" for ref in refs]
+            specs = [f"+{QUEUE_PREFIX}{name}:{copies}{name}" for name in names]
             done = fetch_refs(self.wire, self.remote.url, specs, git_dir=scratch.path)
             if done.code:
                 raise RemoteError(reason_of(done), remote=self.remote.name)
-            fetched = scan_refs(scratch, copies)
-            good = {}
-            for ref, oid in fetched.items():
-                problem = _check_chain(scratch, oid, here.get(ref))
+            good: dict[str, Oid] = {}
+            for ref, oid in scan_refs(scratch, copies).items():
+                name = ref[len(copies) :]
+                problem = _check_chain(scratch, oid, here.get(name))
                 if problem is None:
-                    good[ref] = oid
+                    good[name] = oid
                 else:
-                    bad[ref[len(copies) :]] = problem
-            moves = {ref: (here.get(ref), oid) for ref, oid in good.items()}
-            if moves:
-                with adopt_objects(
-                    self.store,
-                    scratch,
-                    good.values(),
-                    known=[GENESIS_OID, *(oid for oid in here.values())],
-                    environment=self.wire.environment,
-                ):
-                    self._move(moves)
-        return bad
+                    bad[name] = problem
+            if not good:
+                return True
+            known = [here[name] for name in good if name in here]
+            with adopt_objects(
+                self.store,
+                scratch,
+                good.values(),
+                known=[GENESIS_OID, *known],
+                environment=self.wire.environment,
+            ):
+                return self._move(here, good)
 
-    def _move(self, moves: Mapping[str, tuple[Oid | None, Oid | None]]) -> None:
-        move_many(
+    def _move(self, here: dict[str, Oid], to: Mapping[str, Oid | None]) -> bool:
+        """Move copies, and what is known of them; whether that was as it is."""
+        copies = self._copies
+        moves = {f"{copies}{name}": (here.get(name), new) for name, new in to.items()}
+        moved = move_many(
             self.store,
-            dict(moves),
+            moves,
             reason="queue: fetch",
             environment=self.wire.environment,
         )
+        for name, new in to.items() if moved else ():
+            if new is None:
+                del here[name]
+            else:
+                here[name] = new
+        return moved
 
-    def _read(self, copies: str, bad: dict[str, str]) -> Contents:
-        entries = {}
-        refs = scan_refs(self.store, copies)
-        for ref, oid in refs.items():
-            name = ref[len(copies) :]
+    def _read(self, here: Mapping[str, Oid], bad: dict[str, str]) -> Contents:
+        found = []
+        for name, oid in here.items():
             if not is_thread_id(name) or name in bad:
                 continue
-            entry = read_entry(self.store, oid)
+            entry = self._last.entries.get(oid) or read_entry(self.store, oid)
             if entry is None or entry.state.thread != name:
                 bad[name] = "its newest commit is not a state of that thread"
             else:
-                entries[ThreadId(name)] = entry
-        return Contents(entries=entries, bad=bad, is_paused=f"{copies}PAUSE" in refs)
+                found.append(entry)
+        found.sort(key=lambda entry: (entry.committed_at, entry.state.thread))
+        entries = {entry.state.thread: entry for entry in found}
+        return Contents(entries=entries, bad=bad, is_paused="PAUSE" in here)
 
     def write(self, state: QueueState, *, parent: Oid | None) -> Oid:
         """Write a state as a commit on top of another; no ref moves.

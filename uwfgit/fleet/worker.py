@@ -169,7 +169,7 @@ class Worker:
         mine = {job.thread for job in self.jobs.running}
         now = self._now_ms()
         found: list[Entry] = []
-        for entry in sorted(contents.entries.values(), key=_age):
+        for entry in contents.entries.values():
             thread = entry.state.thread
             if thread in mine or not is_free(entry, self._watch, now):
                 continue
@@ -194,7 +194,7 @@ class Worker:
         """
         contents = self._look()
         offers, reasons = [], {}
-        for entry in sorted(contents.entries.values(), key=_age):
+        for entry in contents.entries.values():
             why = self._why_not(entry, is_paused=contents.is_paused)
             if why is None:
                 offers.append(entry)
@@ -290,7 +290,3 @@ class Worker:
             self.hands.tell("missed", thread=thread, why="; ".join(exc.refs.values()))
             return False
         return True
-
-
-def _age(entry: Entry) -> tuple[int, str]:
-    return entry.committed_at, entry.state.thread

@@ -64,7 +64,7 @@ def list_(
     with open_queue(context, remote) as queue:
         while True:
             contents = queue.fetch()
-            items = [_item(queue, entry) for entry in _in_order(contents)]
+            items = [_item(queue, entry) for entry in contents.entries.values()]
             payload = {"items": items, "paused": contents.is_paused}
             context.output.emit(payload, lambda p=payload: _text(context, p))  # type: ignore[misc]
             for name, why in sorted(contents.bad.items()):
@@ -72,13 +72,6 @@ def list_(
             if not watch:
                 return
             time.sleep(_WATCH_SECONDS)
-
-
-def _in_order(contents: Contents) -> list[Entry]:
-    return sorted(
-        contents.entries.values(),
-        key=lambda entry: (entry.committed_at, entry.state.thread),
-    )
 
 
 def _item(queue: Queue, entry: Entry) -> dict[str, Any]:
