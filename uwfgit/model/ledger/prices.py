@@ -115,7 +115,10 @@ def step_cost(record: Record, step: Step) -> Cost | None:
 
 def run_cost(record: Record, node: Hash) -> Cost | None:
     """Return what one run cost, a failed try too, by its StepNode."""
-    payload = record.node(node, STEP_TYPE).payload
+    return _payload_cost(record, record.node(node, STEP_TYPE).payload)
+
+
+def _payload_cost(record: Record, payload: Mapping[str, Any]) -> Cost | None:
     child = payload.get("child")
     if child is not None:
         return _child_cost(record, ThreadId(child["thread"]))
@@ -130,12 +133,13 @@ def thread_cost(record: Record) -> Cost | None:
     total: Cost | None = None
     children: set[str] = set()
     for node in _iter_runs(record):
-        child = record.node(node, STEP_TYPE).payload.get("child")
+        payload = record.node(node, STEP_TYPE).payload
+        child = payload.get("child")
         if child is not None:
             if child["thread"] in children:
                 continue
             children.add(child["thread"])
-        cost = run_cost(record, node)
+        cost = _payload_cost(record, payload)
         if cost is not None:
             total = cost if total is None else total + cost
     return total
