@@ -2,7 +2,10 @@
 # Prints what a CLI printed when it was recorded (see record.py), for tests without it.
 # $REPLAY names a file with one recording a line; the last one repeats.
 # $REPLAY_FROM are the folders that hold recordings of the kind, by the colon.
-case "$1" in --version) echo 1.2.3; exit ;; esac
+case "$1" in
+  --version) echo 1.2.3; exit ;;
+  export) echo "Session not found" >&2; exit 1 ;;
+esac
 read -r mode < "$REPLAY"
 if [ "$(wc -l < "$REPLAY")" -gt 1 ]; then sed -i 1d "$REPLAY"; fi
 printf '%s\n' "$*" >> "$REPLAY.heard"
