@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.calls import Uwf
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import STEP_TYPE
 
 
 def test_list_has_one_item_a_step(uwf: Uwf, ended: str) -> None:
@@ -47,6 +49,15 @@ def test_show_expands_output_and_detail(uwf: Uwf, ended: str) -> None:
     assert "Check one" in step["detail"]["assembledPrompt"]
     assert step["prev"] == uwf("step", "list", ended, "--json").json["items"][0]["hash"]
     assert uwf("step", "show", step["hash"], "--json").json == step
+
+
+def test_show_has_every_field_that_a_step_must_have(uwf: Uwf, ended: str) -> None:
+    step = uwf("step", "show", f"{ended}:2", "--json").json
+    schema = find_builtin_schema(STEP_TYPE)
+
+    assert isinstance(schema, dict)
+    assert set(schema["required"]) - step.keys() == set()
+    assert step["previousAttempts"] == []
 
 
 def test_show_for_people(uwf: Uwf, ended: str) -> None:

@@ -20,16 +20,18 @@ from tests.builders import (
     variant,
     write_script,
 )
+from tests.history import events, files
 from tests.proof import assert_verified
 from tests.sync.changes import OTHER
 from tests.sync.forge import history
 from tests.sync.tour import tip_of
-from uwfgit.engine.run.thread import cancel_thread, fork_thread
+from uwfgit.engine.run.thread import cancel_thread, fork_thread, say_word
+from uwfgit.errors import StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import ERROR_TYPE
-from uwfgit.model.thread.event import event_trailers
+from uwfgit.model.thread.event import TABLE, WORDS, EventName, event_trailers
 from uwfgit.model.thread.message import format_message, read_quote
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.sync.diverged.replayed_events import replay_tail
@@ -158,6 +160,26 @@ def test_forks_of_every_event_verify(ledger: Ledger, tmp_path: Path) -> None:
     assert_verified(ledger.store)
 
 
+@pytest.mark.parametrize("event", WORDS)
+def test_a_word_of_the_table_verifies_and_is_no_step(
+    ledger: Ledger, tmp_path: Path, event: EventName
+) -> None:
+    thread = begin(ledger, tmp_path).thread
+    before = files(ledger.store, thread)
+    tip = say_word(ledger, thread, event, reason="as\nagreed", command="test")
+
+    after = files(ledger.store, thread)
+    assert [name for name in after if after[name] != before.get(name)] == [
+        "thread.json"
+    ]
+    assert tip.state.steps == 0
+    assert events(ledger.store, thread)[-1].name == event
+    assert_verified(ledger.store)
+    if tip.state.status not in TABLE[event].follows:
+        with pytest.raises(StateError):
+            say_word(ledger, thread, event, reason=None, command="test")
+
+
 _TEXTS = st.text(
     st.sampled_from("ab \t\n\r\x01\x1c\x85\xa0\u200b\u2028\u202e…>é🐙"), max_size=250
 )
@@ -177,7 +199,7 @@ def test_any_reason_gives_a_cancel_its_subject_and_quote(text: str) -> None:
     )
 
     for each in (message, again):
-        assert may_give_reason(each.partition("\n")[0], read_quote(each))
+        assert may_give_reason("cancel", each.partition("\n")[0], read_quote(each))
 
 
 @pytest.mark.parametrize(
@@ -193,4 +215,4 @@ def test_any_reason_gives_a_cancel_its_subject_and_quote(text: str) -> None:
     ],
 )
 def test_no_reason_gives_a_cancel_another_subject(subject: str, quote: str) -> None:
-    assert not may_give_reason(subject, quote)
+    assert not may_give_reason("cancel", subject, quote)

@@ -182,18 +182,10 @@ def step_payload(record: Record, step: Step, detail: Any) -> dict[str, Any]:  # 
         "prev": step.prev,
         "outputHash": step.output_hash,
         "output": dict(step.output),
-        "body": step.body,
         "detailHash": step.detail_hash,
         "detail": detail,
-        "edgePrompt": step.edge_prompt,
-        "note": step.note,
-        "cwd": step.cwd,
-        "startedAtMs": step.started_at_ms,
-        "completedAtMs": step.completed_at_ms,
+        **write_fields(step),
         "previousAttempts": list(step.previous_attempts),
-        "code": write_fields(step)["code"],
-        "extractedBy": step.extracted_by,
-        "warnings": list(step.warnings),
     }
 
 

@@ -24,7 +24,7 @@ from uwfgit.engine.run.thread import Parent, fork_thread, start_child
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE, SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
 from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Child
@@ -271,7 +271,7 @@ def _taken(run: Run, child: Record) -> Usage | None:
     """Return what earlier steps and tries of the parent took of a child's usage."""
     lineage = {child.tip.thread, *_origins(child)}
     for event in iter_events(run.record.store, run.record.tip.commit):
-        if event.node is None or event.name not in (*STEP_EVENTS, "attempt"):
+        if event.node is None or event.name not in RUN_EVENTS:
             continue
         named = run.record.node(event.node, STEP_TYPE).payload.get("child")
         if named is not None and named["thread"] in lineage:

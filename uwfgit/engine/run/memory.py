@@ -24,7 +24,7 @@ from uwfgit.model.memory.memory import (
     write_session,
 )
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.step import Step
 from uwfgit.store.canonical import Json
@@ -217,7 +217,7 @@ def _iter_recorded(run: Run) -> Iterator[_Recorded]:
         is_step = event.name in STEP_EVENTS
         if event.node is None or event.role != role:
             continue
-        if not (is_step or event.name == "attempt"):
+        if event.name not in RUN_EVENTS:
             continue
         step = record.node(event.node, STEP_TYPE).payload
         if step["agent"] != run.agent.label:

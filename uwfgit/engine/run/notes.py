@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
@@ -55,12 +55,11 @@ def iter_runs(
 ) -> Iterator[tuple[str, Hash]]:
     """Yield the runs of a step so far, tries among them, newest first."""
     for event in iter_events(record.store, record.tip.commit):
-        is_step = event.name in STEP_EVENTS
-        if event.node is None or not (is_step or event.name == "attempt"):
+        if event.node is None or event.name not in RUN_EVENTS:
             continue
         if event.prev == prev and event.role == role:
             yield event.name, event.node
-        elif is_step:
+        elif event.name in STEP_EVENTS:
             return
 
 

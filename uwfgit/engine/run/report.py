@@ -10,7 +10,7 @@ from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, read_tip
 from uwfgit.model.thread.state import ThreadState
@@ -130,7 +130,7 @@ def steps_since(record: Record, commit: Oid) -> tuple[StepReport, ...]:
     for event in iter_events(record.store, record.tip.commit):
         if event.commit.oid == commit:
             break
-        if event.name in (*STEP_EVENTS, ATTEMPT) and event.node is not None:
+        if event.name in RUN_EVENTS and event.node is not None:
             found.append(_read_back(record, event, event.node))
     return tuple(reversed(found))
 

@@ -20,10 +20,10 @@ from uwfgit.errors import (
     UsageError,
 )
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
-from uwfgit.model.ledger.branch import append_cancel, append_fork, append_start
+from uwfgit.model.ledger.branch import append_fork, append_start, append_word
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ForkedFrom
@@ -301,6 +301,33 @@ def _find_event(record: Record, step: Hash) -> Event:
     )
 
 
+def say_word(
+    ledger: Ledger,
+    thread: ThreadId,
+    event: EventName,
+    *,
+    reason: str | None,
+    command: str,
+) -> Tip:
+    """Record a person's word on a thread that does not run.
+
+    Raises:
+        StateError: It may not follow on the thread's state.
+        LockedError: It is running.
+    """
+
+    def say() -> Tip:
+        tip = load_tip(ledger.store, thread)
+        status = tip.state.status
+        if status not in TABLE[event].follows:
+            said = {"end": "at its end", "cancelled": "cancelled already"}
+            raise StateError(f"thread {thread} is {said.get(status, status)}")
+        return append_word(ledger, tip, event, reason=reason)
+
+    with hold_thread(ledger, thread, command=command):
+        return write_whole(ledger.store, say, decides_anew=True)
+
+
 def cancel_thread(
     ledger: Ledger, thread: ThreadId, *, reason: str | None, command: str
 ) -> Tip:
@@ -310,10 +337,7 @@ def cancel_thread(
         StateError: It has ended or is cancelled already.
         LockedError: It is running.
     """
-    with hold_thread(ledger, thread, command=command):
-        tip = write_whole(
-            ledger.store, lambda: _cancel(ledger, thread, reason), decides_anew=True
-        )
+    tip = say_word(ledger, thread, "cancel", reason=reason, command=command)
     for child in _open_children(ledger, thread):
         cancel_thread(ledger, child, reason=reason, command=command)
     return tip
@@ -338,15 +362,7 @@ def _named_children(ledger: Ledger, thread: ThreadId) -> frozenset[ThreadId]:
     for event in iter_events(ledger.store, record.tip.commit):
         if event.thread != thread:
             break
-        if event.node is not None and event.name in (*STEP_EVENTS, "attempt"):
+        if event.node is not None and event.name in RUN_EVENTS:
             named = record.node(event.node, STEP_TYPE).payload.get("child")
             found |= {ThreadId(named["thread"])} if named is not None else set()
     return frozenset(found)
-
-
-def _cancel(ledger: Ledger, thread: ThreadId, reason: str | None) -> Tip:
-    tip = load_tip(ledger.store, thread)
-    if tip.state.status in {"end", "cancelled"}:
-        state = "at its end" if tip.state.status == "end" else "cancelled already"
-        raise StateError(f"thread {thread} is {state}")
-    return append_cancel(ledger, tip, reason=reason)

@@ -1,4 +1,4 @@
-"""A thread's branch: started, forked, cancelled."""
+"""A thread's branch: started, forked, cancelled, summed up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE, Node, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
-from uwfgit.model.thread.event import tell_cancel, tell_fork, tell_start, tell_summary
+from uwfgit.model.thread.event import tell_fork, tell_start, tell_summary, tell_word
 from uwfgit.model.thread.record import Record, Tip, open_record, start_from_payload
 from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.thread.usage import Usage, add_usage
@@ -121,14 +121,14 @@ def append_fork(
 
 
 @writes_event
-def append_cancel(ledger: Ledger, tip: Tip, *, reason: str | None) -> Tip:
-    """Return a thread up for good; a reason stands in the message only."""
+def append_word(ledger: Ledger, tip: Tip, event: str, *, reason: str | None) -> Tip:
+    """Record a person's word on a thread; a reason stands in the message only."""
     person = event_person(ledger, tip)
     return write_event(
         ledger,
         tip,
         {},
-        told=tell_cancel(tip.state, reason, by=recorded_by(person)),
+        told=tell_word(tip.state, event, reason, by=recorded_by(person)),
         author=person,
         person=person,
         old=tip.commit,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState
@@ -160,8 +160,7 @@ def cost_at(
 
 def _iter_runs(record: Record) -> Iterator[Hash]:
     for event in iter_events(record.store, record.tip.commit):
-        is_run = event.name in STEP_EVENTS or event.name == "attempt"
-        if event.node is not None and is_run:
+        if event.node is not None and event.name in RUN_EVENTS:
             yield event.node
 
 

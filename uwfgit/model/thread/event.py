@@ -7,7 +7,7 @@ event adds to the tree is the writer's and verify's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, get_args
 
 from msgspec import Struct, field
@@ -43,6 +43,8 @@ EventName = Literal[
 EVENT_NAMES: Final = get_args(EventName)
 STEP_EVENTS: Final = ("step", "resume", "poke")
 """Events that add a step to the logical chain, or replace its last."""
+RUN_EVENTS: Final = (*STEP_EVENTS, "attempt")
+"""Events whose node is a StepNode: those, and a failed try at one."""
 _ENDS: Final = frozenset({"end", "cancelled"})
 
 
@@ -51,30 +53,46 @@ class Row(Struct, frozen=True, kw_only=True):
 
     follows: frozenset[str] = frozenset(STATUSES)
     """The states a thread may be in before it."""
-    is_run: bool = False
-    """Whether its nodes stand in a run folder of a step."""
     is_replayable: bool = True
     """Whether it can be written again in a copy of its thread."""
     settles: bool = True
     """Whether it leaves the thread in a state of its own."""
+    makes: Callable[[ThreadState], ThreadState] | None = None
+    """What it makes of the state, where it is a person's word: that adds nothing to
+    the tree, and its reason stands in the message alone."""
 
 
 def _after(*statuses: ThreadStatus) -> frozenset[str]:
     return frozenset(statuses)
 
 
+def _give_up(before: ThreadState) -> ThreadState:
+    return replace(
+        before,
+        status="cancelled",
+        current_role=None,
+        suspended_role=None,
+        suspend_message=None,
+        retry_at_ms=None,
+    )
+
+
 TABLE: Final[Mapping[str, Row]] = {
     "start": Row(follows=frozenset(), is_replayable=False),
-    "step": Row(follows=_after("idle"), is_run=True),
-    "resume": Row(follows=_after("suspended", "end"), is_run=True),
-    "poke": Row(follows=_after("idle", "suspended", "end"), is_run=True),
-    "attempt": Row(follows=_after("idle", "suspended", "end"), is_run=True),
-    "hold": Row(follows=_after("idle"), is_run=True),
+    "step": Row(follows=_after("idle")),
+    "resume": Row(follows=_after("suspended", "end")),
+    "poke": Row(follows=_after("idle", "suspended", "end")),
+    "attempt": Row(follows=_after("idle", "suspended", "end")),
+    "hold": Row(follows=_after("idle")),
     "summary": Row(follows=_after("suspended", "end", "cancelled"), settles=False),
     "fork": Row(is_replayable=False, settles=False),
-    "cancel": Row(follows=_after("idle", "suspended")),
+    "cancel": Row(follows=_after("idle", "suspended"), makes=_give_up),
     "resolve": Row(is_replayable=False, settles=False),
 }
+WORDS: Final[Mapping[str, Callable[[ThreadState], ThreadState]]] = {
+    name: row.makes for name, row in TABLE.items() if row.makes is not None
+}
+"""The events that are a person's word, and what each makes of the state."""
 
 
 class By(Struct, frozen=True, kw_only=True):
@@ -101,7 +119,7 @@ class Told(Struct, frozen=True, kw_only=True):
         return format_message(self.subject, self.quoted, self.trailers.items())
 
 
-def event_trailers(event: EventName, thread: str, **more: str) -> dict[str, str]:
+def event_trailers(event: str, thread: str, **more: str) -> dict[str, str]:
     """Give an event's trailers, in their order; ``more`` by the ends of their names."""
     return {
         "Uwf-Format": str(FORMAT_VERSION),
@@ -299,21 +317,13 @@ def tell_fork(
     )
 
 
-def tell_cancel(before: ThreadState, reason: str | None, *, by: By) -> Told:
-    """Tell that a thread was given up; the message alone has the reason."""
-    state = replace(
-        before,
-        status="cancelled",
-        current_role=None,
-        suspended_role=None,
-        suspend_message=None,
-        retry_at_ms=None,
-    )
+def tell_word(before: ThreadState, event: str, reason: str | None, *, by: By) -> Told:
+    """Tell of a person's word; the message alone has the reason."""
     return Told(
-        state=_moved(state, _now(before, by), by),
-        subject=f"cancel: {reason}" if reason and reason.strip() else "cancel",
+        state=_moved(WORDS[event](before), _now(before, by), by),
+        subject=f"{event}: {reason}" if reason and reason.strip() else event,
         quoted=reason or "",
-        trailers=event_trailers("cancel", before.thread),
+        trailers=event_trailers(event, before.thread),
     )
 
 

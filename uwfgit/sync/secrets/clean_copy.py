@@ -19,7 +19,7 @@ from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_wi
 from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
-from uwfgit.model.ledger.branch import append_cancel, append_start, append_summary
+from uwfgit.model.ledger.branch import append_start, append_summary, append_word
 from uwfgit.model.ledger.commit import require_signing, signer_for
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
@@ -35,6 +35,7 @@ from uwfgit.model.node.node import (
     make_node,
 )
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
+from uwfgit.model.thread.event import WORDS
 from uwfgit.model.thread.events import Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.message import read_quote
@@ -238,8 +239,9 @@ def _redo_file(redo: Redo, event: Event, workflow: Workflow) -> bytes:
 
 def _redo_event(redo: Redo, event: Event, record: Record) -> None:
     ledger = _as_then(redo, event)
-    if event.name == "cancel":
-        tip = append_cancel(ledger, record.tip, reason=_reason(redo, event))
+    if event.name in WORDS:
+        reason = _reason(redo, event)
+        tip = append_word(ledger, record.tip, event.name, reason=reason)
         record.advance(tip, {})
         return
     if event.name == "summary":
@@ -314,7 +316,7 @@ def _redo_hold(
 
 
 def _reason(redo: Redo, event: Event) -> str:
-    """Read a cancel's reason off its message, which alone holds it."""
+    """Read the reason of a person's word off its message, which alone holds it."""
     return redo.text(read_quote(event.commit.message))
 
 

@@ -1,4 +1,4 @@
-"""The events that add no step: start, fork, cancel and resolve."""
+"""The events that add no step: start, fork, resolve, and a person's word."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import task_file
 from uwfgit.model.thread.event import (
     Told,
-    tell_cancel,
     tell_fork,
     tell_resolve,
     tell_start,
+    tell_word,
 )
 from uwfgit.model.thread.record import Start, start_from_payload
 from uwfgit.model.workflow.inputs import complete_inputs
@@ -270,12 +270,12 @@ def check_fork(
     )
 
 
-def check_cancel(
-    commit: RawCommit, *, view: View, findings: VerifyFindings
+def check_word(
+    commit: RawCommit, event: str, *, view: View, findings: VerifyFindings
 ) -> Expected:
-    """Say what a cancel must leave."""
-    check_order("cancel", view, findings)
-    told = tell_cancel(view.state, None, by=commit.committed_by)
+    """Say what a person's word must leave."""
+    check_order(event, view, findings)
+    told = tell_word(view.state, event, None, by=commit.committed_by)
     following = replace(
         view,
         commit=commit.oid,
@@ -287,7 +287,7 @@ def check_cancel(
         view=following,
         files={},
         told=told,
-        fact=Fact(event="cancel"),
+        fact=Fact(event=event),
     )
 
 

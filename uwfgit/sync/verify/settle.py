@@ -14,7 +14,7 @@ from msgspec import Struct
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, InvalidError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.model.thread.event import TABLE, Told
+from uwfgit.model.thread.event import TABLE, WORDS, Told
 from uwfgit.model.thread.message import format_message, format_subject, read_quote
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
@@ -31,7 +31,6 @@ from uwfgit.sync.verify.report import Fact, VerifyFindings, shown
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
 from uwfgit.sync.verify.view import View
 
-_CANCEL: Final = "cancel:"
 REPLAYED: Final = "Uwf-Replayed-From"
 
 Files: TypeAlias = dict[str, "bytes | Oid | None"]
@@ -44,25 +43,26 @@ class Expected(Struct, frozen=True, kw_only=True):
     view: View
     files: Files
     told: Told
-    """Its message; a cancel's but for the reason, which the message alone holds."""
+    """Its message; a word's but for the reason, which the message alone holds."""
     fact: Fact
     agent: tuple[str, int] | None = None
     """An agent's label and the second its step ended; ``None``: a person's event."""
 
 
-def may_give_reason(subject: str, quote: str) -> bool:
-    """Whether some reason gives a cancel this subject and this quote.
+def may_give_reason(event: str, subject: str, quote: str) -> bool:
+    """Whether some reason gives a person's word this subject and this quote.
 
     Either may hold less than the other of a long one, and a blank or a control
     character comes out differently in each, so they are compared without.
     """
+    start = f"{event}:"
     told, given = ("".join(text.split()) for text in (subject, quote))
     if not given:
         # A reason of nothing but control characters leaves the colon.
-        return subject in {"cancel", _CANCEL}
-    given = _CANCEL + given
+        return subject in {event, start}
+    given = start + given
     told = told.removesuffix("…")
-    return subject.startswith(_CANCEL) and (
+    return subject.startswith(start) and (
         given.startswith(told) or told.startswith(given)
     )
 
@@ -183,8 +183,8 @@ def _settle_message(
         findings.note("trailers", "the trailers are not in their order")
     if replayed is not None and not _can_be_replayed(replayed, expected):
         findings.note("trailers", f"{REPLAYED} does not belong here")
-    if expected.fact.event == "cancel":
-        _settle_reason(message, findings)
+    if expected.fact.event in WORDS:
+        _settle_reason(expected.fact.event, message, findings)
         return
     subject = format_subject(expected.told.subject)
     findings.expect("subject", message.subject, subject, code="message")
@@ -198,10 +198,10 @@ def _can_be_replayed(oid: str, expected: Expected) -> bool:
     return is_commit and TABLE[expected.fact.event].is_replayable
 
 
-def _settle_reason(message: Message, findings: VerifyFindings) -> None:
-    """Compare the two places of a cancel's reason, which stands nowhere else."""
+def _settle_reason(event: str, message: Message, findings: VerifyFindings) -> None:
+    """Compare the two places of a word's reason, which stands nowhere else."""
     if format_subject(message.subject) != message.subject or not may_give_reason(
-        message.subject, read_quote(message.quote)
+        event, message.subject, read_quote(message.quote)
     ):
         findings.note("message", f"the subject is {shown(message.subject)}")
     if any(line != line.rstrip() for line in message.quote.split("\n")):

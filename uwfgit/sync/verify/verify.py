@@ -15,16 +15,16 @@ from uwfgit.constants import FORMAT_VERSION, MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.node.places import NodePlaces
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS, WORDS
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
 from uwfgit.sync.verify.branches import find_thread_refs, list_thread_refs
 from uwfgit.sync.verify.events import (
-    check_cancel,
     check_fork,
     check_resolve,
     check_start,
+    check_word,
     thread_of,
 )
 from uwfgit.sync.verify.judged import check_hold, check_summary
@@ -46,7 +46,6 @@ from uwfgit.sync.verify.shape import Message, RawCommit, parse_commit, parse_mes
 from uwfgit.sync.verify.step_events import check_step
 from uwfgit.sync.verify.view import ChildView, Seen, VerifyRun, View
 
-_STEPS = frozenset({*STEP_EVENTS, "attempt"})
 _KEPT_COMMITS = 50_000
 """Commits whose state one run keeps, so that forks are not checked again."""
 
@@ -337,7 +336,7 @@ def _expect(
 ) -> tuple[Expected, NodePlaces]:
     if view is None:
         return check_start(run, commit, message, changes=changes, findings=findings)
-    if event in _STEPS:
+    if event in RUN_EVENTS:
         return check_step(
             run,
             commit,
@@ -373,8 +372,8 @@ def _expect_no_node(
         return check_fork(run, commit, message, view=view, findings=findings)
     if event == "summary":
         return check_summary(run, commit, view=view, findings=findings)
-    if event == "cancel":
-        return check_cancel(commit, view=view, findings=findings)
+    if event in WORDS:
+        return check_word(commit, event, view=view, findings=findings)
     if event == "resolve":
         return _expect_resolve(run, commit, view, findings)
     raise refusal("event", f"event {shown(event)} is not known")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.thread.event import EventName
+from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event
 from uwfgit.web.render.frame import (
     DASH,
@@ -31,9 +31,7 @@ from uwfgit.web.render.timeline import svg_timeline
 from uwfgit.web.view.thread import BLOCK, Kin, ThreadView, block_start
 
 _LONG_TASK: Final = 600
-_OTHER_EVENTS: Final[tuple[EventName, ...]] = (
-    *("fork", "cancel", "resolve", "hold", "summary"),
-)
+_SHOWN_AS_STEPS: Final = frozenset({"start", *RUN_EVENTS})
 
 
 def thread_page(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
@@ -275,7 +273,7 @@ def _compare(site: Site, one: ThreadId, other: ThreadId) -> Html | None:
 
 def _in_git(site: Site, view: ThreadView) -> Html:
     thread = view.tip.thread
-    events = [event for event in view.events if event.name in _OTHER_EVENTS]
+    events = [event for event in view.events if event.name not in _SHOWN_AS_STEPS]
     numbers = {step.hash: step.number for step in view.steps}
     approved = [str(numbers.get(Hash(each), each)) for each in view.approvals]
     return section(

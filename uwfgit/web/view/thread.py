@@ -16,7 +16,7 @@ from uwfgit.model.ledger.prices import Cost, thread_cost
 from uwfgit.model.ledger.standing import is_running
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
-from uwfgit.model.thread.event import STEP_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, Tip, open_record
@@ -231,7 +231,7 @@ def _other_runs(
     found: dict[int, tuple[Run, ...]] = {}
     for event in reversed(events):
         node = event.node
-        if node is None or event.name not in (*STEP_EVENTS, "attempt"):
+        if node is None or event.name not in RUN_EVENTS:
             continue
         number = numbers.get(event.prev, len(steps)) + 1
         numbers[node] = number
