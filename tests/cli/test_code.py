@@ -28,6 +28,7 @@ case $UWF_ROLE in
     else printf -- '---\\n$status: bad\\nwhy: more\\n---\\n\\n'; fi ;;
 esac
 """
+from uwfgit.cli.code.cmd_why import _model_id
 
 
 def printed(desk: Desk, *words: str) -> str:
@@ -540,3 +541,18 @@ def test_nothing_is_rewound_while_a_thread_is_at_work_there(desk: Desk) -> None:
 
     assert (desk.repo.root.parent / "code-of-rewind").read_text() == "4\n"
     assert (desk.repo.root / "a.txt").read_text().endswith("one\ntwo\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "wanted"),
+    [
+        ("claude-code", "sonnet", "anthropic/sonnet"),
+        ("opencode", "openai/gpt-5", "openai/gpt-5"),
+        ("cursor", "auto", "auto"),
+        ("stdio", None, None),
+    ],
+)
+def test_a_model_is_told_with_whose_it_is_where_that_is_known(
+    kind: str, model: str | None, wanted: str | None
+) -> None:
+    assert _model_id(kind, model) == wanted

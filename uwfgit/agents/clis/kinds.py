@@ -19,16 +19,24 @@ class CliKind(Struct, frozen=True, kw_only=True):
     """What it is called on PATH; each of them knows ``--version``."""
     edit_args: tuple[str, ...] = ()
     """With these it may edit files in its folder without a person to ask."""
+    provider: str | None = None
+    """Whose its models are, where it says their bare names."""
 
 
 CLI_KINDS: Final[Mapping[str, CliKind]] = {
     "claude-code": CliKind(
-        program="claude", edit_args=("--permission-mode", "acceptEdits")
+        program="claude",
+        edit_args=("--permission-mode", "acceptEdits"),
+        provider="anthropic",
     ),
     "codex": CliKind(
-        program="codex", edit_args=("-c", 'sandbox_mode="workspace-write"')
+        program="codex",
+        edit_args=("-c", 'sandbox_mode="workspace-write"'),
+        provider="openai",
     ),
-    "gemini": CliKind(program="gemini", edit_args=("--approval-mode", "auto_edit")),
+    "gemini": CliKind(
+        program="gemini", edit_args=("--approval-mode", "auto_edit"), provider="google"
+    ),
     "opencode": CliKind(program="opencode", edit_args=("--auto",)),
     "cursor": CliKind(program="cursor-agent", edit_args=("--force",)),
     "hermes": CliKind(program="hermes"),

@@ -379,8 +379,9 @@ def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None
 
 def _model_id(kind: str | None, model: str | None) -> str | None:
     """Write a model as provider and name, where the agent says only the name."""
-    if model is None or "/" in model:
+    from uwfgit.agents.clis.kinds import CLI_KINDS
+
+    cli = CLI_KINDS.get(kind or "")
+    if model is None or "/" in model or cli is None or cli.provider is None:
         return model
-    providers = {"claude-code": "anthropic", "codex": "openai", "gemini": "google"}
-    provider = providers.get(kind or "")
-    return f"{provider}/{model}" if provider else model
+    return f"{cli.provider}/{model}"
