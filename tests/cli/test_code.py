@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.calls import Result, Uwf
 from tests.code.repo import PEOPLE, Repo
 from tests.code.test_agent_trace import SCHEMA
+from uwfgit.cli.code.cmd_why import _model_id
 
 AGENT = """\
 #!/bin/sh
@@ -28,7 +29,6 @@ case $UWF_ROLE in
     else printf -- '---\\n$status: bad\\nwhy: more\\n---\\n\\n'; fi ;;
 esac
 """
-from uwfgit.cli.code.cmd_why import _model_id
 
 
 def printed(desk: Desk, *words: str) -> str:
