@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from uwfgit.engine.ask.output_format import output_format
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, is_thread_id
@@ -69,7 +67,8 @@ class AgentContext:
     correction: int = 0
 
 
-class Call(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
     """An adapter's call, and the record it is about."""
 
     context: AgentContext
