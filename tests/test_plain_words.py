@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +26,13 @@ _WORDS: Final = {
 _FIRST: Final = re.compile(r"(?:Tell whether|Give (?:the|a|an) \w+ of)\b")
 
 
-def _texts() -> Iterator[tuple[str, str, bool]]:
-    """Yield each text of the package: where, what, and whether it is a docstring."""
+@cache
+def _texts() -> tuple[tuple[str, str, bool], ...]:
+    """Return each text of the package: where, what, and whether it is a docstring."""
+    return tuple(_iter_texts())
+
+
+def _iter_texts() -> Iterator[tuple[str, str, bool]]:
     for path in sorted(_ROOT.rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         docs = {
