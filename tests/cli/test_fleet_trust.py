@@ -258,6 +258,7 @@ def test_a_thread_that_does_not_verify_is_not_run_whoever_is_trusted(
     assert not town.log.exists()
 
 
+@pytest.mark.slow
 def test_a_claim_of_the_year_3000_is_over_after_its_lease(town: Town) -> None:
     thread = town.queue("ada")
     queued = git(town.remote, "rev-parse", QUEUE + thread).strip()

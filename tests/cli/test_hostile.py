@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -309,7 +308,7 @@ SCANNED = {"bundle create", "export html", "review open", "thread redact"}
 
 
 def cases(*, leave: tuple[str, ...] = (), has_quick: bool = False) -> Iterator[object]:
-    """Give all calls; those that are not the first of a command are slow."""
+    """Give all calls; slow but for the first of a command that does not scan."""
     for command, calls in CALLS.items():
         for number, each in enumerate(calls):
             named = any("{thread}" in word for word in each.words)
@@ -317,13 +316,7 @@ def cases(*, leave: tuple[str, ...] = (), has_quick: bool = False) -> Iterator[o
                 if thread not in leave:
                     name = f"{command}-{number}-{thread[:9]}"
                     quick = has_quick and not number and thread in {"", each.threads[0]}
-                    if quick and command in SCANNED:
-                        # A copy is called in one way alone.
-                        yield pytest.param(
-                            command, copy(each), thread, id=f"{name}-text"
-                        )
-                        quick = False
-                    marks = () if quick else pytest.mark.slow
+                    marks = () if quick and command not in SCANNED else pytest.mark.slow
                     yield pytest.param(command, each, thread, id=name, marks=marks)
 
 

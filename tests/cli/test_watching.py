@@ -92,7 +92,10 @@ def test_in_a_pipe_a_long_step_has_a_line_at_both_ends(
     assert "step 1 writer: ended after" in done.err
 
 
-@pytest.mark.parametrize("words", [("live",), ("turns", "--follow")])
+@pytest.mark.parametrize(
+    "words",
+    [("live",), pytest.param(("turns", "--follow"), marks=pytest.mark.slow)],
+)
 def test_another_terminal_follows_until_the_thread_stops(
     uwf: Uwf, api: FakeApi, thread: str, words: tuple[str, ...]
 ) -> None:
