@@ -154,7 +154,7 @@ CALLS: Final[dict[str, tuple[Call, ...]]] = {
     "review update": (call(T),),
     "review close": (call(T),),
     "review approve": (call(T, "-m", TRICKS, threads=("ended", "forged")),),
-    "review setup": (call("--ci", TRICKS), call("--ci", "gitlab")),
+    "review setup": (call("--ci", TRICKS), call("--ci", "gitlab", typed=TRICKS + "\n")),
     "git": (
         call("log", "--all", only_text=True, most=LONG),
         call("show", "thread/{forged}", only_text=True, most=LONG),

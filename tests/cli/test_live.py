@@ -162,7 +162,7 @@ def test_what_an_agent_prints_is_shown_while_it_runs(program: Program) -> None:
         DEMO_TOKEN=value,
     )
     live = program.store / "uwf" / "live" / f"{thread}.jsonl"
-    wait_until(lambda: live.exists() and live.read_bytes().count(b"\n") == 2)
+    wait_until(lambda: live.exists() and "My key is" in live.read_text())
 
     seen = program.json("step", "turns", thread, "--live")
     raw = live.read_text()

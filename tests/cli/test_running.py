@@ -349,6 +349,7 @@ def test_cancel_and_rm_of_a_running_thread_stop_it_first(
 
     done = program.json("thread", verb, thread)
 
+    assert done.pop("children", []) == []
     assert done == {"threadId": thread, "status": status, fact: True}
     assert [pid for pid in pids if is_alive(pid)] == []
     wait_until(lambda: not is_alive(running["background"]["pid"]))

@@ -453,10 +453,12 @@ def test_a_lock_file_that_stays_while_a_step_is_recorded_loses_no_reply(
 ) -> None:
     thread = program.start()
     path = program.store / f"refs/heads/thread/{thread}.lock"
-    path.touch()
-    agent = _script(program)
+    agent = program.folder / "locking"
+    agent.write_text(f"#!/bin/sh\ncat > /dev/null; touch '{path}'; cat reply\n")
+    agent.chmod(0o700)
+    (program.folder / "reply").write_text(reply(plan="p"))
 
-    ended = program.run("thread", "exec", thread, "--agent", agent, "--json")
+    ended = program.run("thread", "exec", thread, "--agent", f"stdio:{agent}", "--json")
 
     assert ended.code == 4
     (step,) = ended.json["steps"]
@@ -639,6 +641,6 @@ def test_a_store_that_cannot_be_read_is_never_taken_for_an_empty_one(
     with _modes([program.store / name], 0o000):
         listed = program.run("thread", "list", "--json")
 
-    assert (listed.code, listed.error["code"]) == (1, "store")
+    assert (listed.code, listed.error["code"]) == (1, "store"), listed
     assert "Permission denied" in listed.error["message"]
     assert len(program.json("thread", "list")["items"]) == 1

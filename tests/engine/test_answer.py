@@ -417,7 +417,7 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
     from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, make_node, make_text
     from uwfgit.store.layout import KEEP_REF
     from uwfgit.store.objects import (
-        Entry, Person, edit_tree, read_commit, write_blob, write_commit,
+        TreeEntry, Person, edit_tree, read_commit, write_blob, write_commit,
     )
     from uwfgit.store.refs import find_ref, move_ref
     from uwfgit.store.repository import open_store
@@ -434,7 +434,7 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
         old = find_ref(store, KEEP_REF)
         tree = read_commit(store, old).tree if old else None
         changes = {
-            f"nodes/{n.hash[:2]}/{n.name}": Entry(oid=write_blob(store, n.data))
+            f"nodes/{n.hash[:2]}/{n.name}": TreeEntry(oid=write_blob(store, n.data))
             for n in nodes
         }
         who = Person(name="Adapter", email="a@localhost", time=int(time.time()))
@@ -487,6 +487,7 @@ def test_an_adapter_written_in_python_drives_a_thread(
         make_engine(ledger, home=home), thread, count=None, agent=f"adapter:{script}"
     )
 
+    assert report.problem is None, report
     one, two = record_of(ledger, thread).steps()
     assert (report.end, report.status) == (RunEnd.DONE, "end"), report.problem
     assert (one.body, one.agent, one.warnings) == ("By a script.", "adapter", ())

@@ -207,9 +207,9 @@ _PUT = """
 import sys, pygit2
 from pathlib import Path
 from uwfgit.store.local import open_local
-from uwfgit.store.repository import Store
+from uwfgit.store.handle import make_store
 path = Path(sys.argv[1])
-store = Store(path=path, repo=pygit2.Repository(str(path)))
+store = make_store(path, pygit2.Repository(str(path)))
 sys.stdin.readline()
 with open_local(store) as local:
     for number in range(20):

@@ -229,5 +229,5 @@ path = Path(sys.argv[1])
 store = open_store(path, home=Path(sys.argv[2]))
 with alone(store, command="uwf gc", wait=1) as held:
     environment = {"PATH": f"{sys.argv[3]}:/usr/bin:/bin"}
-    run_git(["gc"], git_dir=path, environment=environment, held=held, capture=False)
+    run_git(["gc"], git_dir=path, environment=environment, held=[held], capture=False)
 """

@@ -62,9 +62,14 @@ class CycleLog(Struct, frozen=True, kw_only=True):
         self._add("step-begun", kind=kind)
 
     def end(self, end: CycleEnd, taken_ms: int) -> None:
-        """Note what came of it."""
-        error = {} if end.error is None else {"error": end.error[:_LOGGED_CHARS]}
-        self._add("step-ended", status=end.status or "-", ms=taken_ms, **error)
+        """Note what came of it.
+
+        An agent's own words stay in the thread, where ``redact`` finds them.
+        """
+        facts = {"end": end.end.value}
+        if end.error is not None and end.end is not RunEnd.AGENT_FAILED:
+            facts["error"] = end.error[:_LOGGED_CHARS]
+        self._add("step-ended", status=end.status or "-", ms=taken_ms, **facts)
 
     def _add(self, event: str, **facts: str | int) -> None:
         log_event(

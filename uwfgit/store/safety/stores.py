@@ -62,10 +62,12 @@ def is_known(path: Path, *, home: Path) -> bool:
 
     Raises:
         UntrustedError: The list is another user's, or others may write to it.
-        StoreError: It cannot be read.
+        StoreError: It or the store cannot be read.
     """
     try:
         found = read_start(path / _ID_FILE, most=64).strip()
+    except PermissionError as exc:
+        raise StoreError(f"cannot read store '{path}': {exc.strerror}") from exc
     except OSError:
         return False
     if _ID.fullmatch(found) is None:
