@@ -23,6 +23,7 @@ def remote(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_takes_one_thread_and_says_which(tmp_path: Path, remote: Path) -> None:
     ada, bob = Seat(tmp_path, "ada", remote), Seat(tmp_path, "bob", remote)
     (thread,) = ada.queue(1)

@@ -71,6 +71,7 @@ def test_a_quick_step_says_nothing_besides(uwf: Uwf, api: FakeApi, thread: str) 
     assert done.out.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_verbose_shows_turns_as_they_come(uwf: Uwf, api: FakeApi, thread: str) -> None:
     api.play(_with_a_tool)
 
@@ -114,6 +115,7 @@ def test_another_terminal_follows_until_the_thread_stops(
     assert seen.err == f"{thread} is end\nlook at it: uwf thread show {thread}\n"
 
 
+@pytest.mark.slow
 def test_followed_turns_are_one_object_a_line(
     uwf: Uwf, api: FakeApi, thread: str
 ) -> None:

@@ -87,6 +87,7 @@ def _agent_says(ledger: Ledger, thread: ThreadId, body: str) -> int:
     return len(record_of(ledger, thread).node(report.steps[0].hash).data)
 
 
+@pytest.mark.slow
 def test_a_body_that_fills_its_node_is_a_step_and_one_letter_more_an_attempt(
     ledger: Ledger, thread: ThreadId, tmp_path: Path
 ) -> None:
