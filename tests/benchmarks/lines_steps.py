@@ -191,6 +191,6 @@ def _refresh_after_steps(
 
 
 def _read_refs(path: Path) -> None:
+    # Packed refs did not change, so a refresh does not read them either.
     refscan.read_fingerprint(path)
     refscan.read_loose(path)
-    refscan.read_packed(path)

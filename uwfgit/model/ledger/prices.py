@@ -27,6 +27,9 @@ from uwfgit.store.handle import Store
 _PACKAGE: Final = "genai_prices"
 _FREE: Final = frozenset({"scripted", "workflow"})
 """Kinds that ask no model themselves."""
+_MOST_SEEN: Final = 10_000
+_seen: dict[Hash, Mapping[str, Any]] = {}
+"""What details say of kind and model: a server looks at a thread again and again."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -110,7 +113,7 @@ def step_cost(record: Record, step: Step) -> Cost | None:
         return _child_cost(record, step.child.thread)
     if step.usage is not None and _is_told(step.usage):
         return _told(step.usage)
-    return cost_of(step.usage, record.node(step.detail_hash, DETAIL_TYPE).payload)
+    return cost_of(step.usage, _agent_of(record, step.detail_hash))
 
 
 def run_cost(record: Record, node: Hash) -> Cost | None:
@@ -125,7 +128,18 @@ def _payload_cost(record: Record, payload: Mapping[str, Any]) -> Cost | None:
     usage = usage_from_payload(payload["usage"])
     if usage is not None and _is_told(usage):
         return _told(usage)
-    return cost_of(usage, record.node(payload["detail"], DETAIL_TYPE).payload)
+    return cost_of(usage, _agent_of(record, payload["detail"]))
+
+
+def _agent_of(record: Record, detail: Hash) -> Mapping[str, Any]:
+    known = _seen.get(detail)
+    if known is None:
+        payload = record.node(detail, DETAIL_TYPE).payload
+        known = {"kind": payload["kind"], "model": payload["model"]}
+        if len(_seen) >= _MOST_SEEN:
+            _seen.clear()
+        _seen[detail] = known
+    return known
 
 
 def thread_cost(record: Record) -> Cost | None:
