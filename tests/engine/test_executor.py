@@ -113,6 +113,29 @@ def test_exec_stops_when_a_person_is_needed(
     assert (len(report.steps), report.end) == (2, end)
 
 
+def test_an_interrupt_while_a_step_is_recorded_ends_the_run_after_it(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    times = itertools.count(1)
+
+    def code_head(_: Path) -> str | None:
+        # Before the agent is asked, then for the record, and for it once more.
+        if next(times) == 2:
+            raise KeyboardInterrupt
+        return None
+
+    engine = acting(ledger, saying(DONE, BAD, DONE), code_head=code_head)
+    told: list[StepReport] = []
+    report = exec_thread(engine, thread, count=3, on_step=told.append)
+
+    assert names(ledger.store, thread) == ["start", "step"]
+    assert report.end is RunEnd.INTERRUPTED
+    assert report.problem == "interrupted"
+    assert report.hint == f"go on with: uwf thread exec {thread}"
+    assert report.steps == tuple(told)
+    assert [(step.status, step.error) for step in told] == [("done", None)]
+
+
 def test_all_is_bounded_so_that_a_loop_ends(ledger: Ledger, thread: ThreadId) -> None:
     limits = replace(Settings().limits, max_steps=4)
     engine = acting(

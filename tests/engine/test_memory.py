@@ -139,6 +139,34 @@ def test_each_run_is_kept_and_named_by_its_step(desk: Desk) -> None:
     check_thread(desk.ledger.store, desk.thread)
 
 
+class Impatient(LocatedFiles, frozen=True):
+    """Files that a person does not wait for."""
+
+    def read(
+        self, session: str, *, cwd: Path, environment: Mapping[str, str]
+    ) -> Mapping[str, bytes]:
+        del session, cwd, environment
+        raise KeyboardInterrupt
+
+
+class Interrupted(Diary):
+    @property
+    def session_files(self) -> LocatedFiles:
+        return Impatient(locate=super().session_files.locate)
+
+
+def test_an_interrupt_while_a_session_is_kept_loses_no_reply(desk: Desk) -> None:
+    desk.diary = Interrupted(home=desk.diary.home, answers=[])
+
+    report = desk.run(GOOD, BAD)
+
+    step = record_of(desk.ledger, desk.thread).step_at(1)
+    assert (report.end, len(report.steps)) == (RunEnd.INTERRUPTED, 1)
+    assert step.body.strip() in GOOD
+    assert step.warnings == ("the agent's session was not kept: interrupted",)
+    check_thread(desk.ledger.store, desk.thread)
+
+
 def test_a_session_is_restored_where_it_is_not(desk: Desk, tmp_path: Path) -> None:
     desk.run(GOOD, BAD)
     before = desk.diary.sessions, desk.diary.heard[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -46,6 +47,11 @@ class CycleEnd(Struct, frozen=True, kw_only=True):
     """The stable word of why a cycle did not begin."""
     below: int = 0
     """How many steps children took for it."""
+
+
+def count_steps(ends: Iterable[CycleEnd]) -> int:
+    """Count the steps that cycles took, children's with them."""
+    return sum(1 + end.below for end in ends)
 
 
 class CycleLog(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
 from uwfgit.engine.judge.supervise import supervise
 from uwfgit.engine.run.cycle import run_cycle
-from uwfgit.engine.run.ends import CycleEnd, RunEnd
+from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
     hold_thread,
@@ -25,10 +25,11 @@ from uwfgit.engine.run.notes import use_up_note, with_note
 from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
-    make_run_report,
-    make_step_report,
-    steps_since,
-    with_problem,
+    report_exec,
+    report_interrupted,
+    report_run,
+    report_step,
+    report_waiting,
 )
 from uwfgit.errors import (
     BudgetError,
@@ -37,11 +38,9 @@ from uwfgit.errors import (
     StateError,
     UwfError,
 )
-from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.events import find_cause
+from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.sharing import require_undiverged
-from uwfgit.model.wording import count_of
 
 __all__ = [
     "Engine",
@@ -85,25 +84,29 @@ def exec_thread(
         _require_runnable(record)
         most = engine.settings.limits.max_steps
         limit = most if count is None else count
-        ground = None
-        if _can_go_on(engine, record):
-            ground = engine.admit(record, _route(record).role, agent, cwd)
+        first = _route(record) if _can_go_on(engine, record) else None
+        ground = engine.admit(record, first.role, agent, cwd) if first else None
         ends: list[CycleEnd] = []
+
+        def took() -> int:
+            # Children's steps count too unless a count of cycles was asked for.
+            return count_steps(ends) if count is None else len(ends)
+
         reports: list[StepReport] = []
         began, is_paused = record.tip.commit, False
         try:
-            while _can_go_on(engine, record) and _took(ends, count) < limit:
+            while _can_go_on(engine, record) and took() < limit:
                 is_idle = record.tip.state.status == "idle"
                 cycle = Cycle(
                     event="step" if is_idle else "resume",
-                    routed=_route(record),
+                    routed=_route(record) if first is None or ends else first,
                     agent=agent,
                     cwd=cwd,
                     ground=ground,
-                    steps_left=most - _took(ends),
+                    steps_left=most - count_steps(ends),
                     go_on=_go_on,
                     is_last=lambda: (
-                        _took(ends, count) + 1 >= limit
+                        took() + 1 >= limit
                         or is_pause_asked(engine.ledger, thread, held)
                     ),
                 )
@@ -114,11 +117,12 @@ def exec_thread(
                 if ends[-1].end is not RunEnd.DONE or is_paused:
                     break
                 if _is_held(engine, record, len(ends)):
-                    return _waiting(record, _report(record, ends, reports))
+                    return report_waiting(record, report_run(record, ends, reports))
         except KeyboardInterrupt:
-            return _interrupted(engine, thread, began)
+            # Read again: it may have come right after a ref was moved.
+            return report_interrupted(_open(engine, thread), began)
         is_limited = count is None and not is_paused
-        return _exec_report(record, ends, reports, limited=is_limited)
+        return report_exec(record, ends, reports, limited=is_limited)
 
 
 def _is_held(engine: Engine, record: Record, steps: int) -> bool:
@@ -127,11 +131,6 @@ def _is_held(engine: Engine, record: Record, steps: int) -> bool:
     if who is None or steps % who.every or record.tip.state.status != "idle":
         return False
     return supervise(engine.ledger, record, who, masker=engine.masker, warn=engine.tell)
-
-
-def _took(ends: list[CycleEnd], count: int | None = None) -> int:
-    """Count the steps taken, children's too unless a count of cycles was asked for."""
-    return len(ends) + (sum(end.below for end in ends) if count is None else 0)
 
 
 def _go_on(engine: Engine, thread: ThreadId, note: str | None) -> RunReport:
@@ -187,24 +186,6 @@ def _require_runnable(record: Record) -> None:
     require_undiverged(record.store, thread, record.tip.commit)
 
 
-def _exec_report(
-    record: Record, ends: list[CycleEnd], reports: list[StepReport], *, limited: bool
-) -> RunReport:
-    state = record.tip.state
-    report = _report(record, ends, reports)
-    if not ends and state.status == "suspended":
-        return _waiting(record, report)
-    if limited and ends and ends[-1].end is RunEnd.DONE and state.status == "idle":
-        return with_problem(
-            report,
-            RunEnd.REFUSED,
-            f"limits.maxSteps is reached after {count_of(_took(ends), 'step')}",
-            f"go on with: uwf thread exec {state.thread} --all",
-            code="limit",
-        )
-    return report
-
-
 def resume_thread(
     engine: Engine,
     thread: ThreadId,
@@ -222,8 +203,7 @@ def resume_thread(
     """
     with hold_thread(engine.ledger, thread, command=engine.command):
         record = _open(engine, thread)
-        _check_resumable(record)
-        routed = _route(record)
+        routed = _route_resumed(record)
         ground = engine.admit(record, routed.role, agent, cwd)
         cycle = with_note(
             engine,
@@ -251,9 +231,9 @@ def _run_one(
     began = record.tip.commit
     try:
         end = _run_told(engine, record, cycle)
-        return _report(record, [end], [_tell(record, end, on_step)])
+        return report_run(record, [end], [_tell(record, end, on_step)])
     except KeyboardInterrupt:
-        return _interrupted(engine, record.tip.thread, began)
+        return report_interrupted(_open(engine, record.tip.thread), began)
 
 
 def _run_told(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -264,7 +244,7 @@ def _run_told(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     return end
 
 
-def _check_resumable(record: Record) -> None:
+def _route_resumed(record: Record) -> Routed:
     state = record.tip.state
     thread = state.thread
     if state.status == "idle":
@@ -277,6 +257,7 @@ def _check_resumable(record: Record) -> None:
     if detour is not None:
         message = f"thread {thread} has no next role ({state.suspend_message})"
         raise StateError(message, hint=detour)
+    return _route(record)
 
 
 def poke_thread(
@@ -305,11 +286,12 @@ def poke_thread(
                 hint=f"run its first step: uwf thread {command} {thread}",
             )
         old = record.step(state.head, state.steps)
+        # Its own edge, for the location, should its folder be gone.
+        edge = next_prompt(record, skip=1)
         routed = Routed(
             role=old.role,
             prompt=old.edge_prompt,
-            location=_old_location(record),
-            missing=(),
+            location=edge.location if isinstance(edge, Routed) else None,
         )
         ground = engine.admit(record, routed.role, agent, cwd)
         cycle = Cycle(
@@ -353,12 +335,6 @@ def admit_thread(
         engine.admit(record, role, agent, cwd)
 
 
-def _old_location(record: Record) -> str | None:
-    """Return the location of the newest step's own edge, should its folder be gone."""
-    routed = next_prompt(record, skip=1)
-    return routed.location if isinstance(routed, Routed) else None
-
-
 def _open(engine: Engine, thread: ThreadId) -> Record:
     store = engine.ledger.store
     return open_record(store, load_tip(store, thread))
@@ -379,62 +355,7 @@ def _route(record: Record) -> Routed:
 def _tell(
     record: Record, end: CycleEnd, on_step: Callable[[StepReport], None] | None
 ) -> StepReport:
-    report = make_step_report(
-        record.tip.state,
-        number=end.number,
-        step=end.step,
-        role=end.role,
-        status=end.status,
-        error=end.error,
-        said=end.said,
-    )
+    report = report_step(record, end)
     if on_step is not None:
         on_step(report)
     return report
-
-
-def _report(
-    record: Record, ends: list[CycleEnd], reports: list[StepReport]
-) -> RunReport:
-    report = make_run_report(
-        record.tip.state,
-        tuple(reports),
-        end=ends[-1].end if ends else RunEnd.DONE,
-        problem=ends[-1].error if ends else None,
-    )
-    code = ends[-1].code if ends else None
-    return replace(report, ran=_took(ends), code=code)
-
-
-def _interrupted(engine: Engine, thread: ThreadId, began: Oid) -> RunReport:
-    # Read again: the interrupt may have come right after a ref was moved.
-    record = _open(engine, thread)
-    command = "exec" if record.tip.state.status == "idle" else "resume"
-    return make_run_report(
-        record.tip.state,
-        steps_since(record, began),
-        end=RunEnd.INTERRUPTED,
-        problem="interrupted",
-        hint=f"go on with: uwf thread {command} {thread}",
-    )
-
-
-def _waiting(record: Record, report: RunReport) -> RunReport:
-    state = record.tip.state
-    resume = f"uwf thread resume {state.thread}"
-    cause = find_cause(record.store, record.tip.commit)
-    if state.retry_at_ms is not None:
-        problem = f"thread {state.thread} waits for a limit of the agent's vendor"
-        hint = f"wait for it with: uwf thread exec {state.thread} --wait"
-    elif cause.name == "hold":
-        problem = f"thread {state.thread} was stopped"
-        hint = f"go on with: {resume}"
-    elif cause.name == "attempt":
-        problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
-        hint = f"try again with: {resume}"
-    else:
-        problem = f"thread {state.thread} waits for a person"
-        hint = f"answer with: {resume} -p TEXT"
-    return with_problem(
-        report, RunEnd.WAITING, f"{problem}: {state.suspend_message}", hint
-    )

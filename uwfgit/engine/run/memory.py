@@ -6,6 +6,7 @@ Nothing here fails a step: what cannot be kept or put back is a warning on it.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -13,7 +14,6 @@ from msgspec import Struct
 from uwfgit.agents.base import Agent, Remembers, SessionFiles, SessionFilesError
 from uwfgit.engine.ask.ask import Talk
 from uwfgit.engine.run.run import Run
-from uwfgit.engine.run.sessions import total_of
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId, is_thread_id
 from uwfgit.model.ledger.draft import next_run
@@ -27,6 +27,7 @@ from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import THREADS, memory_ref
 from uwfgit.store.local import AgentSession
@@ -68,36 +69,30 @@ class _Recorded(Struct, frozen=True, kw_only=True):
 def keep_memory(run: Run, talk: Talk) -> Kept:
     """Record the session of a talk, masked, beside the thread."""
     files, session = files_of(run.agent), talk.last.session_id
-    if files is None or session is None or not _is_kept(run):
+    if files is None or session is None or not run.engine.settings.keeps_sessions:
+        return Kept()
+    if run.engine.ledger.local.is_without_memory(run.thread):
         return Kept()
     try:
         found = files.read(session, cwd=run.cwd, environment=run.engine.environment)
         if not found:
             return Kept()
-        masked = {name: _mask(run, data) for name, data in found.items()}
-        commit = _write(run, talk, session, masked)
+        commit = _write(run, talk, session, found)
     except (SessionFilesError, UwfError) as exc:
         return Kept(warning=f"the agent's session was not kept: {exc}")
     size = sum(map(len, found.values()))
     return Kept(commit=commit, id=session, size=size, digest=_digest(found))
 
 
-def _is_kept(run: Run) -> bool:
-    """Whether the user lets sessions of the thread be kept."""
-    is_without = run.engine.ledger.local.is_without_memory(run.thread)
-    return run.engine.settings.keeps_sessions and not is_without
-
-
-def _mask(run: Run, data: bytes) -> bytes:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as exc:
-        raise SessionFilesError("it is not UTF-8") from exc
-    return run.engine.masker.mask(text).encode()
-
-
 def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oid:
     role, ledger = run.cycle.routed.role, run.engine.ledger
+    try:
+        masked = {
+            name: run.engine.masker.mask(data.decode()).encode()
+            for name, data in files.items()
+        }
+    except UnicodeDecodeError as exc:
+        raise SessionFilesError("it is not UTF-8") from exc
     kept = Session(
         number=run.number,
         run=int(next_run(run.record, run.number).rpartition("/")[2]),
@@ -105,7 +100,7 @@ def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oi
         kind=run.agent.kind,
         agent=run.agent.label,
         id=session,
-        files=files,
+        files=masked,
         total=total_of(talk),
     )
     label = run.agent.label
@@ -116,6 +111,12 @@ def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oi
         offset=ledger.utc_offset,
     )
     return write_session(ledger, run.thread, kept, author=author)
+
+
+def total_of(talk: Talk) -> str | None:
+    """Write what the session of a talk has cost so far, as far as the agent says."""
+    total = talk.last.session_total
+    return None if total is None else json.dumps(usage_payload(total))
 
 
 def find_session(run: Run) -> Found:
@@ -129,14 +130,11 @@ def find_session(run: Run) -> Found:
     if files is None or (row is not None and _is_as_recorded(run, files, row)):
         return Found(session=row)
     try:
-        return _restore(run, files) or _lost(row)
+        restored = _restore(run, files)
     except (SessionFilesError, UwfError) as exc:
         return Found(warning=f"its session was not put back: {exc}")
-
-
-def _lost(row: AgentSession | None) -> Found:
-    if row is None:
-        return Found()
+    if restored is not None or row is None:
+        return restored or Found()
     return Found(warning="its session is not here as it was; it was told all again")
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
-from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.events import Event, find_cause, iter_events
 from uwfgit.model.thread.record import Record, read_tip
 from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.wording import count_of
 
 ATTEMPT = "attempt"
 
@@ -118,6 +121,99 @@ def with_problem(
 ) -> RunReport:
     """Say why a run stopped early, or did not begin."""
     return replace(report, end=end, problem=problem, hint=hint, code=code)
+
+
+def report_step(record: Record, end: CycleEnd) -> StepReport:
+    """Put what has come of a cycle beside the state it left the thread in."""
+    return make_step_report(
+        record.tip.state,
+        number=end.number,
+        step=end.step,
+        role=end.role,
+        status=end.status,
+        error=end.error,
+        said=end.said,
+    )
+
+
+def report_run(
+    record: Record, ends: Sequence[CycleEnd], steps: Sequence[StepReport]
+) -> RunReport:
+    """Say what cycles did, and by the last of them how it ended."""
+    state = record.tip.state
+    if not ends:
+        return make_run_report(state, tuple(steps), end=RunEnd.DONE)
+    last = ends[-1]
+    # One that is no failure itself was interrupted while its step was recorded.
+    is_cut = last.end is RunEnd.INTERRUPTED and last.error is None
+    report = make_run_report(
+        state,
+        tuple(steps),
+        end=last.end,
+        problem="interrupted" if is_cut else last.error,
+        hint=_way_on(state) if is_cut else None,
+    )
+    return replace(report, ran=count_steps(ends), code=last.code)
+
+
+def report_exec(
+    record: Record,
+    ends: Sequence[CycleEnd],
+    steps: Sequence[StepReport],
+    *,
+    limited: bool,
+) -> RunReport:
+    """Say what an exec did; ``limited`` says that ``limits.maxSteps`` bounded it."""
+    state, report = record.tip.state, report_run(record, ends, steps)
+    if not ends and state.status == "suspended":
+        return report_waiting(record, report)
+    if limited and ends and ends[-1].end is RunEnd.DONE and state.status == "idle":
+        return with_problem(
+            report,
+            RunEnd.REFUSED,
+            f"limits.maxSteps is reached after {count_of(report.ran, 'step')}",
+            f"go on with: uwf thread exec {state.thread} --all",
+            code="limit",
+        )
+    return report
+
+
+def report_waiting(record: Record, report: RunReport) -> RunReport:
+    """Say of a suspended thread whom or what it waits for."""
+    state = record.tip.state
+    resume = f"uwf thread resume {state.thread}"
+    cause = find_cause(record.store, record.tip.commit)
+    if state.retry_at_ms is not None:
+        problem = f"thread {state.thread} waits for a limit of the agent's vendor"
+        hint = f"wait for it with: uwf thread exec {state.thread} --wait"
+    elif cause.name == "hold":
+        problem = f"thread {state.thread} was stopped"
+        hint = f"go on with: {resume}"
+    elif cause.name == ATTEMPT:
+        problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
+        hint = f"try again with: {resume}"
+    else:
+        problem = f"thread {state.thread} waits for a person"
+        hint = f"answer with: {resume} -p TEXT"
+    return with_problem(
+        report, RunEnd.WAITING, f"{problem}: {state.suspend_message}", hint
+    )
+
+
+def report_interrupted(record: Record, began: Oid) -> RunReport:
+    """Say what a run did that Ctrl-C ended, by a record read after it."""
+    return make_run_report(
+        record.tip.state,
+        steps_since(record, began),
+        end=RunEnd.INTERRUPTED,
+        problem="interrupted",
+        hint=_way_on(record.tip.state),
+    )
+
+
+def _way_on(state: ThreadState) -> str:
+    command = "exec" if state.status == "idle" else "resume"
+    return f"go on with: uwf thread {command} {state.thread}"
 
 
 def steps_since(record: Record, commit: Oid) -> tuple[StepReport, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,6 @@ from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.folder import find_cwd
 from uwfgit.engine.run.notes import find_notes, note_of
-from uwfgit.engine.run.sessions import read_total
 from uwfgit.errors import (
     CorruptError,
     NotFoundError,
@@ -37,6 +37,7 @@ from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Child, Step
+from uwfgit.model.thread.usage import usage_from_payload
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.ancestry import iter_first_parents
 from uwfgit.store.canonical import Json, encode_json
@@ -285,10 +286,11 @@ class Run(Struct, frozen=True, kw_only=True):
         Raises:
             StoreError: Its prompt cannot be written.
         """
+        total = self.session.total if self.session else None
         return replace(
             self.make_request(self.tell(self.session)),
             session_id=self.session.id if self.session else None,
-            session_total=read_total(self.session),
+            session_total=usage_from_payload(json.loads(total)) if total else None,
         )
 
     def make_request(self, prompt: str) -> AgentRequest:

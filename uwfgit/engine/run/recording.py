@@ -1,0 +1,313 @@
+"""What came of a cycle: a step or a failed try on record, else words kept aside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from uwfgit.agents.base import Failure, Turn
+from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
+from uwfgit.engine.ask.answer import Answer, find_answer
+from uwfgit.engine.ask.ask import Talk
+from uwfgit.engine.ask.live import keep_words, live_path, turn_payload
+from uwfgit.engine.decide.next_step import outcome_with
+from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.ends import CycleEnd, RunEnd
+from uwfgit.engine.run.memory import Kept, keep_memory, total_of
+from uwfgit.engine.run.notes import find_pending
+from uwfgit.engine.run.run import Run
+from uwfgit.engine.run.shorten import cut_middle, shorten_turns
+from uwfgit.errors import (
+    ConflictError,
+    InvalidError,
+    RefConflictError,
+    SizeError,
+    StoreError,
+)
+from uwfgit.model.ledger.append import append_attempt, append_step
+from uwfgit.model.ledger.draft import StepDraft
+from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.thread.step import Code
+from uwfgit.model.wording import headline, last_line
+from uwfgit.store.canonical import Json, encode_json
+from uwfgit.store.handle import git_errors
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.local import AgentSession
+from uwfgit.store.refs import find_ref
+
+_ERROR_CHARS: Final = 4_000
+# A blob holds this much text even when every character is escaped.
+_MAX_SAID_CHARS: Final = MAX_BLOB_BYTES // 8
+_DETAIL_BYTES: Final = 64 * 1024
+_WARNINGS: Final = 200
+_TURNS_CUT: Final = "the turns were cut from their middle, to fit the record"
+
+
+def keep_talk(run: Run, talk: Talk) -> CycleEnd:
+    """Record what an agent said, and its session for the next run.
+
+    Where it cannot be recorded, it is kept beside the store. Ctrl-C waits for it
+    once, and then ends the run.
+    """
+    kept = Kept(warning="the agent's session was not kept: interrupted")
+    try:
+        kept = keep_memory(run, talk)
+        return _keep(run, talk, kept)
+    except KeyboardInterrupt:
+        # What the agent said must not be lost to a moment's impatience.
+        tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
+        if tip != run.record.tip.commit:
+            raise
+        end = _keep(run, talk, kept)
+        is_idle = run.record.tip.state.status == "idle"
+        is_over = end.end is not RunEnd.DONE or not is_idle
+        return end if is_over else replace(end, end=RunEnd.INTERRUPTED)
+
+
+def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
+    run.prompt_file.unlink(missing_ok=True)
+    remarks = (*run.remarks, *talk.remarks, *filter(None, [kept.warning]))
+    talk = replace(talk, remarks=remarks, session=kept.payload)
+    try:
+        tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
+        if tip == run.record.tip.commit:
+            end = record_answer(run, talk, _find_answer(run, talk))
+            _keep_session(run, talk, kept, end)
+            return end
+    except RefConflictError as exc:
+        return _keep_aside(run, talk, exc.message, RunEnd.AGENT_FAILED)
+    except ConflictError as exc:
+        return _keep_aside(run, talk, exc.message, RunEnd.HELD)
+    except (StoreError, InvalidError) as exc:
+        return _keep_aside(run, talk, exc.message, RunEnd.REFUSED)
+    error = "the thread's branch moved while the agent worked"
+    return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
+
+
+def _find_answer(run: Run, talk: Talk) -> Answer | Failure:
+    return find_answer(
+        run.engine.ledger,
+        run.record,
+        talk,
+        asked={
+            "start": run.record.tip.state.start,
+            "prev": run.prev,
+            "role": run.cycle.routed.role,
+            "edgePrompt": run.cycle.routed.prompt,
+            "cwd": str(run.cwd),
+        },
+        output_type=run.output_type,
+        role=run.role,
+        is_link=run.is_link,
+    )
+
+
+def _keep_session(run: Run, talk: Talk, kept: Kept, end: CycleEnd) -> None:
+    """Keep the session of a talk for the next run of the same role and agent.
+
+    An agent that named none leaves the one before as it is.
+    """
+    name = talk.last.session_id
+    if name is None or not run.agent.has_sessions:
+        return
+    session = AgentSession(
+        id=name,
+        # What it said in a failed try is no step, to it neither.
+        told=run.prev if end.status == ERROR_STATUS else end.step,
+        total=total_of(talk),
+        size=kept.size if kept.commit else None,
+        digest=kept.digest,
+    )
+    role, agent = run.cycle.routed.role, run.agent.label
+    run.engine.ledger.local.set_session(run.thread, role, agent, session)
+
+
+def _keep_aside(run: Run, talk: Talk, error: str, end: RunEnd) -> CycleEnd:
+    """Keep a reply that cannot be recorded."""
+    try:
+        where = f"its reply is in {_keep_words(run, talk)}"
+    except StoreError as exc:
+        where = exc.message
+    return end_unrecorded(run, f"{error}; nothing was recorded, {where}", end)
+
+
+def _keep_words(run: Run, talk: Talk) -> Path:
+    """Write what was said beside the store, where no event could hold it.
+
+    Raises:
+        StoreError: That cannot be written either, nor a file in the user's home.
+    """
+    lines = [
+        json.dumps({"role": turn.role, "content": turn.content, "atMs": turn.at_ms})
+        for turn in talk.turns
+    ]
+    text = "\n".join(lines) + "\n"
+    path = live_path(run.engine.ledger.store, run.thread)
+    try:
+        keep_words(path, text)
+    except OSError:
+        # The store's disk is full or read-only; the user's need not be.
+        path = run.engine.home / path.parent.name / path.name
+        with git_errors("cannot keep its reply"):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            keep_words(path, text)
+    return path
+
+
+def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
+    """Record an answer as a step, a failure as an attempt.
+
+    Raises:
+        ConflictError: Someone else holds the thread, or moved its branch.
+        StoreError: It cannot be written; nor can its words beside the store.
+        InvalidError: It cannot be recorded, as an attempt neither.
+    """
+    if isinstance(answer, Failure):
+        return _record_attempt(run, talk, answer)
+    record = run.record
+    draft = _draft(run, talk, answer)
+    try:
+        outcome = outcome_with(record, draft, replaces=run.replaced is not None)
+        tip = append_step(
+            run.engine.ledger,
+            record,
+            draft,
+            event=run.cycle.event,
+            outcome=outcome,
+            rule=run.rule(),
+            is_last=run.cycle.is_last(),
+        )
+    except SizeError as exc:
+        failure = Failure(phase="size", message=f"the reply: {exc.message}")
+        return _record_attempt(run, talk, failure)
+    except InvalidError as exc:
+        # What the agent put collides with a node of the thread, or a condition
+        # over it takes for ever: its words are kept all the same.
+        return _record_attempt(run, talk, Failure(phase="output", message=exc.message))
+    _note_reply(run)
+    status, message = draft.output.get(STATUS), tip.state.suspend_message
+    if status != SUSPEND and is_routing_error(message):
+        error, end, said = message, RunEnd.REFUSED, None
+    else:
+        is_waiting = tip.state.status == "suspended"
+        error, end = None, RunEnd.WAITING if is_waiting else RunEnd.DONE
+        said = headline(draft.body, draft.output)
+    return CycleEnd(
+        number=run.number,
+        role=run.cycle.routed.role,
+        step=tip.state.head,
+        status=status if isinstance(status, str) else None,
+        error=error,
+        end=end,
+        said=said,
+    )
+
+
+def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
+    message = failure.message[:_ERROR_CHARS]
+    body = talk.said.replace("\0", "\ufffd")
+    if len(body) > _MAX_SAID_CHARS:
+        message += f" (the whole reply is in {_keep_words(run, talk)})"
+        body = cut_middle(body, _MAX_SAID_CHARS)
+    output: dict[str, Json] = {
+        STATUS: ERROR_STATUS,
+        "error": message,
+        "phase": failure.phase,
+    }
+    if failure.retry_at_ms is not None:
+        output["retryAtMs"] = failure.retry_at_ms
+    answer = Answer(output=output, output_type=ERROR_TYPE, body=body)
+    node = append_attempt(
+        run.engine.ledger,
+        run.record,
+        _draft(run, talk, answer),
+        of_poke=run.replaced is not None,
+    )
+    if talk.said:
+        _note_reply(run)
+    is_interrupted = failure.phase == "interrupted"
+    return CycleEnd(
+        number=run.number,
+        role=run.cycle.routed.role,
+        step=node,
+        status=ERROR_STATUS,
+        error=message,
+        end=RunEnd.INTERRUPTED if is_interrupted else RunEnd.AGENT_FAILED,
+        said=last_line(body),
+    )
+
+
+def end_unrecorded(run: Run, error: str, end: RunEnd) -> CycleEnd:
+    """Return the end of a cycle that added nothing to the thread."""
+    return CycleEnd(
+        number=run.number,
+        role=run.cycle.routed.role,
+        step=None,
+        status=None,
+        error=error,
+        end=end,
+    )
+
+
+def _note_reply(run: Run) -> None:
+    if run.record.replies is not None:
+        run.record.replies.append(run.cycle.routed.role)
+
+
+def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
+    ledger = run.engine.ledger
+    missing = tuple(
+        f"the prompt uses '{name}', which has no value"
+        for name in run.cycle.routed.missing
+    )
+    # As far as one node holds them.
+    room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
+    turns = shorten_turns(talk.turns, room)
+    cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
+    completed_at_ms = answer.completed_at_ms or talk.ended_at_ms or ledger.now_ms()
+    run.watch.end()
+    said = talk.warnings[:_WARNINGS]
+    warnings = (*missing, *said, *cut, *run.watch.warnings)
+    return StepDraft(
+        role=run.cycle.routed.role,
+        output=answer.output,
+        output_type=answer.output_type,
+        body=answer.body,
+        detail=answer.detail or _detail(run, talk, turns),
+        agent=run.agent.label,
+        edge_prompt=run.cycle.routed.prompt,
+        note=run.cycle.note,
+        cwd=str(run.cwd),
+        started_at_ms=answer.started_at_ms or talk.began_at_ms or run.started_at_ms,
+        completed_at_ms=completed_at_ms,
+        usage=answer.usage if answer.node_type == STEP_TYPE else talk.usage,
+        previous_attempts=find_pending(run.record, run.cycle.routed.role)
+        if answer.output_type != ERROR_TYPE
+        else (),
+        child=run.child,
+        code=Code(
+            before=run.code_before,
+            after=run.engine.code_head(run.cwd),
+            snapshot=run.watch.snapshot,
+            shared=run.watch.shared,
+        ),
+        extracted_by=answer.extracted_by,
+        warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
+    )
+
+
+def _detail(run: Run, talk: Talk, turns: Iterable[Turn]) -> dict[str, object]:
+    return {
+        "kind": run.agent.kind,
+        "agentVersion": talk.last.agent_version,
+        "sessionId": talk.last.session_id,
+        "model": talk.last.model,
+        "exitCode": talk.last.exit_code,
+        "assembledPrompt": talk.prompt,
+        "turns": [turn_payload(turn) for turn in turns],
+        **({} if talk.session is None else {"session": dict(talk.session)}),
+    }
