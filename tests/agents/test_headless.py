@@ -282,6 +282,39 @@ def test_one_that_has_no_login_is_told_how_to_get_one(tmp_path: Path) -> None:
     assert reply.text == ""
 
 
+@pytest.mark.parametrize(
+    ("config", "env", "said", "is_missed"),
+    [
+        pytest.param(None, {}, "Not logged in", True, id="none"),
+        pytest.param('model = "x"', {}, "Not logged in", True, id="own-model"),
+        pytest.param(None, {"CODEX_API_KEY": "x"}, "Not logged in", False, id="key"),
+        pytest.param(
+            'model_provider = "x"', {}, "Not logged in", False, id="other-provider"
+        ),
+        pytest.param(None, {}, "Error loading configuration", False, id="broken"),
+    ],
+)
+def test_codex_is_missed_a_login_only_where_nothing_takes_its_place(
+    tmp_path: Path,
+    config: str | None,
+    env: dict[str, str],
+    said: str,
+    is_missed: bool,  # noqa: FBT001 - one of a table
+) -> None:
+    if config is not None:
+        (tmp_path / "config.toml").write_text(config)
+    code = "if '--help' in sys.argv: sys.exit(print('--json'))\n"
+    lines = f"WARNING: x\n{said}"
+    command = make_program(tmp_path, f"{code}sys.exit({lines!r})")
+    agent = HeadlessAgent(cli=load_cli("codex"), label="a", command=command)
+    around = {**ENVIRONMENT, "CODEX_HOME": str(tmp_path), **env}
+
+    told = agent.check_up(around, cwd=tmp_path)
+
+    missed = "'program' has no login; run `codex login`, or set CODEX_API_KEY"
+    assert told == (missed if is_missed else None)
+
+
 def test_one_that_is_not_there_is_told_how_to_install_it(tmp_path: Path) -> None:
     reply = ask("claude", tmp_path, environment={"PATH": str(tmp_path)})
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,8 @@ import pytest
 from tests.agents.fake_api import Call, FakeApi, Script, modes, tools_only
 from tests.agents.real import Machine, make_machine, need_binary
 from tests.agents.record import RUN
+from uwfgit.agents.clis.headless import HeadlessAgent
+from uwfgit.agents.clis.kinds import load_cli
 from uwfgit.agents.registry import choose_agent, make_judge
 from uwfgit.config import AgentSettings, JudgeSettings, Settings
 from uwfgit.ids import ThreadId
@@ -213,3 +217,97 @@ def test_claude_code_judges_without_tools_and_keeps_no_session(tmp_path: Path) -
     assert api.requests
     assert not any(request.body.get("tools") for request in api.requests)
     assert list((tmp_path / "home").rglob("*.jsonl")) == []
+
+
+KEY: Final = "sk-" + "a" * 40
+OTHER_PROVIDER: Final = """\
+model_provider = "own"
+
+[model_providers.own]
+name = "own"
+base_url = "http://127.0.0.1:9/v1"
+"""
+NO_LOGIN: Final = {
+    "claude-code": "'claude' has no login; run `claude` once and log in, or set "
+    "ANTHROPIC_API_KEY",
+    "codex": "'codex' has no login; run `codex login`, or set CODEX_API_KEY",
+}
+
+
+def look(
+    kind: str,
+    home: Path,
+    *,
+    args: tuple[str, ...] = (),
+    env: Mapping[str, str] = {},
+) -> str | None:
+    home.mkdir(exist_ok=True)
+    agent = HeadlessAgent(
+        cli=load_cli(kind), label="a", command=need_binary(kind), args=args
+    )
+    return agent.check_up(
+        {"PATH": os.environ["PATH"], "HOME": str(home), **env}, cwd=home
+    )
+
+
+@pytest.mark.parametrize("kind", NO_LOGIN)
+def test_one_without_a_login_says_so_before_it_is_run(
+    kind: str, tmp_path: Path
+) -> None:
+    assert look(kind, tmp_path) == NO_LOGIN[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "env"),
+    [
+        pytest.param("claude-code", {"ANTHROPIC_API_KEY": KEY}, id="anthropic-key"),
+        pytest.param("claude-code", {"CLAUDE_CODE_USE_BEDROCK": "1"}, id="bedrock"),
+        pytest.param("codex", {"CODEX_API_KEY": KEY}, id="codex-key"),
+    ],
+)
+def test_a_variable_takes_a_logins_place(
+    kind: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    assert look(kind, tmp_path, env=env) is None
+
+
+def test_codex_does_not_read_the_key_of_the_api(tmp_path: Path) -> None:
+    # So no message may name it: `codex exec` sends no key at all.
+    assert look("codex", tmp_path, env={"OPENAI_API_KEY": KEY}) == NO_LOGIN["codex"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(OTHER_PROVIDER, id="other-provider"),
+        pytest.param("model = [", id="broken"),
+    ],
+)
+def test_codex_is_not_missed_a_login_that_its_settings_replace(
+    config: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".codex"
+    folder.mkdir()
+    (folder / "config.toml").write_text(config)
+
+    assert look("codex", tmp_path) is None
+
+
+def test_codex_that_was_logged_in_by_a_key_has_a_login(tmp_path: Path) -> None:
+    folder = tmp_path / ".codex"
+    folder.mkdir()
+    (folder / "config.toml").write_text('model = "gpt-5"\n')
+    login = (need_binary("codex"), "login", "--with-api-key")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    assert look("codex", tmp_path) == NO_LOGIN["codex"]
+
+    subprocess.run(login, input=KEY, text=True, env=environment, check=True)
+
+    assert look("codex", tmp_path) is None
+
+
+def test_arguments_may_bring_what_a_login_would(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text('{"apiKeyHelper": "echo x"}')
+
+    assert look("claude-code", tmp_path, args=("--settings", "s.json")) is None
+    assert look("codex", tmp_path, args=("--oss",)) is None

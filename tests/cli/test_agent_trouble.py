@@ -30,7 +30,8 @@ def program(folder: Path, *, options: str = OPTIONS, code: str = "") -> str:
     path.write_text(
         f"#!{sys.executable}\nimport sys\nwords = sys.argv[1:]\n"
         f"if '--help' in words: sys.exit(print({options!r}))\n"
-        f"if words[0] == 'auth': sys.exit(1)\n{code}\nsys.exit(1)\n"
+        "if words[0] == 'auth': print('{\"loggedIn\": false}')\n"
+        f"else:\n {code or 'pass'}\nsys.exit(1)\n"
     )
     path.chmod(0o755)
     return str(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.clis.cli import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.ndjson import Event, flatten
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import NOTICE, Transcript
@@ -214,7 +214,15 @@ CLI: Final = Cli(
     login="run `claude` once and log in, or set ANTHROPIC_API_KEY",
     update="claude update",
     options=("--include-partial-messages", "--session-id", "--resume"),
-    login_status=("auth", "status"),
+    login_status=LoginStatus(
+        words=("auth", "status"),
+        denial=re.compile(r'"loggedIn":\s*false'),
+        known_by="auth",
+        # A file of settings may name a program that prints the key.
+        may_do_without=lambda args, _: any(
+            each.startswith("--settings") for each in args
+        ),
+    ),
     arguments=_arguments,
     readers=_READERS,
     event_name=lambda event: event.text("type"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -26,6 +26,24 @@ class Invocation(Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] | None
     args: tuple[str, ...]
     prompt: str
+
+
+class LoginStatus(Struct, frozen=True, kw_only=True):
+    """How a CLI is asked whether it has a login, where its answer can be trusted.
+
+    Attributes:
+        words: What it is called with; without a login it exits with code 1.
+        denial: What it says then.
+        known_by: What its help holds if it knows the words: one that does not
+            would take them for a prompt.
+        may_do_without: Whether its arguments, variables or settings may give it
+            what the answer does not count; nothing is asked then.
+    """
+
+    words: tuple[str, ...]
+    denial: re.Pattern[str]
+    known_by: str = ""
+    may_do_without: Callable[[Sequence[str], Mapping[str, str]], bool]
 
 
 class Cli(Struct, frozen=True, kw_only=True):
@@ -52,7 +70,7 @@ class Cli(Struct, frozen=True, kw_only=True):
             Takes the program's name.
         help: The words that print its options.
         options: Those that an older one does not know.
-        login_status: The words that say whether it has a login, by its exit code.
+        login_status: How it is asked for its login; ``None`` where that proves nothing.
         resume: The words before a session's id in its interactive command.
         session_on_stderr: Finds the session's id there, of a kind without events.
     """
@@ -77,7 +95,7 @@ class Cli(Struct, frozen=True, kw_only=True):
     session_on_stderr: re.Pattern[str] | None = None
     help: tuple[str, ...] = ("--help",)
     options: tuple[str, ...] = ()
-    login_status: tuple[str, ...] = ()
+    login_status: LoginStatus | None = None
     resume: tuple[str, ...] = ("--resume",)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -12,11 +12,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from uwfgit.agents.base import Usage
-from uwfgit.agents.clis.cli import Cli, Invocation
+from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.model.thread.usage import is_grown, usage_since
+from uwfgit.store.safety.plainfile import read_plain
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")
 _WAIT: Final = re.compile(
@@ -180,10 +181,14 @@ _UUID: Final = re.compile(
 )
 
 
+def _home(environment: Mapping[str, str]) -> Path:
+    config = environment.get("CODEX_HOME")
+    return Path(config) if config else Path(environment.get("HOME", "/")) / ".codex"
+
+
 def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:  # noqa: ARG001 - one of a kind's functions
     """Find a session's file, else name one: the id tells when the session began."""
-    config = environment.get("CODEX_HOME")
-    base = Path(config) if config else Path(environment.get("HOME", "/")) / ".codex"
+    base = _home(environment)
     found = sorted(
         base.glob(f"sessions/[0-9]*/[0-9]*/[0-9]*/rollout-*-{session}.jsonl")
     )
@@ -205,13 +210,45 @@ def _renew(session: str) -> str:
     return f"{session[:14]}7{str(uuid.uuid4())[15:]}"
 
 
+_KEYS: Final = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
+_ELSEWHERE: Final = re.compile(r"provider|profile|base_url|^--oss$|^-p")
+_SYSTEM: Final = (
+    Path("/etc/codex/config.toml"),
+    Path("/etc/codex/managed_config.toml"),
+)
+_CONFIG_BYTES: Final = 4 * 1024 * 1024
+
+
+def _may_do_without(args: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether a key in a variable, or another provider, may take a login's place.
+
+    ``codex login status`` counts neither; ``codex exec`` runs with both.
+    """
+    if any(environment.get(name) for name in _KEYS):
+        return True
+    said = [*args]
+    for file in (_home(environment) / "config.toml", *_SYSTEM):
+        try:
+            said.append(read_plain(file, most=_CONFIG_BYTES).decode(errors="replace"))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+    return any(_ELSEWHERE.search(each) for each in said)
+
+
 CLI: Final = Cli(
     kind="codex",
     install="npm install -g @openai/codex",
-    login="run `codex login`, or set OPENAI_API_KEY",
+    login="run `codex login`, or set CODEX_API_KEY",
     update="codex update",
     help=("exec", "--help"),
     options=("--json",),
+    login_status=LoginStatus(
+        words=("login", "status"),
+        denial=re.compile(r"^Not logged in", re.MULTILINE),
+        may_do_without=_may_do_without,
+    ),
     arguments=_arguments,
     readers={
         "thread.started": _read_thread,

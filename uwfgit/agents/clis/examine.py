@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,12 @@ _OPTION: Final = re.compile(r"--[a-z]")
 
 
 def examine(
-    cli: Cli, command: str, *, cwd: Path, environment: Mapping[str, str]
+    cli: Cli,
+    command: str,
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
 ) -> str | None:
     """Say why a program is no good, and how to fix that, in one line."""
 
@@ -39,7 +44,14 @@ def examine(
             update = f"bring it up to date with `{cli.update}`"
             return f"'{name}' is too old: it does not know {option}; {update}"
     status = cli.login_status
-    # Words that it does not know it would take for a prompt.
-    if status and status[0] in told and ask(*status)[0] == 1:
+    if (
+        status is None
+        or status.known_by not in told
+        or status.may_do_without(args, environment)
+    ):
+        return None
+    code, told = ask(*status.words)
+    # Of a broken configuration it complains with the same code.
+    if code == 1 and status.denial.search(told):
         return f"'{name}' has no login; {cli.login}"
     return None

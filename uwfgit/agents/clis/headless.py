@@ -106,7 +106,9 @@ class HeadlessAgent:
         if missing is not None:
             return missing.message
         complaint = check_command(self.command, cwd=cwd, environment=given)
-        return complaint or examine(self.cli, self.command, cwd=cwd, environment=given)
+        return complaint or examine(
+            self.cli, self.command, self.args, cwd=cwd, environment=given
+        )
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the CLI once, in the session of the request if there is one."""
