@@ -48,6 +48,13 @@ def test_an_agent_that_tells_no_usage_is_of_unknown_cost() -> None:
     )
 
 
+@pytest.mark.parametrize("detail", [{}, {"kind": ["scripted"], "model": 7}])
+def test_a_detail_that_says_nothing_of_use_is_of_unknown_cost(
+    detail: dict[str, Any],
+) -> None:
+    assert cost_of(used(), detail) == Cost(usd=None, is_whole=False)
+
+
 def test_what_asks_no_model_costs_nothing() -> None:
     assert cost_of(None, {"kind": "scripted", "model": None}) is None
     assert cost("claude-sonnet-4-5", input_tokens=0, output_tokens=0) is None

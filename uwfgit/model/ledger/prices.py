@@ -5,31 +5,44 @@ Prices are looked up when somebody asks, offline; nothing of them is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
-from uwfgit.errors import UwfError
+from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
+from uwfgit.store.objects import read_blob
 
 _PACKAGE: Final = "genai_prices"
 _FREE: Final = frozenset({"scripted", "workflow"})
 """Kinds that ask no model themselves."""
 _MOST_SEEN: Final = 10_000
-_seen: dict[Hash, Mapping[str, Any]] = {}
-"""What details say of kind and model: a server looks at a thread again and again."""
+
+
+class _Asked(Struct, frozen=True):
+    """What of a detail counts for its cost."""
+
+    kind: str
+    model: str | None = None
+
+
+_DECODER: Final = Decoder(_Asked)
+"""Passes over the turns, which are nearly all of a detail."""
+_seen: dict[Oid, _Asked] = {}
+"""By blobs: a server looks at a thread again and again."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -81,7 +94,7 @@ def cost_from_payload(payload: Json) -> Cost | None:
     )
 
 
-_UNKNOWN: Final = Cost(usd=None, is_whole=False)
+UNKNOWN: Final = Cost(usd=None, is_whole=False)
 
 
 def has_prices() -> bool:
@@ -96,64 +109,96 @@ def cost_of(usage: Usage | None, detail: Mapping[str, Any]) -> Cost | None:
         usage: What it used.
         detail: The payload of its detail: which kind of agent, which model.
     """
+    kind, model = detail.get("kind"), detail.get("model")
+    return _cost_of(
+        usage,
+        _Asked(
+            kind if isinstance(kind, str) else "",
+            model if isinstance(model, str) else None,
+        ),
+    )
+
+
+def _cost_of(usage: Usage | None, asked: _Asked) -> Cost | None:
     if usage is not None and _is_told(usage):
         return _told(usage)
-    if detail["kind"] in _FREE:
+    if asked.kind in _FREE:
         return None
-    model = detail.get("model")
-    if usage is None or not isinstance(model, str):
-        return _UNKNOWN
-    usd = _estimate(usage, model)
-    return _UNKNOWN if usd is None else Cost(usd=usd, is_estimate=True)
+    if usage is None or asked.model is None:
+        return UNKNOWN
+    usd = _estimate(usage, asked.model)
+    return UNKNOWN if usd is None else Cost(usd=usd, is_estimate=True)
 
 
 def step_cost(record: Record, step: Step) -> Cost | None:
     """Return what a step cost; one that a child did cost what that did."""
-    if step.child is not None:
-        return _child_cost(record, step.child.thread)
-    if step.usage is not None and _is_told(step.usage):
-        return _told(step.usage)
-    return cost_of(step.usage, _agent_of(record, step.detail_hash))
+    return _run_cost(record, _run_of(step))
 
 
-def run_cost(record: Record, node: Hash) -> Cost | None:
-    """Return what one run cost, a failed try too, by its StepNode."""
-    return _payload_cost(record, record.node(node, STEP_TYPE).payload)
+class _Run(NamedTuple):
+    child: ThreadId | None
+    usage: Usage | None
+    detail: Hash
 
 
-def _payload_cost(record: Record, payload: Mapping[str, Any]) -> Cost | None:
+def _run_of(step: Step) -> _Run:
+    child = None if step.child is None else step.child.thread
+    return _Run(child, step.usage, step.detail_hash)
+
+
+def _read_run(record: Record, node: Hash) -> _Run:
+    step = record.find_read(node)
+    if step is not None:
+        return _run_of(step)
+    payload = record.node(node, STEP_TYPE).payload
     child = payload.get("child")
-    if child is not None:
-        return _child_cost(record, ThreadId(child["thread"]))
-    usage = usage_from_payload(payload["usage"])
-    if usage is not None and _is_told(usage):
-        return _told(usage)
-    return cost_of(usage, _agent_of(record, payload["detail"]))
+    return _Run(
+        None if child is None else ThreadId(child["thread"]),
+        usage_from_payload(payload["usage"]),
+        payload["detail"],
+    )
 
 
-def _agent_of(record: Record, detail: Hash) -> Mapping[str, Any]:
-    known = _seen.get(detail)
+def _run_cost(record: Record, run: _Run) -> Cost | None:
+    if run.child is not None:
+        return _child_cost(record, run.child)
+    if run.usage is not None and _is_told(run.usage):
+        return _told(run.usage)
+    return _cost_of(run.usage, _read_asked(record, run.detail))
+
+
+def _read_asked(record: Record, detail: Hash) -> _Asked:
+    oid = record.place(detail, DETAIL_TYPE)[1]
+    known = _seen.get(oid)
     if known is None:
-        payload = record.node(detail, DETAIL_TYPE).payload
-        known = {"kind": payload["kind"], "model": payload["model"]}
+        try:
+            known = _DECODER.decode(read_blob(record.store, oid))
+        except (DecodeError, RecursionError) as exc:
+            raise CorruptError(f"node {detail} lacks what its type requires") from exc
         if len(_seen) >= _MOST_SEEN:
             _seen.clear()
-        _seen[detail] = known
+        _seen[oid] = known
     return known
 
 
-def thread_cost(record: Record) -> Cost | None:
-    """Return what a thread cost, failed tries and children too."""
+def thread_cost(record: Record, events: Iterable[Event] | None = None) -> Cost | None:
+    """Return what a thread cost, failed tries and children too.
+
+    Args:
+        record: The thread.
+        events: Its history, where it was read already.
+    """
     total: Cost | None = None
-    children: set[str] = set()
-    for node in _iter_runs(record):
-        payload = record.node(node, STEP_TYPE).payload
-        child = payload.get("child")
-        if child is not None:
-            if child["thread"] in children:
+    children: set[ThreadId] = set()
+    for event in events or iter_events(record.store, record.tip.commit):
+        if event.node is None or event.name not in RUN_EVENTS:
+            continue
+        run = _read_run(record, event.node)
+        if run.child is not None:
+            if run.child in children:
                 continue
-            children.add(child["thread"])
-        cost = _payload_cost(record, payload)
+            children.add(run.child)
+        cost = _run_cost(record, run)
         if cost is not None:
             total = cost if total is None else total + cost
     return total
@@ -169,13 +214,7 @@ def cost_at(
         tip = read_tip(store, thread, commit)
         return thread_cost(open_record(store, tip, checked=False))
     except UwfError:
-        return _UNKNOWN
-
-
-def _iter_runs(record: Record) -> Iterator[Hash]:
-    for event in iter_events(record.store, record.tip.commit):
-        if event.node is not None and event.name in RUN_EVENTS:
-            yield event.node
+        return UNKNOWN
 
 
 def _child_cost(record: Record, thread: ThreadId) -> Cost | None:
@@ -184,7 +223,7 @@ def _child_cost(record: Record, thread: ThreadId) -> Cost | None:
         return thread_cost(open_record(record.store, tip, checked=False))
     except UwfError:
         # It is not here, or damaged: what it cost is for others to know.
-        return _UNKNOWN
+        return UNKNOWN
 
 
 def _is_told(usage: Usage) -> bool:

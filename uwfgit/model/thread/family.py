@@ -31,15 +31,21 @@ def children_by_node(record: Record) -> dict[Hash | None, Child]:
     Raises:
         CorruptError: A StepNode cannot be read.
     """
-    steps = {
-        node: place for node, place in record.places.items() if place[0] == STEP_TYPE
-    }
-    nodes = read_nodes(record.store, steps.items(), checked=False)
-    return {
-        node.hash: Child(thread=ThreadId(named["thread"]), oid=Oid(named["oid"]))
-        for node in nodes
-        if (named := node.payload.get("child")) is not None
-    }
+    found: dict[Hash | None, Child] = {}
+    unread = []
+    for node, place in record.places.items():
+        if place[0] != STEP_TYPE:
+            continue
+        step = record.find_read(node)
+        if step is None:
+            unread.append((node, place))
+        elif step.child is not None:
+            found[node] = step.child
+    for each in read_nodes(record.store, unread, checked=False):
+        if (named := each.payload.get("child")) is not None:
+            child = Child(thread=ThreadId(named["thread"]), oid=Oid(named["oid"]))
+            found[each.hash] = child
+    return found
 
 
 def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:

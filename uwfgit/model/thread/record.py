@@ -161,16 +161,21 @@ class Record(Struct, kw_only=True):
         if place is not None and expected in {None, place[0]} and node in self._ahead:
             return self._ahead[node]
         with naming_mend(self.tip.thread):
-            return self._read_node(node, place, expected)
+            wanted = [(node, self.place(node, expected))]
+            return read_nodes(self.store, wanted, checked=self.checked)[0]
 
-    def _read_node(
-        self, node: Hash, place: NodePlace | None, expected: Hash | None
-    ) -> Node:
+    def place(self, node: Hash, expected: Hash | None = None) -> NodePlace:
+        """Return where a node of this thread stands.
+
+        Raises:
+            CorruptError: It is not there, or of another type.
+        """
+        place = self.places.get(node)
         if place is None:
             raise CorruptError(f"thread {self.tip.thread} lacks node {node}")
         if expected is not None and place[0] != expected:
             raise CorruptError(f"node {node} has type {place[0]}, not {expected}")
-        return read_nodes(self.store, [(node, place)], checked=self.checked)[0]
+        return place
 
     @property
     def start(self) -> Start:
@@ -219,6 +224,10 @@ class Record(Struct, kw_only=True):
             known = _typed(node, lambda n: self._read_step(n, number))
             self._steps[step] = known
         return known
+
+    def find_read(self, step: Hash) -> Step | None:
+        """Return a step that was read already; ``None`` where it was not."""
+        return self._steps.get(step)
 
     def _read_step(self, node: Node, number: int) -> Step:
         output = self.node(node.payload["output"]).payload

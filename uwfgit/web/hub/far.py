@@ -214,7 +214,7 @@ def _checked_run(run: Run) -> Run:
     try:
         turns = read_view(tuple[_Turn, ...], run.detail.get("turns", []))
     except InvalidError as exc:
-        return replace(run, detail={"problem": exc.message})
+        return replace(run, detail={}, problem=exc.message)
     return replace(run, detail={**run.detail, "turns": pack_view(turns)})
 
 

@@ -87,6 +87,9 @@ def run_body(site: Site, thread: ThreadId, run: Run) -> Html:
         fields_list(step.output),
         markdown(step.body) if step.body.strip() else None,
         [div("warning", "Warning: ", warning) for warning in step.warnings],
+        div("warning", "What its agent did cannot be read: ", run.problem)
+        if run.problem
+        else None,
         div("folds", list(_folds(site, thread, run))),
     )
 

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from uwfgit.errors import UwfError
+from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
-from uwfgit.model.ledger.prices import Cost, thread_cost
+from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
 from uwfgit.model.ledger.standing import is_running
+from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
 from uwfgit.model.thread.event import RUN_EVENTS
@@ -35,13 +36,15 @@ BLOCK: Final = 50
 class Run(Struct, frozen=True, kw_only=True):
     """One run of a role: a step of the chain, a failed attempt, or a replaced step.
 
-    ``event`` is the commit that recorded it; ``detail`` what its agent did; ``code``
-    what it changed in the code, where that is to stand on the page itself.
+    ``event`` is the commit that recorded it; ``detail`` what its agent did, or
+    ``problem`` why that cannot be read; ``code`` what it changed in the code, where
+    that is to stand on the page itself.
     """
 
     step: Step
     event: Event | None
     detail: Mapping[str, Any]
+    problem: str = ""
     code: str = ""
 
 
@@ -151,6 +154,11 @@ def view_thread(
     start = 1 if whole else block_start(first if first is not None else len(steps))
     end = len(steps) if whole else min(start + BLOCK - 1, len(steps))
     chart = chart_of(record.workflow, trips_of(record.workflow, tip.state, steps))
+    try:
+        cost = thread_cost(record, events)
+    except CorruptError:
+        # The step whose record is damaged says so itself.
+        cost = UNKNOWN
     return ThreadView(
         tip=tip,
         status=status,
@@ -165,7 +173,7 @@ def view_thread(
         relatives=tuple(_relatives(tip, known.values())),
         inputs=_inputs(record),
         summary=_summary(record),
-        cost=thread_cost(record),
+        cost=cost,
         parent=_parent(ledger, record, known),
         children=tuple(_children(ledger, record, steps, known)),
         approvals=_approvals(record),
@@ -216,9 +224,9 @@ def _is_attempt(run: Run) -> bool:
 
 def _run(record: Record, step: Step, event: Event | None) -> Run:
     try:
-        detail = record.node(step.detail_hash).payload
-    except UwfError as exc:
-        detail = {"problem": exc.message}
+        detail = record.node(step.detail_hash, DETAIL_TYPE).payload
+    except CorruptError as exc:
+        return Run(step=step, event=event, detail={}, problem=exc.message)
     return Run(step=step, event=event, detail=detail)
 
 
