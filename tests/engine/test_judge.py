@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.acting import DONE, suspend
+from tests.acting import BAD, DONE, ActingAgent, saying, suspend
 from tests.agents.fake_api import Fail, FakeApi, Hang, Move, Request, modes
 from tests.builders import begin, make_engine, record_of, reply, run, write_script
 from tests.history import check_thread, files, names, state_of
@@ -16,7 +19,7 @@ from uwfgit.agents.builtin.judge import AgentJudge, ModelJudge
 from uwfgit.agents.http.chat import ChatModel, Patience
 from uwfgit.agents.http.client import Endpoint, HttpBounds
 from uwfgit.agents.registry import choose_agent
-from uwfgit.config import Settings
+from uwfgit.config import Limits, Settings
 from uwfgit.engine.judge.judging import Supervisor, fit_summary, read_decision
 from uwfgit.engine.judge.supervise import summarise
 from uwfgit.engine.run.executor import Engine, exec_thread, resume_thread
@@ -24,6 +27,7 @@ from uwfgit.engine.run.thread import cancel_thread
 from uwfgit.errors import AgentError, StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.prices import cost_of, thread_cost
 from uwfgit.model.mask import NO_MASK
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.summary import find_summary, return_code
@@ -31,10 +35,10 @@ from uwfgit.model.thread.summary import find_summary, return_code
 ROUND = {"worker": [reply(plan="x")] * 9, "critic": [reply("bad", reason="no")] * 9}
 
 
-def judge(url: str) -> ModelJudge:
+def judge(url: str, name: str = "m") -> ModelJudge:
     endpoint = Endpoint(base_url=f"{url}/v1")
     return ModelJudge(
-        model=ChatModel(endpoint=endpoint, name="m"),
+        model=ChatModel(endpoint=endpoint, name=name),
         label="judge",
         now_ms=lambda: 1_800_000_000_000,
         patience=Patience(sleep=lambda _: None),
@@ -42,14 +46,20 @@ def judge(url: str) -> ModelJudge:
 
 
 def supervised(
-    ledger: Ledger, folder: Path, url: str, told: list[str], every: int = 2
+    ledger: Ledger,
+    folder: Path,
+    url: str,
+    told: list[str],
+    *,
+    every: int = 2,
+    name: str = "m",
 ) -> Engine:
     agent = write_script(folder, ROUND)
     plain = make_engine(ledger)
     return make_engine(
         ledger,
         choose=lambda _, workflow, role: plain.choose(agent, workflow, role),
-        supervisor=Supervisor(every=every, judge=judge(url)),
+        supervisor=Supervisor(every=every, judge=judge(url, name)),
         tell=told.append,
     )
 
@@ -98,6 +108,79 @@ def test_stop_holds_the_thread_and_a_person_goes_on(
     resumed = resume_thread(engine, thread, note="Go on")
     assert resumed.end == "done"
     check_thread(ledger.store, thread)
+
+
+def going_on(looks: int) -> Callable[[Request], Move]:
+    """Let a run go on for so many looks, and stop it at the next."""
+    answers = itertools.chain(["continue"] * looks, itertools.repeat("stop"))
+
+    def answer(request: Request) -> Move:
+        move: Move = decides(next(answers))(request)
+        return move
+
+    return answer
+
+
+def test_a_hold_tells_what_all_the_looks_of_the_run_cost(
+    ledger: Ledger, thread: ThreadId, tmp_path: Path
+) -> None:
+    with FakeApi(going_on(2)) as api:
+        engine = supervised(ledger, tmp_path, api.url, [], name="gpt-5")
+        exec_thread(engine, thread, count=9)
+
+    usage = state_of(ledger.store, thread).usage
+    assert usage is not None
+    assert usage.input_tokens == 300
+    check_thread(ledger.store, thread)
+    # By list price, as the words of any model are.
+    told = {"kind": "supervisor", "model": "gpt-5"}
+    cost = thread_cost(record_of(ledger, thread))
+    assert cost == cost_of(usage, told)
+    assert cost is not None
+    assert cost.usd
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param({"max_tokens": 200}, id="tokens"),
+        pytest.param({"max_turns": 2}, id="turns"),
+        pytest.param({"max_cost_usd": 0.0001}, id="money"),
+    ],
+)
+def test_looks_count_against_the_budgets_of_their_run(
+    ledger: Ledger, thread: ThreadId, tmp_path: Path, limits: dict[str, Any]
+) -> None:
+    with FakeApi(decides("continue")) as api:
+        plain = supervised(ledger, tmp_path, api.url, [], every=1, name="gpt-5")
+        agent = ActingAgent(act=saying(*[DONE, BAD] * 4), tells_cost=True)
+        engine = replace(
+            plain,
+            choose=lambda *_: agent,
+            settings=Settings(limits=Limits(**limits)),
+        )
+        report = exec_thread(engine, thread, count=8)
+
+    assert (report.code, report.end) == ("budget", "refused")
+    assert len(report.steps) < 4
+    assert len(api.requests) <= 2
+    # Nobody recorded them, so the next run begins with what the thread tells.
+    assert state_of(ledger.store, thread).usage is None
+    check_thread(ledger.store, thread)
+
+
+def test_a_summary_costs_what_its_model_costs(ledger: Ledger, thread: ThreadId) -> None:
+    cancel_thread(ledger, thread, reason=None, command="test")
+    with FakeApi(modes.answer("Given up.")) as api:
+        for _ in range(2):
+            by = judge(api.url, name="gpt-5")
+            summarise(ledger, thread, by, masker=NO_MASK)
+
+    usage = state_of(ledger.store, thread).usage
+    assert usage is not None
+    assert usage.input_tokens == 200
+    cost = thread_cost(record_of(ledger, thread))
+    assert cost == cost_of(usage, {"kind": "summary", "model": "gpt-5"})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
@@ -11,7 +13,7 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, TellsCost, Turn
 from uwfgit.config import Limits
 from uwfgit.errors import BudgetError
-from uwfgit.model.ledger.prices import has_prices, thread_cost
+from uwfgit.model.ledger.prices import Cost, cost_of, has_prices, thread_cost
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
@@ -39,7 +41,33 @@ def find_excess(limits: Limits, usage: Usage | None) -> str | None:
     return None
 
 
-def find_used(limits: Limits, record: Record) -> Usage | None:
+class Beside(Struct, frozen=True, kw_only=True):
+    """What was spent on a run that no event of its thread tells yet.
+
+    ``cost`` is by list prices too, and never recorded.
+    """
+
+    usage: Usage | None = None
+    cost: Cost | None = None
+
+    def with_reply(self, reply: AgentReply) -> Beside:
+        """Return this and what a supervisor's answer cost."""
+        if reply.usage is None:
+            return self
+        told = {"kind": "supervisor", "model": reply.model}
+        costs = [*filter(None, [self.cost, cost_of(reply.usage, told)])]
+        return Beside(
+            usage=add_usage(self.usage, reply.usage),
+            cost=reduce(add, costs) if costs else None,
+        )
+
+
+NOTHING_BESIDE: Final = Beside()
+
+
+def find_used(
+    limits: Limits, record: Record, beside: Beside = NOTHING_BESIDE
+) -> Usage | None:
     """Return what a thread used, as far as a budget asks for it.
 
     Money by list prices too, and by the clock how long agents took that do not say so.
@@ -49,10 +77,11 @@ def find_used(limits: Limits, record: Record) -> Usage | None:
         nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
         clock = replace(nothing, duration_ms=_untold_ms(record))
         usage = add_usage(usage, clock)
+    usage = add_usage(usage, beside.usage)
     if limits.max_cost_usd is None or usage is None or not has_prices():
         return usage
-    cost = thread_cost(record)
-    return usage if cost is None else replace(usage, cost_usd=cost.usd)
+    costs = [*filter(None, [thread_cost(record), beside.cost])]
+    return replace(usage, cost_usd=reduce(add, costs).usd) if costs else usage
 
 
 def _untold_ms(record: Record) -> int:
@@ -67,17 +96,20 @@ def _untold_ms(record: Record) -> int:
     return total
 
 
-def require_budget(limits: Limits, record: Record, agent: Agent) -> None:
+def require_budget(
+    limits: Limits, record: Record, agent: Agent, beside: Beside = NOTHING_BESIDE
+) -> None:
     """Refuse a step of a thread that has used up a budget.
 
     Raises:
         BudgetError: It has; or money is limited, and what the agent costs is neither
             told by it nor known by list prices.
     """
-    excess = find_excess(limits, find_used(limits, record))
+    excess = find_excess(limits, find_used(limits, record, beside))
     if excess is not None:
         raise BudgetError(excess, hint="raise it for one run with --budget")
-    if limits.max_cost_usd is None or _tells_cost(agent):
+    tells_cost = isinstance(agent, TellsCost) and agent.tells_cost
+    if limits.max_cost_usd is None or tells_cost:
         return
     if not has_prices():
         raise BudgetError(
@@ -93,10 +125,6 @@ def require_budget(limits: Limits, record: Record, agent: Agent) -> None:
             "not known",
             hint="limit what is known: limits.maxTokens",
         )
-
-
-def _tells_cost(agent: Agent) -> bool:
-    return isinstance(agent, TellsCost) and agent.tells_cost
 
 
 class Meter(Struct, kw_only=True):
@@ -157,7 +185,9 @@ class Meter(Struct, kw_only=True):
             raise
         if reply.failure is not None and self.excess is None:
             # One that says nothing is ended by the clock alone.
-            self.excess = self._find_overrun(request.now_ms())
+            only = Limits(max_minutes=self.limits.max_minutes)
+            took = add_usage(self.before, self._took(request.now_ms()))
+            self.excess = find_excess(only, took)
         if reply.usage is None:
             self._note_unheard(request.now_ms())
             return reply
@@ -182,10 +212,6 @@ class Meter(Struct, kw_only=True):
         left = max(0.0, most * 60 - used / 1_000)
         return left if seconds is None else min(seconds, left)
 
-    def _find_overrun(self, now_ms: int) -> str | None:
-        only = Limits(max_minutes=self.limits.max_minutes)
-        return find_excess(only, add_usage(self.before, self._took(now_ms)))
-
     def _took(self, now_ms: int, told: Usage | None = None) -> Usage:
         """Return what the call at hand has taken so far."""
         nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
@@ -200,15 +226,12 @@ class Meter(Struct, kw_only=True):
         if self.excess is not None:
             return
         # The turn that reaches the limit is the last; one over it ends the run.
+        most = self.limits.max_turns
+        more = replace(self.limits, max_turns=None if most is None else most + 1)
         took = add_usage(self.before, self._took(now_ms))
-        if find_excess(_one_more(self.limits), took) is not None:
+        if find_excess(more, took) is not None:
             self.excess = find_excess(self.limits, took)
             raise KeyboardInterrupt
-
-
-def _one_more(limits: Limits) -> Limits:
-    turns = limits.max_turns
-    return replace(limits, max_turns=None if turns is None else turns + 1)
 
 
 def _tell(told: Callable[[T], None] | None, what: T) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from uwfgit.agents.base import AgentReply
+from uwfgit.engine.ask.budget import NOTHING_BESIDE, Beside
 from uwfgit.engine.judge.judging import (
     SEEN_STEPS,
     SUMMED_STEPS,
@@ -29,52 +30,64 @@ from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Step
 
 
+class Look(Struct, frozen=True, kw_only=True):
+    """What came of a supervisor's look at a run."""
+
+    stops: bool
+    beside: Beside
+    """What this look and those before it cost that no event tells."""
+
+
 def supervise(
     ledger: Ledger,
     record: Record,
     supervisor: Supervisor,
     *,
+    beside: Beside,
     masker: Masker,
     warn: Callable[[str], None],
-) -> bool:
-    """Let a supervisor look at a thread that is idle; tell whether it stopped it.
+) -> Look:
+    """Let a supervisor look at a thread that is idle, and stop it.
 
-    What keeps it from judging is a warning: the run goes on.
+    What keeps it from judging is a warning: the run goes on. A look that lets it go
+    on leaves no event; what those of a run cost stands in the hold they come to.
+
+    Args:
+        ledger: Where the thread is.
+        record: The thread.
+        supervisor: Who looks.
+        beside: What the looks before this one cost.
+        masker: Knows the secrets.
+        warn: Told what kept it from judging.
     """
     judge = supervisor.judge
     prompt = masker.mask(
         supervisor_prompt(record.start.prompt, _newest(record, SEEN_STEPS)), set()
     )
     reply = judge.ask(prompt, thread=record.tip.thread)
-    if reply.failure is not None:
-        warn(f"warning: the supervisor did not judge: {reply.failure.message}")
-        return False
-    decision = read_decision(reply.text)
+    look = Look(stops=False, beside=beside.with_reply(reply))
+    decision = reply.failure.message if reply.failure else read_decision(reply.text)
     if isinstance(decision, str):
         warn(f"warning: the supervisor did not judge: {decision}")
-        return False
+        return look
     if not decision.stops:
-        return False
+        return look
+    turns = tuple(
+        replace(turn, content=masker.mask(turn.content, set())) for turn in reply.turns
+    )
     try:
         append_hold(
             ledger,
             record,
             reason=masker.mask(decision.reason, set()),
-            detail=hold_detail(prompt, _masked(reply, masker)),
-            usage=reply.usage,
+            detail=hold_detail(prompt, replace(reply, turns=turns)),
+            usage=look.beside.usage,
             judge=judge.label,
         )
     except UwfError as exc:
         warn(f"warning: what the supervisor decided was not recorded: {exc.message}")
-        return False
-    return True
-
-
-def _masked(reply: AgentReply, masker: Masker) -> AgentReply:
-    turns = tuple(
-        replace(turn, content=masker.mask(turn.content, set())) for turn in reply.turns
-    )
-    return replace(reply, turns=turns)
+        return look
+    return Look(stops=True, beside=NOTHING_BESIDE)
 
 
 def _newest(record: Record, count: int) -> list[Step]:

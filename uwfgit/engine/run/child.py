@@ -16,7 +16,7 @@ from uwfgit.agents.base import Agent, Failure, WorkflowAgent
 from uwfgit.config import Limits
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer
-from uwfgit.engine.ask.budget import find_used
+from uwfgit.engine.ask.budget import NOTHING_BESIDE, find_used
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.engine import Engine
 from uwfgit.engine.run.run import Run
@@ -105,10 +105,12 @@ def _inner(run: Run, taken: Usage | None) -> Engine:
     """Return what the child runs with: the parent's slot, ground and what is left."""
     engine, ground = run.engine, run.cycle.ground
     limits = replace(engine.settings.limits, max_steps=max(0, run.cycle.steps_left - 1))
-    limits = _left(limits, usage_since(taken, find_used(limits, run.record)))
+    used = find_used(limits, run.record, engine.beside)
+    limits = _left(limits, usage_since(taken, used))
     return replace(
         engine,
         settings=replace(engine.settings, limits=limits),
+        beside=NOTHING_BESIDE,
         environment={**engine.environment, "UWF_STEP": run.token},
         on_ready=lambda: None,
         choose=_choose_as(run),

@@ -34,7 +34,7 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             to be signed and could not be.
     """
     run = Run.prepare(engine, record, cycle)
-    require_budget(engine.settings.limits, record, run.agent)
+    require_budget(engine.settings.limits, record, run.agent, engine.beside)
     require_signing(engine.ledger)
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
@@ -89,12 +89,12 @@ def _run_agent(run: Run) -> CycleEnd:
 
 
 def _talk(run: Run) -> CycleEnd:
-    store = run.engine.ledger.store
+    store, limits = run.engine.ledger.store, run.engine.settings.limits
     guard = fingerprint(store)
     meter = Meter(
         agent=run.agent,
-        limits=run.engine.settings.limits,
-        before=find_used(run.engine.settings.limits, run.record),
+        limits=limits,
+        before=find_used(limits, run.record, run.engine.beside),
     )
     with followed(
         meter,
@@ -110,7 +110,7 @@ def _talk(run: Run) -> CycleEnd:
             Asking(
                 role=run.role,
                 listed=run.listed,
-                corrections=run.engine.settings.limits.corrections,
+                corrections=limits.corrections,
                 is_link=run.is_link,
                 recorder=run.recorder,
                 retell=lambda: run.tell(None),

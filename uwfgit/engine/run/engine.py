@@ -11,6 +11,7 @@ from msgspec import Struct
 from uwfgit.agents.base import Agent, AgentReply
 from uwfgit.code.snapshots.keep import Keeper
 from uwfgit.config import Settings
+from uwfgit.engine.ask.budget import NOTHING_BESIDE, Beside
 from uwfgit.engine.ask.live import Watcher
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.judge.judging import Supervisor
@@ -54,6 +55,7 @@ class Engine(Struct, frozen=True, kw_only=True):
         read_reply: Asks a model for the block of a reply that has none.
         watcher: Looks on while a step runs.
         supervisor: Looks at a run after every so many steps, and may stop it.
+        beside: What its looks at this run have cost so far.
         find_workflow: Finds a workflow that an agent's alias names.
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
@@ -79,6 +81,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     read_reply: Callable[[str, Json], AgentReply] | None = None
     watcher: Watcher | None = None
     supervisor: Supervisor | None = None
+    beside: Beside = NOTHING_BESIDE
     find_workflow: Callable[[str], Workflow] | None = None
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None

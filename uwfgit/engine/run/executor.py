@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
-from uwfgit.engine.judge.supervise import supervise
+from uwfgit.engine.judge.supervise import Look, supervise
 from uwfgit.engine.run.cycle import run_cycle
 from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
 from uwfgit.engine.run.engine import Cycle, Engine
@@ -79,7 +79,8 @@ def exec_thread(
         UntrustedError: Others made it, and the user has not agreed to run it.
         LockedError: Someone else runs it.
     """
-    with hold_thread(engine.ledger, thread, command=engine.command) as held:
+    ledger = engine.ledger
+    with hold_thread(ledger, thread, command=engine.command) as held:
         record = _open(engine, thread)
         _require_runnable(record)
         most = engine.settings.limits.max_steps
@@ -106,18 +107,19 @@ def exec_thread(
                     steps_left=most - count_steps(ends),
                     go_on=_go_on,
                     is_last=lambda: (
-                        took() + 1 >= limit
-                        or is_pause_asked(engine.ledger, thread, held)
+                        took() + 1 >= limit or is_pause_asked(ledger, thread, held)
                     ),
                 )
                 cycle = with_note(engine, cycle, thread, None)
                 ends.append(_run_next(engine, record, cycle, is_first=not ends))
                 reports.append(_tell(record, ends[-1], on_step))
-                is_paused = take_pause(engine.ledger, thread, held)
+                is_paused = take_pause(ledger, thread, held)
                 if ends[-1].end is not RunEnd.DONE or is_paused:
                     break
-                if _is_held(engine, record, len(ends)):
+                look = _look(engine, record, len(ends))
+                if look.stops:
                     return report_waiting(record, report_run(record, ends, reports))
+                engine = replace(engine, beside=look.beside)
         except KeyboardInterrupt:
             # Read again: it may have come right after a ref was moved.
             return report_interrupted(_open(engine, thread), began)
@@ -125,12 +127,19 @@ def exec_thread(
         return report_exec(record, ends, reports, limited=is_limited)
 
 
-def _is_held(engine: Engine, record: Record, steps: int) -> bool:
-    """Let the supervisor look at the run when its turn has come; whether it stops."""
+def _look(engine: Engine, record: Record, steps: int) -> Look:
+    """Let the supervisor look at the run when its turn has come."""
     who = engine.supervisor
     if who is None or steps % who.every or record.tip.state.status != "idle":
-        return False
-    return supervise(engine.ledger, record, who, masker=engine.masker, warn=engine.tell)
+        return Look(stops=False, beside=engine.beside)
+    return supervise(
+        engine.ledger,
+        record,
+        who,
+        beside=engine.beside,
+        masker=engine.masker,
+        warn=engine.tell,
+    )
 
 
 def _go_on(engine: Engine, thread: ThreadId, note: str | None) -> RunReport:

@@ -15,13 +15,13 @@ from msgspec.json import Decoder
 
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
+from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
-from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_blob
@@ -182,7 +182,7 @@ def _read_asked(record: Record, detail: Hash) -> _Asked:
 
 
 def thread_cost(record: Record, events: Iterable[Event] | None = None) -> Cost | None:
-    """Return what a thread cost, failed tries and children too.
+    """Return what a thread cost: failed tries, children and judgements too.
 
     Args:
         record: The thread.
@@ -191,17 +191,42 @@ def thread_cost(record: Record, events: Iterable[Event] | None = None) -> Cost |
     total: Cost | None = None
     children: set[ThreadId] = set()
     for event in events or iter_events(record.store, record.tip.commit):
-        if event.node is None or event.name not in RUN_EVENTS:
-            continue
-        run = _read_run(record, event.node)
-        if run.child is not None:
-            if run.child in children:
-                continue
-            children.add(run.child)
-        cost = _run_cost(record, run)
+        cost = _event_cost(record, event, children)
         if cost is not None:
             total = cost if total is None else total + cost
     return total
+
+
+def _event_cost(record: Record, event: Event, children: set[ThreadId]) -> Cost | None:
+    """Return what an event cost; of each child only the newest that took of it."""
+    if event.name == "summary":
+        return _summary_cost(record, event)
+    if event.node is None:
+        return None
+    if event.name == "hold":
+        hold = record.node(event.node, HOLD_TYPE).payload
+        usage = usage_from_payload(hold["usage"])
+        return _run_cost(record, _Run(None, usage, hold["detail"]))
+    if event.name not in RUN_EVENTS:
+        return None
+    run = _read_run(record, event.node)
+    if run.child is not None:
+        if run.child in children:
+            return None
+        children.add(run.child)
+    return _run_cost(record, run)
+
+
+def _summary_cost(record: Record, event: Event) -> Cost | None:
+    """Return what a summary cost: it has no node, but the thread's usage grew."""
+    before, after = (
+        read_tip(record.store, event.thread, commit).state.usage
+        for commit in (event.commit.parents[0], event.commit.oid)
+    )
+    used = usage_since(before, after)
+    # One whose usage nobody told left no more trace of it than a free one.
+    detail = {"kind": event.name, "model": event.commit.author.name}
+    return None if used is None else cost_of(used, detail)
 
 
 def cost_at(
