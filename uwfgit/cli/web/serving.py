@@ -17,13 +17,11 @@ from uwfgit.store.handle import Store
 from uwfgit.store.repository import open_store, resolve_path
 from uwfgit.store.safety.stores import list_stores
 from uwfgit.web.edit.files import Desk
-from uwfgit.web.hub.clients import Clients
-from uwfgit.web.hub.doors import Doors
 from uwfgit.web.serve.app import make_app
 from uwfgit.web.serve.gate import Rules, is_loopback
 from uwfgit.web.serve.keys import BEARER, Keys, hub_file, load_key
 from uwfgit.web.serve.server import Listening, listen, serve
-from uwfgit.web.serve.site import Served, Serving
+from uwfgit.web.serve.site import Elsewhere, Served, Serving
 
 _LEAST_TOKEN = 32
 
@@ -126,6 +124,9 @@ def _stores(
     return served
 
 
-def _clients(context: CommandContext) -> Clients:
+def _clients(context: CommandContext) -> Elsewhere:
+    from uwfgit.web.hub.clients import Clients
+    from uwfgit.web.hub.doors import Doors
+
     doors = Doors(path=hub_file(context.home))
     return Clients(doors, patience_s=context.settings.hub_timeout_seconds)

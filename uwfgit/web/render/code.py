@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
-
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.token import Comment, Keyword, Name, Number, String, Token
-from pygments.util import ClassNotFound
+from typing import TYPE_CHECKING, Any, Final
 
 from uwfgit.model.visible import shown_lines
 from uwfgit.web.render.markup import Html, join, span, tag
 
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
 _COLORED: Final = 60_000
 """Characters that are coloured; more is shown plain, and at once."""
 _CLASSES: Final = (
-    (Comment, "co"),
-    (Keyword, "kw"),
-    (Name.Tag, "na"),
-    (Name.Function, "fn"),
-    (Name.Class, "fn"),
-    (Name.Attribute, "na"),
-    (Number, "nu"),
-    (String, "st"),
-    (Token.Generic.Inserted, "in"),
-    (Token.Generic.Deleted, "de"),
-    (Token.Generic.Subheading, "co"),
+    (("Comment",), "co"),
+    (("Keyword",), "kw"),
+    (("Name", "Tag"), "na"),
+    (("Name", "Function"), "fn"),
+    (("Name", "Class"), "fn"),
+    (("Name", "Attribute"), "na"),
+    (("Literal", "Number"), "nu"),
+    (("Literal", "String"), "st"),
+    (("Generic", "Inserted"), "in"),
+    (("Generic", "Deleted"), "de"),
+    (("Generic", "Subheading"), "co"),
 )
+"""By types of pygments and all below them."""
 
 
 def code_block(source: str, language: str) -> Html:
@@ -48,14 +48,18 @@ def code_block(source: str, language: str) -> Html:
 def _find_lexer(name: str) -> Lexer | None:
     if not name or not name.replace("+", "").replace("-", "").isalnum():
         return None
+    # A server that only lists threads does not need them.
+    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415 - see above
+    from pygments.util import ClassNotFound  # noqa: PLC0415 - see above
+
     try:
         return get_lexer_by_name(name, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
 
 
-def _class_of(kind: Any) -> str | None:  # noqa: ANN401 - a token type of pygments
-    return next((name for each, name in _CLASSES if kind in each), None)
+def _class_of(kind: Sequence[str]) -> str | None:
+    return next((name for top, name in _CLASSES if kind[: len(top)] == top), None)
 
 
 def json_block(value: Any) -> Html:  # noqa: ANN401 - a JSON value

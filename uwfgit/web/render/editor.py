@@ -11,7 +11,7 @@ from uwfgit.errors import Problem
 from uwfgit.model.picture.chart import Chart
 from uwfgit.web.edit.redraw import Drawn
 from uwfgit.web.render.frame import Site, page, section
-from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
+from uwfgit.web.render.markup import Html, div, join, link, span, tag
 from uwfgit.web.render.picture import svg_picture
 
 _FORM = "editor"
@@ -209,17 +209,6 @@ def _targets(name: str, draft: Draft, chosen: str, label: str) -> Html:
         aria_label=label,
         form=_FORM,
     )
-
-
-def files_list(names: Sequence[str], base: str) -> Html | None:
-    """List the files that can be edited."""
-    if not names:
-        return None
-    items: list[Child] = [
-        tag("li", div("what", tag("a", name, href=f"{base}/{name}", class_="title")))
-        for name in names
-    ]
-    return section("Files in .workflows", tag("ol", items, class_="list plain"))
 
 
 def all_of(draft: Draft) -> dict[str, str]:

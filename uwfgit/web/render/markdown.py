@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
-
-from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
-from markdown_it.token import Token
 
 from uwfgit.model.visible import UNSAFE, escape, shown_lines
 from uwfgit.web.render.code import code_block
 from uwfgit.web.render.markup import Html, div, tag
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
 _MOST: Final = 400_000
@@ -37,10 +37,15 @@ def markdown(source: str) -> Html:
 
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
+    # A server that only lists threads does not need it.
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
+
+    parser = MarkdownIt("commonmark", {"html": False})
     parser.enable(["table", "strikethrough"])
     # What is no link of the web stays the text it was; the parser's own hook.
     setattr(parser, "validateLink", _is_web)  # noqa: B010 - a method, to the type checker
+    for name, rule in _RULES.items():
+        parser.add_render_rule(name, rule)
     return parser
 
 
@@ -51,35 +56,38 @@ def _is_web(url: str) -> bool:
         return False
 
 
-class _Renderer(RendererHTML):
-    """Headings below the page's own, code in colours, images as words."""
+def _code(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401 - as the parser calls it
+    """Show code in colours: what its fence names, if there is one."""
+    language, *_rest = [*tokens[at].info.split(), ""]
+    return code_block(tokens[at].content.rstrip("\n"), language)
 
-    def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:  # noqa: ANN401 - as the parser calls it
-        token = tokens[idx]
-        name = token.info.split()[0] if token.info.split() else ""
-        return code_block(token.content.rstrip("\n"), name)
 
-    def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:  # noqa: ANN401 - as the parser calls it
-        return code_block(tokens[idx].content.rstrip("\n"), "")
+def _image(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401 - as the parser calls it
+    """Show an image as words."""
+    token = tokens[at]
+    source = str(token.attrs.get("src", ""))
+    return tag("span", f"[{token.content or 'image'}: {source}]", class_="image")
 
-    def image(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:  # noqa: ANN401 - as the parser calls it
-        token = tokens[idx]
-        words = token.content or "image"
-        source = str(token.attrs.get("src", ""))
-        return tag("span", f"[{words}: {source}]", class_="image")
 
-    def heading_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:  # noqa: ANN401 - as the parser calls it
-        level = tokens[idx].tag.removeprefix("h")
-        return (
-            f'<p class="h{level}" role="heading" aria-level="{min(6, 3 + int(level))}">'
-        )
+def _heading(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401 - as the parser calls it
+    """Open a heading below the page's own."""
+    level = int(tokens[at].tag.removeprefix("h"))
+    return f'<p class="h{level}" role="heading" aria-level="{min(6, 3 + level)}">'
 
-    def heading_close(self, *_: Any) -> str:  # noqa: ANN401 - as the parser calls it
-        return "</p>\n"
 
-    def link_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:  # noqa: ANN401 - as the parser calls it
-        href = html.escape(str(tokens[idx].attrs.get("href", "")))
-        return f'<a href="{href}" rel="noopener noreferrer nofollow">'
+def _link(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401 - as the parser calls it
+    href = html.escape(str(tokens[at].attrs.get("href", "")))
+    return f'<a href="{href}" rel="noopener noreferrer nofollow">'
+
+
+_RULES: Final[Mapping[str, Callable[..., str]]] = {
+    "fence": _code,
+    "code_block": _code,
+    "image": _image,
+    "heading_open": _heading,
+    "heading_close": lambda *_: "</p>\n",
+    "link_open": _link,
+}
 
 
 def plain_fields(value: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -306,6 +306,17 @@ def workflows_page(
     return page(site, "Workflows", body, kind="workflows")
 
 
+def files_list(names: Sequence[str], base: str) -> Html | None:
+    """List the files that can be edited."""
+    if not names:
+        return None
+    items = [
+        tag("li", div("what", tag("a", name, href=f"{base}/{name}", class_="title")))
+        for name in names
+    ]
+    return section("Files in .workflows", tag("ol", items, class_="list plain"))
+
+
 def _line(site: Site, line: WorkflowLine) -> Html:
     href = site.links.workflow(line.name, line.hash) if line.hash else None
     return tag(

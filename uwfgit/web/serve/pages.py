@@ -13,7 +13,6 @@ from starlette.routing import Route
 from uwfgit.errors import InvalidError
 from uwfgit.ids import ThreadId
 from uwfgit.web.render.diff import diff_page
-from uwfgit.web.render.editor import files_list
 from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust_form
 from uwfgit.web.render.markup import Html
 from uwfgit.web.render.node import node_page
@@ -21,7 +20,12 @@ from uwfgit.web.render.report import report_page
 from uwfgit.web.render.steps import turns_list
 from uwfgit.web.render.thread import thread_page
 from uwfgit.web.render.threads import threads_page
-from uwfgit.web.render.workflow import changes_page, workflow_page, workflows_page
+from uwfgit.web.render.workflow import (
+    changes_page,
+    files_list,
+    workflow_page,
+    workflows_page,
+)
 from uwfgit.web.serve.acts import Outcome, RefusedError, typed_inputs
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.asked import (
