@@ -7,7 +7,7 @@ import os
 import sys
 
 COMPLETE = "__complete"
-_OFTEN = 20_000
+_OFTEN = 100_000
 """Objects made between two looks for garbage: most commands end before the first."""
 _INTERRUPTED = 130
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-import typer
 from msgspec import Struct
 
 from uwfgit.cli.code.foreign_code import require_agreed
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
 
 _END: Final = 5
 """Characters of a thread's id that a branch is named by."""
-
-BranchOption = Annotated[
-    str | None,
-    typer.Option(
-        "--branch", metavar="NAME", help="The branch of the work tree; made new."
-    ),
-]
 
 
 class Scene(Struct, frozen=True, kw_only=True):

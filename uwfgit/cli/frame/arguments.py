@@ -100,6 +100,12 @@ WaitOption = Annotated[
         help="Wait for a vendor's limit that ends within 30m, 6h, 2d …",
     ),
 ]
+BranchOption = Annotated[
+    str | None,
+    typer.Option(
+        "--branch", metavar="NAME", help="The branch of the work tree; made new."
+    ),
+]
 BackgroundOption = Annotated[
     bool,
     typer.Option(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uwfgit.engine.judge.judging import Judge, Supervisor
     from uwfgit.engine.run.engine import Engine
     from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.workflow.workflow import Workflow
 
 
 def with_judges(
@@ -30,14 +31,18 @@ def with_judges(
         ConfigError: The supervisor is not configured rightly.
         UsageError: A word of ``--budget`` is not NAME=N.
     """
-    from uwfgit.cli.workflow.workflows import find_workflow
+
+    def find(name: str) -> Workflow:
+        from uwfgit.cli.workflow.workflows import find_workflow
+
+        return find_workflow(context, ledger, name).workflow
 
     limits = read_budget(engine.settings.limits, budget)
     who, ledger = context.settings.supervise, engine.ledger
     return replace(
         engine,
         settings=replace(engine.settings, limits=limits),
-        find_workflow=lambda name: find_workflow(context, ledger, name).workflow,
+        find_workflow=find,
         supervisor=None if who is None else _make_supervisor(context, engine, who),
     )
 

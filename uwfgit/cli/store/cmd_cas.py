@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from uwfgit.cli.frame.arguments import read_hash, read_json, read_text
-from uwfgit.cli.frame.commands import add_command, make_group
+from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_json, format_table
-from uwfgit.cli.store.cmd_maintain import GcCommand, gc, reindex
 from uwfgit.cli.store.nodes import (
     blob_oid,
     build_node,
@@ -290,5 +289,5 @@ def put_schema(ctx: typer.Context, json: JsonArgument) -> None:
     _keep(context, ledger, build_node(context, ledger, "schema", json))
 
 
-add_command(app, "gc", cls=GcCommand, hidden=True)(gc)
-add_command(app, "reindex", hidden=True)(reindex)
+add_later(app, "gc", cls="GcCommand", where="store.cmd_maintain:gc", hidden=True)
+add_later(app, "reindex", where="store.cmd_maintain:reindex", hidden=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct
 
-from uwfgit.cli.code.own_worktree import BranchOption
 from uwfgit.cli.frame.arguments import (
     AgentOption,
+    BranchOption,
     InputsFileOption,
     InputsOption,
     ThreadArgument,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.code.own_worktree import BranchOption
-from uwfgit.cli.frame.arguments import ThreadArgument
+from uwfgit.cli.frame.arguments import BranchOption, ThreadArgument
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of

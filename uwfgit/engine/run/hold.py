@@ -6,15 +6,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uwfgit.engine.run.engine import Engine
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.flock import Holder, Lock, lock
 from uwfgit.store.locks.holding import hold_refs, lock_path
+
+if TYPE_CHECKING:
+    # A start holds a thread, and needs nothing of what runs one.
+    from uwfgit.engine.run.engine import Engine
 
 _PAUSE: Final = 0.1
 

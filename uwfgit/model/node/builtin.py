@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import FORMAT_TYPES, JSON_TYPES, Node, make_schema
 from uwfgit.store.canonical import META_TYPE, Json, normalise
 
+_SCHEMAS: Final = Path(__file__).parents[1] / "schemas"
 _JSON_NAMES: Final = {node: name for name, node in JSON_TYPES.items() if name != "bool"}
 _FORMAT_NAMES: Final = {node: name for name, node in FORMAT_TYPES.items()}
 
@@ -20,8 +21,7 @@ def find_builtin_schema(node_type: Hash) -> Json | None:
     """Return the schema of a built-in type; ``None`` for any other."""
     name = _FORMAT_NAMES.get(node_type)
     if name is not None:
-        text = files("uwfgit.model").joinpath("schemas", f"{name}.json").read_bytes()
-        return normalise(json.loads(text))
+        return normalise(json.loads((_SCHEMAS / f"{name}.json").read_bytes()))
     name = _JSON_NAMES.get(node_type)
     return None if name is None else {"type": name}
 
