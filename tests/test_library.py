@@ -22,8 +22,11 @@ from tests.builders import (
 )
 from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import ThreadId
+from uwfgit.store.care.maintain import REPACK
 from uwfgit.store.handle import Store
+from uwfgit.store.locks.flock import lock
 from uwfgit.store.objects import blob_oid
+from uwfgit.store.pack.pack import MANY_PACKS
 from uwfgit.store.repository import init_store, open_store
 
 ROOT = Path(__file__).parents[1]
@@ -134,6 +137,25 @@ def test_of_many_nodes_all_are_put_or_none(place: Path) -> None:
 
         with pytest.raises(NotFoundError):
             store.get(uwfgit.make_node("7VQ43ZSJTEWA7", "fine").hash)  # type: ignore[arg-type]  # a hash as text
+
+
+def test_a_program_that_puts_for_long_keeps_packs_and_open_files_few(
+    place: Path,
+) -> None:
+    packs, files = [], []
+    with uwfgit.open_store(place) as store:
+        for number in range(150):
+            store.put("text", f"text {number}")
+            packs.append(len([*(place / "objects" / "pack").glob("*.pack")]))
+            files.append(len([*Path("/dev/fd").iterdir()]))
+            if packs[-1] > MANY_PACKS:
+                # git merges them in the background, for which no put waits.
+                with lock(place / "uwf/locks" / REPACK, command="test", wait=300):
+                    pass
+
+        assert store.get(store.put("text", "text 0")).payload == "text 0"
+    assert max(packs) < MANY_PACKS + 10
+    assert max(files) - files[0] < MANY_PACKS + 10
 
 
 def test_what_was_lost_is_written_again_by_putting_it_again(place: Path) -> None:

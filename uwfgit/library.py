@@ -98,7 +98,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let the store's files go; git merges its packs when there are many."""
+        """Let the store's files go."""
         self._context.closing.close()
 
     @property

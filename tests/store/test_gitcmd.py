@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import StoreError, UsageError
+from uwfgit.store.git import streaming
 from uwfgit.store.git.environment import clean_environment
 from uwfgit.store.git.gitcmd import (
     check_operand,
     find_git,
-    pass_to_git,
     run_git,
 )
+from uwfgit.store.git.streaming import leave_to_git, pass_to_git
+from uwfgit.store.locks.flock import lock
 
 pytestmark = pytest.mark.compat
 
@@ -220,7 +222,7 @@ def test_passing_through_uses_the_callers_streams_and_exit_code(
 ) -> None:
     code = (
         "import sys, pathlib, json\n"
-        "from uwfgit.store.git.gitcmd import pass_to_git\n"
+        "from uwfgit.store.git.streaming import pass_to_git\n"
         "env = json.loads(sys.argv[2])\n"
         "args = ['rev-parse', '--is-bare-repository', 'x']\n"
         "sys.exit(pass_to_git(args, git_dir=pathlib.Path(sys.argv[1]),"
@@ -278,3 +280,24 @@ def test_a_grouped_git_ends_with_all_that_it_started(tmp_path: Path) -> None:
     while started.exists() and started.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_who_leaves_things_to_git_for_long_has_no_dead_children(
+    bare: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    def leave() -> set[int]:
+        before = set(streaming._LEFT)
+        with lock(tmp_path / "lock", command="test", wait=60) as held:
+            assert leave_to_git(
+                ["version"], git_dir=bare, environment=environment, held=held
+            )
+        return streaming._LEFT - before
+
+    (first,) = leave()
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+
+    (second,) = leave()
+
+    with pytest.raises(ChildProcessError):
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    os.waitpid(second, 0)

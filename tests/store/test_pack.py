@@ -8,6 +8,7 @@ import pygit2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
@@ -45,7 +46,9 @@ def write_pack(
     written = packs.write_pack(
         store, dict(zip(names, objects, strict=True)), fsync=fsync
     )
-    return Named(path=written.path, oids=tuple(Oid(name.hex()) for name in names))
+    return Named(
+        store=store, path=written.path, oids=tuple(Oid(name.hex()) for name in names)
+    )
 
 
 def test_objects_are_read_back_under_gits_own_names(store: Store) -> None:
@@ -54,6 +57,20 @@ def test_objects_are_read_back_under_gits_own_names(store: Store) -> None:
 
     assert found == [data for _, data in BLOBS]
     assert pack.oids == tuple(str(pygit2.hash(data)) for _, data in BLOBS)
+
+
+def test_who_opened_the_store_is_told_of_each_pack_that_git_may_merge(
+    store: Store,
+) -> None:
+    told: list[list[str]] = []
+    heard = replace(store, on_pack=lambda each: told.append(files(each)))
+
+    with write_pack(heard, BLOBS[:1]):
+        assert not told
+    with write_pack(heard, []):
+        pass
+
+    assert told == [[".idx", ".pack"]]
 
 
 def test_a_handle_opened_before_sees_the_pack(store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,8 @@ class Store(Struct, frozen=True, kw_only=True):
     fsync: bool = True
     raw: RawObjects
     """Its objects; ``repo`` reads none, for libgit2 may not come back from one."""
+    on_pack: Callable[[Store], object] | None = None
+    """Called after each pack that was written here; merges them when they are many."""
 
     @property
     def state_dir(self) -> Path:
@@ -36,10 +38,16 @@ class Store(Struct, frozen=True, kw_only=True):
         return self.path / STATE_DIR
 
 
-def make_store(path: Path, repo: pygit2.Repository, *, fsync: bool = True) -> Store:
+def make_store(
+    path: Path,
+    repo: pygit2.Repository,
+    *,
+    fsync: bool = True,
+    on_pack: Callable[[Store], object] | None = None,
+) -> Store:
     """Return the store of a handle, whose objects are read where the handle would."""
     raw = RawObjects(Path(repo.path) / "objects")
-    return Store(path=path, repo=repo, fsync=fsync, raw=raw)
+    return Store(path=path, repo=repo, fsync=fsync, raw=raw, on_pack=on_pack)
 
 
 @contextmanager

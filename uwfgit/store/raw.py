@@ -84,7 +84,13 @@ class RawObjects(Struct, eq=False):
     def borrow(self, folder: Path) -> None:
         """Also read what stands in another ``objects`` folder."""
         self._open()
-        self._add(str(folder))
+        if str(folder) not in self._folders:
+            self._folders.append(str(folder))
+            self._packs = None
+
+    def forget_packs(self) -> None:
+        """Close the packs that were read: libgit2 keeps those open that are gone."""
+        self._packs = None
 
     def load(self, oid: str, *, limit: int) -> RawObject:
         """Read an object of any kind.
@@ -231,14 +237,10 @@ class RawObjects(Struct, eq=False):
     def _open(self) -> pygit2.Odb:
         if self._packs is None:
             self._packs = pygit2.Odb()
-            for folder in _list_folders(self.folder):
-                self._add(folder)
+            self._folders = self._folders or list(_list_folders(self.folder))
+            for folder in self._folders:
+                self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
         return self._packs
-
-    def _add(self, folder: str) -> None:
-        if self._packs is not None and folder not in self._folders:
-            self._folders.append(folder)
-            self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
 
 
 def parse_links(oid: str, data: bytes) -> Links:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,7 +38,12 @@ _STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
 
 
 def open_store(
-    path: Path, *, home: Path, write: bool = False, fsync: bool = True
+    path: Path,
+    *,
+    home: Path,
+    write: bool = False,
+    fsync: bool = True,
+    on_pack: Callable[[Store], object] | None = None,
 ) -> Store:
     """Open the store at ``path``, after every check that it is safe to open.
 
@@ -52,6 +57,7 @@ def open_store(
         write: Switch fsync of objects and refs to ``fsync``. libgit2 knows one
             such switch a process; a store opened for reading leaves it alone.
         fsync: Only tests and bulk imports go without.
+        on_pack: Called after each pack that is written; keeps them few.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
@@ -82,7 +88,7 @@ def open_store(
             init.mend_main(path)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
-    store = make_store(path, _open_repository(path), fsync=fsync)
+    store = make_store(path, _open_repository(path), fsync=fsync, on_pack=on_pack)
     with suppress(StoreError):
         # One that may only be read is read as it is.
         tidy_up(store)

@@ -187,12 +187,9 @@ class CommandContext(Struct, kw_only=True, dict=True):
                 )
             if init_store(path, home=self.home):
                 self.output.say(f"created store {shown(str(path))}")
-        store = open_store(path, home=self.home, write=write)
-        if write:
-            self.closing.callback(self.merge_packs, store)
-        return store
+        return open_store(path, home=self.home, write=write, on_pack=self._merge_packs)
 
-    def merge_packs(self, store: Store) -> None:
+    def _merge_packs(self, store: Store) -> None:
         """Have git merge a store's packs once there are many, and wait for nothing."""
         from uwfgit.store.pack.pack import MANY_PACKS, tidy_packs
 

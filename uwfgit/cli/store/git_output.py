@@ -17,7 +17,7 @@ from uwfgit.cli.frame.screen import paint_log, shown_lines
 from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.store.git.gitcmd import Hear
+    from uwfgit.store.git.streaming import Hear
 
 
 _PLAIN: Final = frozenset({"--no-color", "--color=never"})
@@ -43,7 +43,7 @@ def run_shown(
     Raises:
         StoreError: There is no git binary.
     """
-    from uwfgit.store.git.gitcmd import pass_to_git
+    from uwfgit.store.git.streaming import pass_to_git
 
     printed: list[bytes] = []
     sink = _show if is_live else printed.append

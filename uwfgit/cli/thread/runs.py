@@ -224,7 +224,7 @@ def run_started(
             thread,
             count=None,
             agent=agent,
-            on_step=_step_printer(context, ledger.store),
+            on_step=_step_printer(context),
         )
     finish_run(context, ledger, report, notifier=notifier)
 
@@ -258,7 +258,7 @@ def _run(
         if call.background:
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
-            printer = _step_printer(context, engine.ledger.store)
+            printer = _step_printer(context)
             with Watching(context) as watching:
                 engine = replace(engine, watcher=watching)
                 report = run(
@@ -335,12 +335,8 @@ def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
     return path
 
 
-def _step_printer(
-    context: CommandContext, store: Store
-) -> Callable[[StepReport], None]:
+def _step_printer(context: CommandContext) -> Callable[[StepReport], None]:
     def print_step(step: StepReport) -> None:
-        # A command may take hundreds of steps, and each leaves a pack.
-        context.merge_packs(store)
         if not context.output.is_text:
             return
         write(f"{step_line(context, step)}\n")

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.store.git.gitcmd import GitResult, leave_to_git, run_git
+from uwfgit.store.git.gitcmd import GitResult, run_git
+from uwfgit.store.git.streaming import leave_to_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.libgit2 import pygit2
@@ -321,10 +322,13 @@ def merge_packs(store: Store, environment: Mapping[str, str]) -> bool:
     It works on by itself, one at a time in a store, and nobody waits for it.
     Without git, or while someone else is at it, nothing happens.
     """
-    with suppress(LockedError, StoreError):
+    with (
+        suppress(LockedError, StoreError),
+        lock(lock_path(store, REPACK), command="git repack", wait=0) as held,
+    ):
+        store.raw.forget_packs()
         words = merge_words(read_git_version(environment))
-        with lock(lock_path(store, REPACK), command="git repack", wait=0) as held:
-            return leave_to_git(
-                words, git_dir=store.path, environment=environment, held=held
-            )
+        return leave_to_git(
+            words, git_dir=store.path, environment=environment, held=held
+        )
     return False

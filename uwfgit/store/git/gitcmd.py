@@ -1,4 +1,4 @@
-"""The one door to the git binary; nothing else starts git.
+"""The one door to the git binary; only `streaming` beside it starts git as well.
 
 Whoever calls names the repository: what the environment says about one is
 taken away, and hooks, fsmonitor and ``ext::`` addresses run nothing.
@@ -10,19 +10,18 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
 from uwfgit.errors import StoreError, UsageError
-from uwfgit.store.git import pipes
 from uwfgit.store.git.environment import clean_environment
 from uwfgit.store.locks.flock import Lock
 
-_OPTIONS: Final = (
+OPTIONS: Final = (
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -32,7 +31,7 @@ _OPTIONS: Final = (
 )
 # The user's own repository: filters and fsmonitor of its config run, as they do
 # for any git command there; hooks, reflogs and maintenance are left alone.
-_CODE_OPTIONS: Final = (
+CODE_OPTIONS: Final = (
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -49,10 +48,6 @@ _CODE_OPTIONS: Final = (
     "maintenance.auto=false",
 )
 _SIGNAL_BASE: Final = 128
-_CHUNK: Final = 65_536
-_KEPT_LINES: Final = 100
-
-Hear: TypeAlias = pipes.Hear
 
 
 class GitResult(Struct, frozen=True, kw_only=True):
@@ -126,7 +121,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
     cleaned = clean_environment(environment, keep_quarantine=keep_quarantine)
     if index is not None:
         cleaned["GIT_INDEX_FILE"] = str(index)
-    command = _command(args, git_dir=git_dir, environment=environment)
+    command = git_command(args, git_dir=git_dir, environment=environment)
     if is_grouped:
         word = next(each for each in args if "." not in each and each[:1] != "-")
         return _run_group(command, word, cleaned, cwd, input or b"", timeout)
@@ -148,7 +143,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
     except OSError as exc:
         raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
     return GitResult(
-        code=_exit_code(done.returncode),
+        code=exit_code(done.returncode),
         stdout=done.stdout or b"",
         stderr=done.stderr or b"",
     )
@@ -187,9 +182,11 @@ def run_code_git(
         cleaned["GIT_INDEX_FILE"] = str(index)
     if objects is not None:
         cleaned["GIT_OBJECT_DIRECTORY"] = str(objects[0])
-        cleaned["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(objects[1])
-    command = _command(
-        args, git_dir=None, environment=environment, options=_CODE_OPTIONS
+        # Between quotes, for it is a list that colons divide.
+        path = str(objects[1]).replace("\\", "\\\\").replace('"', '\\"')
+        cleaned["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{path}"'
+    command = git_command(
+        args, git_dir=None, environment=environment, options=CODE_OPTIONS
     )
     return _run_group(command, args[0], cleaned, root, input, timeout)
 
@@ -224,13 +221,7 @@ def _run_group(
             if isinstance(exc, subprocess.TimeoutExpired):
                 raise StoreError(f"git {word} took longer than {timeout:g} s") from exc
             raise
-    return GitResult(code=_exit_code(child.returncode), stdout=stdout, stderr=stderr)
-
-
-def _quoted(path: Path) -> str:
-    """Write a path for a list that colons divide, as git reads it."""
-    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    return GitResult(code=exit_code(child.returncode), stdout=stdout, stderr=stderr)
 
 
 def _kill(child: subprocess.Popen[bytes], *, is_group: bool) -> None:
@@ -243,175 +234,6 @@ def _kill(child: subprocess.Popen[bytes], *, is_group: bool) -> None:
         if pipe is not None:
             with suppress(OSError):
                 pipe.close()
-
-
-def leave_to_git(
-    args: Sequence[str],
-    *,
-    git_dir: Path,
-    environment: Mapping[str, str],
-    held: Lock,
-) -> bool:
-    """Start git and do not wait for it; return whether it could be started.
-
-    It outlives this process and its terminal, and says nothing.
-
-    Args:
-        args, environment: As in ``run_git``.
-        held: A lock that git holds on to until it ends.
-    """
-    try:
-        child = subprocess.Popen(  # noqa: S603 - the one door
-            _command(args, git_dir=git_dir, environment=environment),
-            env=clean_environment(environment),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(held.descriptor,),
-            start_new_session=True,
-        )
-    except (OSError, StoreError):
-        return False
-    # It is not waited for; Python would say so when it lets go of it.
-    child.returncode = 0
-    return True
-
-
-def stream_git(
-    args: Sequence[str],
-    *,
-    git_dir: Path | None,
-    environment: Mapping[str, str],
-    on_line: Callable[[str], None],
-    cwd: Path | None = None,
-    input: bytes = b"",  # noqa: A002 - subprocess's own word
-    most_bytes: int | None = None,
-) -> GitResult:
-    """Run git and hear what it says on standard error while it runs.
-
-    Of standard error the last lines are kept, however much there is.
-
-    Args:
-        args, environment: As in ``run_git``.
-        on_line: Told each line as it comes, progress too. It is text of git,
-            and of whoever git talks to.
-        input: What git reads from standard input.
-        most_bytes: How much git may write to standard output.
-
-    Raises:
-        StoreError: There is no git binary, or it wrote too much.
-    """
-    child = _start(
-        args,
-        git_dir=git_dir,
-        environment=environment,
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    said: list[bytes] = []
-
-    def hear(line: bytes, _: bytes) -> None:
-        if line.strip():
-            said.append(line)
-            del said[:-_KEPT_LINES]
-            on_line(line.decode("utf-8", "replace"))
-
-    stdin, child.stdin = child.stdin, None
-    stderr, child.stderr = child.stderr, None
-    # Not communicate(): it would take standard error for itself.
-    with child, pipes.listening(stderr, hear) as hear_out:
-        try:
-            feed_out = pipes.feed(stdin, input)
-            assert child.stdout is not None  # noqa: S101 - as asked for
-            stdout = child.stdout.read(-1 if most_bytes is None else most_bytes + 1)
-            is_too_much = most_bytes is not None and len(stdout) > most_bytes
-            if is_too_much:
-                child.kill()
-            else:
-                hear_out()
-                feed_out()
-            code = child.wait()
-        except BaseException:
-            child.kill()
-            raise
-    if is_too_much:
-        raise StoreError(f"git {args[0]} gave more than {most_bytes:,} bytes")
-    return GitResult(code=_exit_code(code), stdout=stdout, stderr=b"\n".join(said))
-
-
-def pass_to_git(
-    args: Sequence[str],
-    *,
-    git_dir: Path | None,
-    environment: Mapping[str, str],
-    root: Path | None = None,
-    stdout: Callable[[bytes], None] | None = None,
-    stderr: Hear | None = None,
-) -> int:
-    """Run git on this process's own streams; return what it exits with.
-
-    Args:
-        args, environment: As in ``run_git``.
-        root: The user's own work tree, as ``run_code_git`` has it, in place of
-            ``git_dir``.
-        stdout: Told what git writes there, as it comes, instead.
-        stderr: Told each line git says there, and how it ended, instead.
-
-    Raises:
-        StoreError: There is no git binary.
-    """
-    child = _start(
-        args,
-        git_dir=git_dir,
-        environment=environment,
-        cwd=root,
-        options=_OPTIONS if root is None else _CODE_OPTIONS,
-        stdout=subprocess.PIPE if stdout else None,
-        stderr=subprocess.PIPE if stderr else None,
-    )
-    pipe, child.stderr = child.stderr, None
-    with child, pipes.listening(pipe, stderr) as hear_out:
-        try:
-            while stdout and child.stdout and (data := child.stdout.readline(_CHUNK)):
-                stdout(data)
-            hear_out()
-            code = child.wait()
-        except KeyboardInterrupt:
-            # It came to git too, which takes its own lock files away.
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(2.0)
-            raise
-        finally:
-            child.kill()
-    return _exit_code(code)
-
-
-def _start(
-    args: Sequence[str],
-    *,
-    git_dir: Path | None,
-    environment: Mapping[str, str],
-    cwd: Path | None = None,
-    options: Sequence[str] = _OPTIONS,
-    stdin: int | None = None,
-    stdout: int | None,
-    stderr: int | None,
-) -> subprocess.Popen[bytes]:
-    command = _command(args, git_dir=git_dir, environment=environment, options=options)
-    try:
-        return subprocess.Popen(  # noqa: S603 - the one door
-            command,
-            env=clean_environment(environment),
-            cwd=cwd,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-        )
-    except OSError as exc:
-        raise StoreError(f"cannot run git: {exc.strerror}") from exc
 
 
 def check_operand(text: str) -> str:
@@ -427,13 +249,18 @@ def check_operand(text: str) -> str:
     return text
 
 
-def _command(
+def git_command(
     args: Sequence[str],
     *,
     git_dir: Path | None,
     environment: Mapping[str, str],
-    options: Sequence[str] = _OPTIONS,
+    options: Sequence[str] = OPTIONS,
 ) -> list[str]:
+    """Return the words that start git on a repository.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
     git = find_git(environment)
     if git is None:
         raise StoreError(
@@ -444,6 +271,6 @@ def _command(
     return [str(git), *options, *where, *args]
 
 
-def _exit_code(returncode: int) -> int:
+def exit_code(returncode: int) -> int:
     """Tell an end by a signal the way a shell does."""
     return returncode if returncode >= 0 else _SIGNAL_BASE - returncode

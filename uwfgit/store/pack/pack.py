@@ -80,6 +80,7 @@ class WrittenPack(Struct, frozen=True, kw_only=True):
     block moved its ref or failed.
     """
 
+    store: Store
     path: Path | None
     """The pack; ``None`` when there was nothing to write."""
 
@@ -87,6 +88,8 @@ class WrittenPack(Struct, frozen=True, kw_only=True):
         """Let git repack the objects: a ref names them, or they are garbage."""
         if self.path is not None:
             self.path.with_suffix(".keep").unlink(missing_ok=True)
+            if self.store.on_pack is not None:
+                self.store.on_pack(self.store)
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +110,7 @@ def tidy_packs(store: Store) -> int:
     """
     folder = f"{store.path}/objects/pack"
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - at the end of each command that writes
+        names = os.listdir(folder)  # noqa: PTH208 - after each pack that is written
     except OSError:
         return 0
     for name in names:
@@ -143,12 +146,12 @@ def write_pack(
         StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
     """
     if not objects:
-        return WrittenPack(path=None)
+        return WrittenPack(store=store, path=None)
     with git_errors("write a pack"):
         for oid, (kind, data) in objects.items():
             # A loose file that is not whole is no harm beside the pack, but to fsck.
             store.raw.repair(oid.hex(), CODES[kind], data)
-        return WrittenPack(path=_write_files(store, objects, fsync=fsync))
+        return WrittenPack(store=store, path=_write_files(store, objects, fsync=fsync))
 
 
 def name_object(kind: ObjectKind, data: bytes) -> bytes:

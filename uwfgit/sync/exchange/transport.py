@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from uwfgit.errors import AuthError, RejectedError, RemoteError
 from uwfgit.ids import Oid, is_oid
-from uwfgit.store.git.gitcmd import GitResult, check_operand, stream_git
+from uwfgit.store.git.gitcmd import GitResult, check_operand
 from uwfgit.store.git.scratch import open_scratch
+from uwfgit.store.git.streaming import stream_git
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.holding import ANY, announce
 from uwfgit.store.refs import find_ref

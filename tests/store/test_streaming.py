@@ -9,7 +9,7 @@ import time
 import pytest
 
 from uwfgit.errors import StoreError
-from uwfgit.store.git.gitcmd import pass_to_git, stream_git
+from uwfgit.store.git.streaming import pass_to_git, stream_git
 from uwfgit.store.handle import Store
 
 
