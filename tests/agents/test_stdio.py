@@ -152,11 +152,13 @@ def test_long_words_without_an_end_are_told_in_bounded_parts(tmp_path: Path) -> 
 
 def test_what_a_stopped_command_said_was_told(tmp_path: Path) -> None:
     turns: list[Turn] = []
-    code = "import time; print('x' * 20, flush=True); time.sleep(60)"
-
-    reply = make_agent(code, timeout=0.3).run(
-        make_request(cwd=tmp_path, on_turn=turns.append)
+    agent = StdioAgent(
+        label="coder",
+        argv=("sh", "-c", f"echo {'x' * 20}; exec sleep 60"),
+        timeout_seconds=1,
     )
+
+    reply = agent.run(make_request(cwd=tmp_path, on_turn=turns.append))
 
     assert reply.failure is not None
     assert [turn.content for turn in turns] == ["x" * 20 + "\n"]
