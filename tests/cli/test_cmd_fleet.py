@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.record import RECORDED
 from tests.builders import git
 from tests.cli.calls import Uwf
+from tests.cli.test_cli_modes import REPLAY
+from tests.cli.test_cli_modes import WORKFLOW as BUILD
+from tests.cli.test_waiting import set_limit
 from tests.code.repo import Repo
 from tests.fleet.seats import Seat
 from tests.program import PATIENCE, wait_until
@@ -81,6 +85,44 @@ def test_what_a_killed_worker_pushed_is_gone_on_with(
         threads, "done"
     )
     ada.uwf("pull")
+    ada.uwf("verify")
+
+
+@pytest.mark.slow
+def test_a_thread_whose_agent_met_a_limit_comes_back_when_it_is_over(
+    tmp_path: Path, remote: Path
+) -> None:
+    replay = tmp_path / "replay"
+    replay.write_text("limit\nanswer\n")
+    ada = Seat(tmp_path, "ada", remote)
+    bob = Seat(
+        tmp_path,
+        "bob",
+        remote,
+        REPLAY=str(replay),
+        REPLAY_FROM=f"{RECORDED / 'claude-code'}:{tmp_path}",
+    )
+    (ada.folder / "build.yaml").write_text(BUILD)
+    bob.uwf("config", "set", "agents.a.kind", "claude-code")
+    bob.uwf("config", "set", "agents.a.command", str(REPLAY))
+    (thread,) = ada.queue(1, "./build.yaml")
+
+    until = set_limit(tmp_path, seconds=6) // 1000
+    worker = bob.start("worker", "--trust-pushers", "--agent", "a", "--poll", "0.3")
+    wait_until(lambda: ada.items()[thread]["state"] == "done")
+    worker.send_signal(signal.SIGTERM)
+    _, err = worker.communicate(timeout=PATIENCE)
+
+    assert worker.returncode == 0, err
+    told = git(
+        remote, "log", "--reverse", "--format=%ct %s", f"refs/uwf/queue/{thread}"
+    )
+    states = [line.split(f" queue {thread}: ") for line in told.splitlines()]
+    words = [word for _, word in states]
+    assert words == ["queued", "claimed", "waiting", "claimed", "done"]
+    assert int(states[3][0]) >= until
+    ada.uwf("pull")
+    assert ada.uwf("thread", "log", thread).count("limit") == 1
     ada.uwf("verify")
 
 
