@@ -13,7 +13,7 @@ from uwfgit.agents.builtin import children, files
 from uwfgit.agents.builtin.children import Shell
 from uwfgit.agents.builtin.files import Workplace
 from uwfgit.model.schema.check import validate_value
-from uwfgit.store.canonical import Json, format_path
+from uwfgit.store.canonical import Json
 
 Arguments = Mapping[str, Any]
 
@@ -170,11 +170,7 @@ def _check(given: dict[str, Any] | str, schema: Json) -> dict[str, Any] | str:
     given = {name: value for name, value in given.items() if value is not None}
     found = validate_value(schema, given)
     if found:
-        told = (
-            f"{format_path(each.path)}: {each.message}" if each.path else each.message
-            for each in found
-        )
-        return f"error: {'; '.join(told)}"
+        return f"error: {'; '.join(map(str, found))}"
     return given
 
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure
 from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
-from uwfgit.engine.ask.ask import Interrupted, Reply, Talk
+from uwfgit.engine.ask.ask import Interrupted, Talk
 from uwfgit.engine.ask.extract import Extraction
-from uwfgit.engine.ask.masking import Recorder, mask_output
+from uwfgit.engine.ask.masking import mask_output
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger, find_kept
@@ -31,7 +31,7 @@ from uwfgit.model.schema.check import validate_node, validate_value
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.model.workflow.workflow import Role
-from uwfgit.store.canonical import Json, format_path
+from uwfgit.store.canonical import Json
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -75,11 +75,12 @@ def find_answer(
         return Failure(phase="interrupted", message=talk.outcome.message)
     found = talk.outcome.found
     if isinstance(found, Extraction):
+        by = "correction" if len(talk.replies) > 1 else "frontmatter"
         return Answer(
             output=found.output,
             output_type=SUSPEND_TYPE if found.suspended else output_type,
             body=found.body,
-            extracted_by=_extracted_by(talk, talk.outcome),
+            extracted_by="model" if talk.outcome.is_read else by,
         )
     try:
         answer = _from_node(ledger, record, found, asked)
@@ -87,23 +88,15 @@ def find_answer(
         return Failure(phase="agent", message=f"adapter's node: {exc.message}")
     if isinstance(answer, Failure):
         return answer
-    return _checked(_masked(answer, talk.recorder), output_type, role, is_link)
-
-
-def _extracted_by(talk: Talk, reply: Reply) -> str:
-    if reply.is_read:
-        return "model"
-    return "correction" if len(talk.replies) > 1 else "frontmatter"
-
-
-def _masked(answer: Answer, recorder: Recorder) -> Answer:
-    """Mask what an adapter stored by itself; the step gets nodes of its own."""
-    return replace(
+    # What an adapter stored by itself is masked here; the step gets nodes of its own.
+    recorder = talk.recorder
+    answer = replace(
         answer,
         output=mask_output(recorder, answer.output),
         body=recorder.text(answer.body),
         detail=answer.detail and recorder.detail(answer.detail),
     )
+    return _checked(answer, output_type, role, is_link)
 
 
 def _from_node(
@@ -163,11 +156,7 @@ def _checked(
     schema: Json = find_builtin_schema(SUSPEND_TYPE) if suspended else role.schema
     found = validate_value(schema, answer.output, is_link=is_link)
     if found:
-        text = "; ".join(
-            f"{format_path(v.path)}: {v.message}" if v.path else v.message
-            for v in found
-        )
-        return Failure(phase="output", message=text)
+        return Failure(phase="output", message="; ".join(map(str, found)))
     return answer
 
 

@@ -155,7 +155,8 @@ def _listen(
             yield replace(talk, outcome=Reply(found=found))
             return
         if request.correction >= asking.corrections:
-            yield _have_read(replace(talk, outcome=_unusable(found)), asking, request)
+            failure = Failure(phase="output", message=_describe(found))
+            yield _have_read(replace(talk, outcome=failure), asking, request)
             return
         yield talk
         problems = found
@@ -191,10 +192,8 @@ def _have_read(talk: Talk, asking: Asking, request: AgentRequest) -> Talk:
         remark = f"the fields were read out of the reply by model {read.model}"
         end: AskOutcome = Reply(found=found, is_read=True)
     else:
-        problems = "; ".join(map(describe_problem, found))
-        remark = (
-            f"what model {read.model} read out of the reply does not fit: {problems}"
-        )
+        why = _describe(found)
+        remark = f"what model {read.model} read out of the reply does not fit: {why}"
         end = talk.outcome
     # Its words are no reply of the agent's.
     return replace(
@@ -202,9 +201,8 @@ def _have_read(talk: Talk, asking: Asking, request: AgentRequest) -> Talk:
     )
 
 
-def _unusable(problems: tuple[Problem, ...]) -> Failure:
-    summary = "; ".join(map(describe_problem, problems))
-    return Failure(phase="output", message=summary)
+def _describe(problems: tuple[Problem, ...]) -> str:
+    return "; ".join(map(describe_problem, problems))
 
 
 def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> Talk:

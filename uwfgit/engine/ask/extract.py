@@ -105,7 +105,15 @@ def _extract(
         split = found
     split = _clean_body(_rename_status(split, form), is_changed=clean != text)
     if split.fields.get(STATUS) == SUSPEND:
-        return _suspend(split)
+        reason = split.fields.get(REASON, "")
+        if not isinstance(reason, str):
+            reason = json.dumps(reason, ensure_ascii=False)
+        return Extraction(
+            output=normalise({STATUS: SUSPEND, REASON: reason}),
+            body=split.body,
+            warnings=split.warnings,
+            suspended=True,
+        )
     return _extract_fields(split, schema, form, listed=listed, is_link=is_link)
 
 
@@ -170,18 +178,6 @@ def _clean_body(split: Split, *, is_changed: bool) -> Split:
     return replace(split, body=body, warnings=warnings)
 
 
-def _suspend(split: Split) -> Extraction:
-    reason = split.fields.get(REASON, "")
-    if not isinstance(reason, str):
-        reason = json.dumps(reason, ensure_ascii=False)
-    return Extraction(
-        output=normalise({STATUS: SUSPEND, REASON: reason}),
-        body=split.body,
-        warnings=split.warnings,
-        suspended=True,
-    )
-
-
 def _extract_fields(
     split: Split,
     schema: Json,
@@ -196,8 +192,14 @@ def _extract_fields(
         return (_wrong_status(split.fields, variants),)
     kept, warnings = _drop_unknown(split.fields, chosen, variants, listed=listed)
     output = normalise(kept)
-    problems = _validate(output, schema, chosen, is_link)
-    return problems or Extraction(
+    violations = validate_value(schema, output, is_link=is_link)
+    if violations and isinstance(chosen, Variant):
+        # Against the chosen alternative alone the messages name what is wrong.
+        narrow = narrow_schema(schema, chosen.path)
+        violations = validate_value(narrow, output, is_link=is_link) or violations
+    if violations:
+        return tuple(map(_field_problem, violations))
+    return Extraction(
         output=output, body=split.body, warnings=(*split.warnings, *warnings)
     )
 
@@ -243,20 +245,6 @@ def _drop_unknown(
         why = f"belongs to {STATUS} '{owners[0]}'" if owners else "is not known"
         warnings.append(shorten(f"field '{name}' {why} and was dropped"))
     return kept, tuple(warnings)
-
-
-def _validate(
-    output: dict[str, Json],
-    schema: Json,
-    chosen: Form | Variant,
-    is_link: Callable[[str], bool],
-) -> tuple[Problem, ...]:
-    violations = validate_value(schema, output, is_link=is_link)
-    if violations and isinstance(chosen, Variant):
-        # Against the chosen alternative alone the messages name what is wrong.
-        narrow = narrow_schema(schema, chosen.path)
-        violations = validate_value(narrow, output, is_link=is_link) or violations
-    return tuple(_field_problem(violation) for violation in violations)
 
 
 def _field_problem(violation: Violation) -> Problem:

@@ -281,11 +281,8 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     calls, reasoning = turn.get("toolCalls"), turn.get("reasoning")
     fits = (
         all(type(turn.get(name)) is kind for name, kind in _SHAPE.items())
-        and (calls is None or _are_calls(calls))
+        and (calls is None or isinstance(calls, list))
+        and all(isinstance(call, dict) for call in calls or ())
         and (reasoning is None or isinstance(reasoning, str))
     )
     return turn if fits else None
-
-
-def _are_calls(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(call, dict) for call in value)

@@ -76,7 +76,14 @@ class Recorder(Struct, kw_only=True, dict=True):
             turn,
             content=content,
             tool_calls=turn.tool_calls
-            and tuple(self._tool_call(call) for call in turn.tool_calls),
+            and tuple(
+                ToolCall(
+                    name=call.name,
+                    arguments=self.value(call.arguments),
+                    result=self._trim(call.result and self.text(call.result)),
+                )
+                for call in turn.tool_calls
+            ),
             reasoning=turn.reasoning and self.text(turn.reasoning),
         )
 
@@ -104,14 +111,6 @@ class Recorder(Struct, kw_only=True, dict=True):
 
     def _short(self, text: str) -> str:
         return self.masker.mask_cut(text, self.masked)
-
-    def _tool_call(self, call: ToolCall) -> ToolCall:
-        result = call.result and self.text(call.result)
-        return ToolCall(
-            name=call.name,
-            arguments=self.value(call.arguments),
-            result=self._trim(result),
-        )
 
     def _trim(self, result: str | None) -> str | None:
         """Shorten a tool's result; masked before, no value is cut in two."""

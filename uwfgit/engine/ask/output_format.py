@@ -84,19 +84,17 @@ def _explain(key: str, *, listed: bool) -> str:
     schema = json.loads(key)
     variants = find_variants(schema)
     choice = "Choose the one form that fits what you did." if len(variants) > 1 else ""
-    blocks = [_variant_block(each, schema) for each in variants]
+    blocks = [
+        _block(f"## `{STATUS}: {each.status}`", each, _described(schema, each.path))
+        for each in variants
+    ]
     if not variants:
         blocks = [_flat_block(merge_forms(schema), listed=listed)]
     parts = [_INTRODUCTION, choice, *blocks, _SUSPEND, _CLOSING]
     return "\n\n".join(part for part in parts if part)
 
 
-def _variant_block(variant: Variant, schema: Json) -> str:
-    title = f"## `{STATUS}: {variant.status}`"
-    return _block(title, variant, _description(schema, variant.path))
-
-
-def _description(schema: Json, path: SchemaPath) -> str:
+def _described(schema: Json, path: SchemaPath) -> str:
     for key in path:
         schema = schema[key]
     return _text(schema, "description")
@@ -114,7 +112,11 @@ def _flat_block(form: Form, *, listed: bool) -> str:
 
 
 def _block(title: str, fields: Form | Variant, description: str) -> str:
-    properties = {name: fields.properties[name] for name in _ordered(fields)}
+    # ``$status``, the required as written, then the rest.
+    names = dict.fromkeys((STATUS, *fields.order, *fields.properties))
+    properties = {
+        name: fields.properties[name] for name in names if name in fields.properties
+    }
     example = {name: _example(schema) for name, schema in properties.items()}
     lines = [
         line
@@ -125,12 +127,6 @@ def _block(title: str, fields: Form | Variant, description: str) -> str:
     return "\n\n".join(
         part for part in (title, description, yaml, "\n".join(lines)) if part
     )
-
-
-def _ordered(fields: Form | Variant) -> list[str]:
-    """Order fields: ``$status``, the required as written, then the rest."""
-    names = [STATUS, *fields.order, *fields.properties]
-    return [name for name in dict.fromkeys(names) if name in fields.properties]
 
 
 def _field_lines(
@@ -272,9 +268,14 @@ def correction_prompt(
     problems: Iterable[Problem], *, schema: Json, listed: bool
 ) -> str:
     """Tell an agent in its live session everything wrong with its last reply."""
+    lines = []
+    for problem in problems:
+        path = f"`{problem.path}`: " if problem.path else ""
+        hint = f" ({problem.hint})" if problem.hint else ""
+        lines.append(f"- {_place(problem)}{path}{problem.message}{hint}\n")
     return (
         "# Your last reply could not be used\n\n"
-        f"{_list(problems)}\n\n{_REQUEST}\n\n"
+        f"{''.join(lines)}\n{_REQUEST}\n\n"
         f"{output_format(schema, listed=listed)}\n"
     )
 
@@ -297,16 +298,6 @@ def correction_without_session(
         f"{fence(reply)}\n\n"
         f"{correction_prompt(problems, schema=schema, listed=listed)}"
     )
-
-
-def _list(problems: Iterable[Problem]) -> str:
-    return "\n".join(f"- {_line(problem)}" for problem in problems)
-
-
-def _line(problem: Problem) -> str:
-    path = f"`{problem.path}`: " if problem.path else ""
-    hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{_place(problem)}{path}{problem.message}{hint}"
 
 
 def describe_problem(problem: Problem) -> str:

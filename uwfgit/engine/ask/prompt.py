@@ -126,12 +126,11 @@ def assemble_prompt(parts: PromptParts) -> str:
 def _inputs(values: Mapping[str, Json] | None) -> str:
     if not values:
         return ""
-    lines = [f"{name}: {_value(value)}" for name, value in values.items()]
+    lines = [
+        f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in values.items()
+    ]
     return "# What this run was given\n\n" + fence("\n".join(lines))
-
-
-def _value(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _progress(parts: PromptParts) -> str:
@@ -173,7 +172,12 @@ def _history(parts: PromptParts) -> str:
     if not kept:
         return ""
     since = "since you last spoke" if parts.live_session else "so far"
-    note = _omission(parts, omitted) if omitted else ""
+    note = ""
+    if omitted and parts.live_session:
+        note = _left_out(parts.thread, f"Steps before {omitted + 1} were")
+    elif omitted:
+        which = "Step 1 was" if omitted == 1 else f"Steps 1 to {omitted} were"
+        note = _left_out(parts.thread, which)
     blocks = (f"# What happened {since}", _DATA, note, *reversed(kept))
     return "\n\n".join(block for block in blocks if block)
 
@@ -212,14 +216,6 @@ def _show_output(text: str) -> str:
 def quote(text: str) -> str:
     """Set apart what a person said, line by line."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
-
-
-def _omission(parts: PromptParts, omitted: int) -> str:
-    if parts.live_session:
-        which = f"Steps before {omitted + 1} were"
-    else:
-        which = "Step 1 was" if omitted == 1 else f"Steps 1 to {omitted} were"
-    return _left_out(parts.thread, which)
 
 
 def _left_out(thread: str, which: str) -> str:

@@ -190,7 +190,8 @@ def _search(content: str, line: int, wanted: Wanted) -> Split | tuple[Problem, .
         # The line that closes a block opens none.
         if gap.start < closed_at or not wanted.hints(gap.inner):
             continue
-        if _is_inside(gap.start, thoughts):
+        before = bisect_right(thoughts, gap.start, key=itemgetter(0)) - 1
+        if before >= 0 and gap.start < thoughts[before][1]:
             continue
         tries += 1
         try:
@@ -208,11 +209,6 @@ def _search(content: str, line: int, wanted: Wanted) -> Split | tuple[Problem, .
     if len(found) > 1 or tries >= MAX_TRIES:
         return _problem("the reply has several blocks, none at its start", None)
     return _split_inside(content, *found[0])
-
-
-def _is_inside(at: int, spans: tuple[tuple[int, int], ...]) -> bool:
-    index = bisect_right(spans, at, key=itemgetter(0)) - 1
-    return index >= 0 and at < spans[index][1]
 
 
 def _without_thoughts(text: str) -> str:

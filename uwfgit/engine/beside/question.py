@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,12 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.agents.base import AgentReply, AgentRequest, SessionFilesError
-from uwfgit.engine.ask.prompt import PastStep, QuestionParts, question_prompt
+from uwfgit.engine.ask.prompt import QuestionParts, question_prompt
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.memory import files_of, restore_copy
-from uwfgit.engine.run.notes import note_of
-from uwfgit.engine.run.run import Run
+from uwfgit.engine.run.run import Run, past_step
 from uwfgit.errors import ConfigError, CorruptError
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Record, load_tip, open_record
@@ -52,7 +50,11 @@ def ask_step(
     store = engine.ledger.store
     record = open_record(store, load_tip(store, thread))
     step = record.step_at(number)
-    run = _prepare(engine, record, step, agent, cwd)
+    chosen = agent or _known(engine, record, step)
+    ground = engine.admit(record, step.role, chosen, cwd)
+    routed = Routed(role=step.role, prompt=step.edge_prompt, location=None)
+    cycle = Cycle(event="step", routed=routed, agent=chosen, cwd=cwd, ground=ground)
+    run = Run.prepare(engine, record, cycle)
     session = _copy_session(run, step)
     reply = run.agent.run(_request(run, step, question, session))
     if reply.is_session_refused and session is not None:
@@ -62,16 +64,6 @@ def ask_step(
     return Asked(
         step=step, agent=run.agent.label, reply=reply, remembers=session is not None
     )
-
-
-def _prepare(
-    engine: Engine, record: Record, step: Step, agent: str | None, cwd: Path | None
-) -> Run:
-    chosen = agent or _known(engine, record, step)
-    ground = engine.admit(record, step.role, chosen, cwd)
-    routed = Routed(role=step.role, prompt=step.edge_prompt, location=None, missing=())
-    cycle = Cycle(event="step", routed=routed, agent=chosen, cwd=cwd, ground=ground)
-    return Run.prepare(engine, record, cycle)
 
 
 def _known(engine: Engine, record: Record, step: Step) -> str | None:
@@ -98,23 +90,14 @@ def _request(run: Run, step: Step, question: str, session: str | None) -> AgentR
         role_name=step.role,
         role=run.role,
         task=run.record.start.prompt,
-        past=_until(run.record, step),
+        past=(
+            past_step(run.record, each)
+            for each in run.record.iter_steps()
+            if each.number <= step.number
+        ),
         context_chars=run.engine.settings.limits.context_chars,
         live_session=session is not None,
         question=question,
     )
     prompt = run.recorder.text(question_prompt(parts))
     return replace(run.make_request(prompt), session_id=session)
-
-
-def _until(record: Record, step: Step) -> Iterator[PastStep]:
-    for each in record.iter_steps():
-        if each.number <= step.number:
-            yield PastStep(
-                number=each.number,
-                role=each.role,
-                output=each.output,
-                body=each.body,
-                agent=each.agent,
-                note=note_of(record, each),
-            )

@@ -103,7 +103,14 @@ def list_coming(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:
     while waiting:
         above = waiting.pop()
         named = named_children(removed[above]) if above in removed else ()
-        begun = (each for each, record in removed.items() if _began(record, above))
+        # Started for a step of it; a fork has the parent of the thread it came from.
+        begun = (
+            each
+            for each, record in removed.items()
+            if record.tip.state.forked_from is None
+            and record.start.parent is not None
+            and record.start.parent[0] == above
+        )
         for child in (*named, *begun):
             is_here = find_ref(ledger.store, thread_ref(child)) is not None
             is_new = child != thread and child not in found
@@ -122,12 +129,6 @@ def _iter_removed(ledger: Ledger) -> Iterator[tuple[ThreadId, Record]]:
             if thread is not None:
                 tip = read_tip(store, thread, commit)
                 yield thread, open_record(store, tip, checked=False)
-
-
-def _began(record: Record, above: ThreadId) -> bool:
-    """Whether a thread was started for a step of another, and is no fork."""
-    parent, origin = record.start.parent, record.tip.state.forked_from
-    return origin is None and parent is not None and parent[0] == above
 
 
 def restore_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Oid:

@@ -107,19 +107,14 @@ def _find_target(
         return _refuse("no-status", role, status, f"role '{role}' gave no $status")
     if edges is None:
         return _refuse("no-node", role, status, f"role '{role}' has no edges")
-    target = edges.get(status) or _resume_of(edges, role, status)
+    target, new = edges.get(status), edges.get(NEW)
+    if target is None and (role, status) == (START, RESUME) and new is not None:
+        return Target(role=new.role, prompt=RESUME_PROMPT, location=new.location)
     if target is None:
         known = ", ".join(f"'{name}'" for name in edges)
         message = f"role '{role}' has no edge for '{status}' (it has {known or 'none'})"
         return _refuse("no-edge", role, status, message)
     return target
-
-
-def _resume_of(edges: Mapping[str, Target], role: str, status: str) -> Target | None:
-    new = edges.get(NEW)
-    if role != START or status != RESUME or new is None:
-        return None
-    return Target(role=new.role, prompt=RESUME_PROMPT, location=new.location)
 
 
 def _choose(

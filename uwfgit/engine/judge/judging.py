@@ -78,17 +78,14 @@ def summary_prompt(task: str, steps: Iterable[Step], state: str) -> str:
 
 
 def _prompt(ask: str, task: str, steps: Iterable[Step]) -> str:
-    told = [_tell(step) for step in steps]
+    told = []
+    for step in steps:
+        lines = [line[:_LINE_CHARS] for line in step.body.splitlines()[:_FIRST_LINES]]
+        fields = dump_yaml(json.loads(json.dumps(dict(step.output)))).strip()
+        data = "\n".join([fields, "", *lines]).strip()
+        told.append(f"Step {step.number}, {step.role}:\n\n{fence(data)}")
     blocks = [ask, "# The task", fence(task[:_TASK_CHARS]), "# The newest steps", *told]
     return "\n\n".join(blocks)
-
-
-def _tell(step: Step) -> str:
-    lines = [line[:_LINE_CHARS] for line in step.body.splitlines()[:_FIRST_LINES]]
-    fields = dump_yaml(json.loads(json.dumps(dict(step.output)))).strip()
-    return f"Step {step.number}, {step.role}:\n\n" + fence(
-        "\n".join([fields, "", *lines]).strip()
-    )
 
 
 def read_decision(text: str) -> Decision | str:

@@ -6,13 +6,12 @@ else its StartNode, which names the parent and the parent's head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from uwfgit.agents.base import Agent, Failure, WorkflowAgent
+from uwfgit.agents.base import Failure, WorkflowAgent
 from uwfgit.config import Limits
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer
@@ -29,7 +28,6 @@ from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Child
 from uwfgit.model.thread.usage import Usage, usage_since
-from uwfgit.store.canonical import format_path
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 
@@ -107,23 +105,19 @@ def _inner(run: Run, taken: Usage | None) -> Engine:
     limits = replace(engine.settings.limits, max_steps=max(0, run.cycle.steps_left - 1))
     used = find_used(limits, run.record, engine.beside)
     limits = _left(limits, usage_since(taken, used))
+    # One that is a workflow itself plays the role, not those of the workflow.
+    asked = run.cycle.agent if run.role.workflow is not None else None
     return replace(
         engine,
         settings=replace(engine.settings, limits=limits),
         beside=NOTHING_BESIDE,
         environment={**engine.environment, "UWF_STEP": run.token},
         on_ready=lambda: None,
-        choose=_choose_as(run),
+        choose=lambda flag, workflow, role: engine.choose(
+            flag or asked, workflow, role
+        ),
         admit=lambda *_: ground and replace(ground, cwd=run.cwd),
     )
-
-
-def _choose_as(run: Run) -> Callable[[str | None, str, str], Agent]:
-    """Let the child's agents be those that were asked for on the command line."""
-    choose = run.engine.choose
-    # One that is a workflow itself plays the role, not those of the workflow.
-    asked = run.cycle.agent if run.role.workflow is not None else None
-    return lambda flag, workflow, role: choose(flag or asked, workflow, role)
 
 
 def _start(run: Run, agent: WorkflowAgent) -> ThreadId:
@@ -259,9 +253,7 @@ def _take(run: Run, record: Record) -> Answer | Failure:
     )
     if not found:
         return Answer(output=last.output, output_type=run.output_type, body=last.body)
-    text = "; ".join(
-        f"{format_path(v.path)}: {v.message}" if v.path else v.message for v in found
-    )
+    text = "; ".join(map(str, found))
     return Failure(
         phase="child",
         message=f"what child {state.thread} ended with ({last.role}, "
@@ -271,7 +263,8 @@ def _take(run: Run, record: Record) -> Answer | Failure:
 
 def _taken(run: Run, child: Record) -> Usage | None:
     """Return what earlier steps and tries of the parent took of a child's usage."""
-    lineage = {child.tip.thread, *_origins(child)}
+    lineage = {child.tip.thread}
+    lineage |= {e.thread for e in iter_events(child.store, child.tip.commit)}
     for event in iter_events(run.record.store, run.record.tip.commit):
         if event.node is None or event.name not in RUN_EVENTS:
             continue
@@ -280,8 +273,3 @@ def _taken(run: Run, child: Record) -> Usage | None:
             tip = read_tip(run.record.store, ThreadId(named["thread"]), named["oid"])
             return tip.state.usage
     return None
-
-
-def _origins(record: Record) -> Iterator[ThreadId]:
-    for event in iter_events(record.store, record.tip.commit):
-        yield event.thread

@@ -214,14 +214,7 @@ class Run(Struct, frozen=True, kw_only=True):
         for step in islice(steps, 1 if self.replaced else 0, None):
             if step.hash == told:
                 return
-            yield PastStep(
-                number=step.number,
-                role=step.role,
-                output=step.output,
-                body=step.body,
-                agent=step.agent,
-                note=note_of(self.record, step),
-            )
+            yield past_step(self.record, step)
 
     def prompt(self, session: AgentSession | None) -> str:
         """Assemble what the agent is told, in the session or without one."""
@@ -232,6 +225,7 @@ class Run(Struct, frozen=True, kw_only=True):
         )
         notes = find_notes(self.record, role=name, prev=self.prev)
         new = () if self.cycle.note is None else (self.cycle.note,)
+        old = self.replaced
         parts = PromptParts(
             thread=state.thread,
             number=self.number,
@@ -243,7 +237,7 @@ class Run(Struct, frozen=True, kw_only=True):
             past=self.past(session.told if session else None),
             edge_prompt=self.cycle.routed.prompt,
             suspend_reason=self._suspend_reason(),
-            earlier_answer=self._earlier_answer(),
+            earlier_answer=output_file(old.output, old.body).decode() if old else None,
             notes=(*notes.unanswered, *new),
             answered_notes=notes.answered,
             context_chars=self.engine.settings.limits.context_chars,
@@ -259,11 +253,6 @@ class Run(Struct, frozen=True, kw_only=True):
             return None
         cause = find_cause(self.record.store, tip.commit)
         return None if cause.name == "hold" else tip.state.suspend_message
-
-    def _earlier_answer(self) -> str | None:
-        if self.replaced is None:
-            return None
-        return output_file(self.replaced.output, self.replaced.body).decode()
 
     def tell(self, session: AgentSession | None) -> str:
         """Make the prompt; it is on disk afterwards.
@@ -313,6 +302,9 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def _environment(self) -> dict[str, str]:
         state = self.record.tip.state
+        # Linux takes at most 128 KiB in one variable, and no NUL; the prompt's file
+        # has it whole.
+        edge = self.cycle.routed.prompt.replace("\0", "").encode()[:_VARIABLE_BYTES]
         return {
             **self.engine.environment,
             "UWF_STORE": str(self.engine.ledger.store.path),
@@ -320,7 +312,7 @@ class Run(Struct, frozen=True, kw_only=True):
             "UWF_THREAD": state.thread,
             "UWF_ROLE": self.cycle.routed.role,
             "UWF_STEP": self.token,
-            "UWF_EDGE_PROMPT": _variable(self.cycle.routed.prompt),
+            "UWF_EDGE_PROMPT": edge.decode(errors="ignore"),
             "UWF_PROMPT_FILE": str(self.prompt_file),
             "UWF_START": state.start,
             "UWF_PREV": self.prev or "",
@@ -339,6 +331,18 @@ class Run(Struct, frozen=True, kw_only=True):
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
 
 
+def past_step(record: Record, step: Step) -> PastStep:
+    """Return what the roles after a step are told of it."""
+    return PastStep(
+        number=step.number,
+        role=step.role,
+        output=step.output,
+        body=step.body,
+        agent=step.agent,
+        note=note_of(record, step),
+    )
+
+
 def _choose(engine: Engine, cycle: Cycle, workflow: str, role: Role) -> Agent:
     if role.workflow is not None:
         return WorkflowAgent(label=role.workflow, workflow=role.workflow)
@@ -351,27 +355,16 @@ def _require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> No
         raise SizeError(what, found=size, limit=most)
 
 
-def _variable(text: str) -> str:
-    """Make a text fit an environment variable; the prompt's file has it whole.
-
-    Linux takes at most 128 KiB in one variable, and no NUL.
-    """
-    return text.replace("\0", "").encode()[:_VARIABLE_BYTES].decode(errors="ignore")
-
-
 def _iter_replies(record: Record) -> Iterator[str]:
     """Yield the role of each reply in a thread's history, newest first."""
     for event in iter_events(record.store, record.tip.commit):
         if event.role is None or event.node is None:
             continue
-        if event.name in STEP_EVENTS or (
-            event.name == "attempt" and _has_reply(record, event.node)
-        ):
+        if event.name in STEP_EVENTS:
             yield event.role
-
-
-def _has_reply(record: Record, attempt: Hash) -> bool:
-    return bool(record.node(attempt, STEP_TYPE).payload["body"])
+        elif event.name == "attempt":
+            said = record.node(event.node, STEP_TYPE).payload["body"]
+            yield from [event.role] if said else ()
 
 
 def _find_parent(record: Record, parent: ThreadId) -> Record | None:

@@ -5,7 +5,7 @@ The start says what was asked and how the work began, the end what came of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -37,8 +37,9 @@ def shorten_turns(turns: Sequence[Turn], limit: int) -> tuple[Turn, ...]:
     found: list[Turn | None] = list(turns)
     sizes = [_size(turn) for turn in turns]
     size = sum(sizes)
-    for cut in (_cut_results, _cut_texts, _drop):
-        for index in _from_middle(len(found)):
+    order = sorted(range(len(found)), key=lambda n: abs(2 * n + 1 - len(found)))
+    for cut in (_cut_results, _cut_texts, lambda _: None):
+        for index in order:
             turn = found[index]
             if size <= limit or turn is None:
                 break
@@ -51,14 +52,6 @@ def shorten_turns(turns: Sequence[Turn], limit: int) -> tuple[Turn, ...]:
 def _size(turn: Turn | None) -> int:
     # In the record each of some twelve lines is indented by four to ten more.
     return 0 if turn is None else len(encode_json(turn_payload(turn))) + _INDENT
-
-
-def _drop(_turn: Turn) -> None:
-    return None
-
-
-def _from_middle(count: int) -> Iterable[int]:
-    return sorted(range(count), key=lambda index: abs(2 * index + 1 - count))
 
 
 def _cut(text: str | None) -> str | None:

@@ -24,7 +24,7 @@ from uwfgit.model.ledger.branch import append_fork, append_start, append_word
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.events import iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
@@ -230,19 +230,24 @@ def fork_thread(
     if sum(choice is not None for choice in (at, from_role, step)) > 1:
         raise UsageError("choose one of --at, --from-role and a step")
     record = open_record(ledger.store, load_tip(ledger.store, thread))
-    wanted = step or _chosen_step(record, at=at, from_role=from_role)
-    event = _find_event(record, wanted)
+    number = fork_point(record, at=at, from_role=from_role)
+    wanted = step or (record.step_at(number).hash if number else record.tip.state.start)
+    event = find_step_commit(record.store, record.tip, wanted)
+    if event is None:
+        hint = "fork at a step of the thread, or one that a poke replaced"
+        raise NotFoundError("step", wanted, hint=hint)
     origin = read_tip(ledger.store, event.thread, event.commit.oid)
-    tip = append_fork(
+    fork = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    # First: a fork that is there is never without them.
+    _keep_ways(ledger, thread, fork)
+    return append_fork(
         ledger,
         origin,
-        thread=mint_thread_id(ledger.now_ms(), ledger.random(10)),
+        thread=fork,
         forked_from=ForkedFrom(
             thread=event.thread, step=wanted, number=origin.state.steps
         ),
     )
-    _keep_ways(ledger, thread, tip.thread)
-    return tip
 
 
 def _keep_ways(ledger: Ledger, thread: ThreadId, fork: ThreadId) -> None:
@@ -265,40 +270,13 @@ def fork_point(record: Record, *, at: int | None, from_role: str | None) -> int:
     """
     if at is not None and from_role is not None:
         raise UsageError("choose one of --at, --from-role and a step")
-    if from_role is not None:
-        return _before_role(record, from_role)
-    return record.tip.state.steps if at is None else at
-
-
-def _chosen_step(record: Record, *, at: int | None, from_role: str | None) -> Hash:
-    state = record.tip.state
-    if from_role is not None:
-        at = _before_role(record, from_role)
-    if at is None:
-        return state.head
-    if at == 0:
-        return state.start
-    return record.step_at(at).hash
-
-
-def _before_role(record: Record, role: str) -> int:
-    numbers = [number for number, name in record.roles().items() if name == role]
+    if from_role is None:
+        return record.tip.state.steps if at is None else at
+    numbers = [number for number, name in record.roles().items() if name == from_role]
     if not numbers:
-        raise NotFoundError(
-            "role", role, hint=f"it has no step in thread {record.tip.thread}"
-        )
+        hint = f"it has no step in thread {record.tip.thread}"
+        raise NotFoundError("role", from_role, hint=hint)
     return max(numbers) - 1
-
-
-def _find_event(record: Record, step: Hash) -> Event:
-    event = find_step_commit(record.store, record.tip, step)
-    if event is not None:
-        return event
-    raise NotFoundError(
-        "step",
-        step,
-        hint="fork at a step of the thread, or one that a poke replaced",
-    )
 
 
 def say_word(
@@ -331,7 +309,7 @@ def say_word(
 def cancel_thread(
     ledger: Ledger, thread: ThreadId, *, reason: str | None, command: str
 ) -> Tip:
-    """Return a thread up, and its children; it is kept and cannot run again.
+    """Give a thread up, and its children; it is kept and cannot run again.
 
     Raises:
         StateError: It has ended or is cancelled already.
@@ -345,7 +323,14 @@ def cancel_thread(
 
 def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
     """Yield the threads that did steps of one, or began to, and have not ended."""
-    own = _named_children(ledger, thread)
+    record = open_record(ledger.store, load_tip(ledger.store, thread))
+    own: set[ThreadId] = set()
+    for event in iter_events(ledger.store, record.tip.commit):
+        if event.thread != thread:
+            break
+        if event.node is not None and event.name in RUN_EVENTS:
+            named = record.node(event.node, STEP_TYPE).payload.get("child")
+            own |= {ThreadId(named["thread"])} if named is not None else set()
     ledger.lookup.refresh()
     for child in dict.fromkeys((*ledger.lookup.find_children(thread), *own)):
         state = load_tip(ledger.store, child).state
@@ -353,16 +338,3 @@ def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
         is_own = state.forked_from is None or child in own
         if state.status in {"idle", "suspended"} and is_own:
             yield child
-
-
-def _named_children(ledger: Ledger, thread: ThreadId) -> frozenset[ThreadId]:
-    """Return the threads that steps and tries name, of this thread's own."""
-    record = open_record(ledger.store, load_tip(ledger.store, thread))
-    found: set[ThreadId] = set()
-    for event in iter_events(ledger.store, record.tip.commit):
-        if event.thread != thread:
-            break
-        if event.node is not None and event.name in RUN_EVENTS:
-            named = record.node(event.node, STEP_TYPE).payload.get("child")
-            found |= {ThreadId(named["thread"])} if named is not None else set()
-    return frozenset(found)

@@ -15,7 +15,7 @@ from uwfgit.engine.decide.plan import injected_values
 from uwfgit.engine.simulate.simulate import THREAD, SimulatedStep
 from uwfgit.model.picture.edge_counts import TakenEdge
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH
-from uwfgit.model.schema.variants import Form, Variant, find_variants, merge_forms
+from uwfgit.model.schema.variants import find_variants, merge_forms
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
@@ -47,19 +47,13 @@ def make_up_output(
         status: The status it reports; ``None`` for a role that reports none.
         required_only: Leave out the fields that may be left out.
     """
-    fields = _fields_of(schema, status)
+    of_status = (each for each in find_variants(schema) if each.status == status)
+    fields = next(of_status, None) or merge_forms(schema)
     output: dict[str, Json] = {} if status is None else {STATUS: status}
     for name, inner in fields.properties.items():
         if name != STATUS and (name in fields.required or not required_only):
             output[name] = make_up_value(inner, name, required_only=required_only)
     return output
-
-
-def _fields_of(schema: Json, status: str | None) -> Form | Variant:
-    for variant in find_variants(schema):
-        if variant.status == status:
-            return variant
-    return merge_forms(schema)
 
 
 def make_up_value(
@@ -137,16 +131,16 @@ def _make_up_scalar(
     for key in ("oneOf", "anyOf", "allOf"):
         branches = schema.get(key)
         listed = branches if isinstance(branches, list) else []
-        usable = [branch for branch in listed if _is_usable(branch)]
+        usable = [
+            branch
+            for branch in listed
+            if isinstance(branch, Mapping) and branch.get("type") != "null"
+        ]
         if not kind and usable:
             return make_up_value(
                 usable[0], name, required_only=required_only, depth=depth + 1
             )
     return _FORMATS.get(str(schema.get("format")), f"<{name}>")
-
-
-def _is_usable(schema: Json) -> bool:
-    return isinstance(schema, Mapping) and schema.get("type") != "null"
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -179,15 +173,14 @@ def cover_edges(
     walker.left = set(walker.edges)
     while walker.walk():
         pass
-    left = [_name(edge) for edge in walker.edges if edge in walker.left]
+    left = [
+        f"{source} {key if isinstance(key, str) else f'[{key}]'}"
+        for source, key in walker.edges
+        if (source, key) in walker.left
+    ]
     return Coverage(
         steps=tuple(walker.steps), edges=len(walker.edges), left=tuple(left)
     )
-
-
-def _name(edge: TakenEdge) -> str:
-    source, key = edge
-    return f"{source} {key if isinstance(key, str) else f'[{key}]'}"
 
 
 def _list_edges(workflow: Workflow) -> dict[TakenEdge, Target]:
@@ -214,11 +207,14 @@ class _Walker(Struct, kw_only=True):
         before = len(self.left)
         self.walks += 1
         steps: list[SimulatedStep] = []
-        edge: TakenEdge | None = self._first()
+        # Of a list's edges one that leads further, where a new thread has none.
+        is_plain = (START, NEW) in self.edges
+        edge: TakenEdge | None = (START, NEW) if is_plain else self._choose(START)
         while edge is not None and edge in self.edges:
             self.left.discard(edge)
             if steps and edge[0] != START:
-                steps[-1] = replace(steps[-1], status=_status(edge))
+                status = edge[1] if isinstance(edge[1], str) else None
+                steps[-1] = replace(steps[-1], status=status)
             step = self._step(edge, len(steps) + 1)
             steps.append(step)
             role = self.edges[edge].role
@@ -226,10 +222,6 @@ class _Walker(Struct, kw_only=True):
         if len(self.left) < before:
             self.steps += steps
         return len(self.left) < before
-
-    def _first(self) -> TakenEdge | None:
-        """Return the edge of a new thread; of a list's, one that leads further."""
-        return (START, NEW) if (START, NEW) in self.edges else self._choose(START)
 
     def _choose(self, role: str) -> TakenEdge | None:
         """Choose an edge nobody took, or the first of a way to one."""
@@ -259,7 +251,8 @@ class _Walker(Struct, kw_only=True):
         return [edge for edge in self.edges if edge[0] == name]
 
     def _step(self, edge: TakenEdge, number: int) -> SimulatedStep:
-        target = self.edges[edge]
+        target, key = self.edges[edge], edge[1]
+        label = key if isinstance(key, str) else target.when or "otherwise"
         full = self._render(edge, required_only=False)
         bare = self._render(edge, required_only=True)
         step = SimulatedStep(
@@ -267,7 +260,7 @@ class _Walker(Struct, kw_only=True):
             role=target.role,
             prompt="",
             walk=self.walks,
-            edge=(edge[0], _label(edge, target)),
+            edge=(edge[0], label),
         )
         if isinstance(full, str):
             return replace(step, error=full)
@@ -299,11 +292,3 @@ class _Walker(Struct, kw_only=True):
         )
         routed = route(graph, source, output, injected=injected)
         return routed if isinstance(routed, Routed) else routed.message
-
-
-def _status(edge: TakenEdge) -> str | None:
-    return edge[1] if isinstance(edge[1], str) else None
-
-
-def _label(edge: TakenEdge, target: Target) -> str:
-    return str(edge[1]) if isinstance(edge[1], str) else target.when or "otherwise"

@@ -153,11 +153,23 @@ class _Run(Struct, kw_only=True):
         on_prompt: Callable[[SimulatedStep], None],
     ) -> Iterator[SimulatedStep]:
         while len(self.replies) < max_steps:
-            routed = self._next()
+            routed = base_prompt(
+                self.workflow,
+                reversed(self.chain),
+                task=self.task,
+                thread=THREAD,
+                inputs=self.inputs,
+            )
             if isinstance(routed, RoutingError):
                 self.status, self.message = "suspended", routed.message
                 return
-            step = self._step(routed)
+            step = SimulatedStep(
+                number=len(self.chain) + 1,
+                role=routed.role,
+                prompt=routed.prompt,
+                location=routed.location,
+                missing=routed.missing,
+            )
             on_prompt(step)
             said = answer(self._ask(routed))
             yield _answered(step, said)
@@ -173,15 +185,6 @@ class _Run(Struct, kw_only=True):
                 return
         self.message = f"stopped after {count_of(max_steps, 'step')}"
 
-    def _next(self) -> Routed | RoutingError:
-        return base_prompt(
-            self.workflow,
-            reversed(self.chain),
-            task=self.task,
-            thread=THREAD,
-            inputs=self.inputs,
-        )
-
     def _ask(self, routed: Routed) -> Asked:
         return Asked(
             number=len(self.chain) + 1,
@@ -191,15 +194,6 @@ class _Run(Struct, kw_only=True):
             listed=isinstance(self.workflow.graph.get(routed.role), tuple),
             of_role=self.replies.count(routed.role),
             of_all=len(self.replies),
-        )
-
-    def _step(self, routed: Routed) -> SimulatedStep:
-        return SimulatedStep(
-            number=len(self.chain) + 1,
-            role=routed.role,
-            prompt=routed.prompt,
-            location=routed.location,
-            missing=routed.missing,
         )
 
     def _is_over(self, role: str, said: Said) -> bool:

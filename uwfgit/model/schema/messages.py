@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from uwfgit.errors import OverrunError
 from uwfgit.model.schema.subschema import SchemaPath
-from uwfgit.store.canonical import Json
+from uwfgit.store.canonical import Json, format_path
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -45,6 +45,12 @@ class Violation(Struct, frozen=True, kw_only=True):
 
     path: SchemaPath
     message: str
+
+    def __str__(self) -> str:
+        """Write it on one line, the place first."""
+        return (
+            f"{format_path(self.path)}: {self.message}" if self.path else self.message
+        )
 
 
 def shorten(text: str, limit: int = MESSAGE_CHARS) -> str:
