@@ -158,3 +158,41 @@ def test_a_silent_server_is_stopped_with_its_session_kept(tmp_path: Path) -> Non
     assert "limits.wallSeconds" in reply.failure.message
     assert (tmp_path / "cancelled").exists()
     assert reply.session_id == "s-1"
+
+
+HOSTILE = """\
+import json, sys
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+def update(kind, **more):
+    send(method="session/update", params={"update": {"sessionUpdate": kind, **more}})
+for number, line in enumerate(sys.stdin):
+    if number == 0:
+        send(id=0, result={"protocolVersion": 1})
+    elif number == 1:
+        send(id=1, result={"sessionId": "s"})
+    else:
+        given = {"a": 1e400, "b": "\\ud800"}
+        update("tool_call", toolCallId=1, title="t", rawInput=given)
+        update("agent_message_chunk", content={"type": "text", "text": "Done\\ud800"})
+        for amount in (1e400, 10**400):
+            update("usage_update", cost={"amount": amount})
+        usage = {"inputTokens": 10**400, "outputTokens": -5}
+        send(id=2, result={"stopReason": "end_turn", "usage": usage})
+"""
+
+
+def test_what_no_record_could_hold_is_made_harmless(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(HOSTILE)
+    agent = AcpAgent(label="far", argv=(sys.executable, "-B", "server.py"))
+
+    reply = agent.run(make_request(cwd=tmp_path, idle=60))
+
+    assert reply.failure is None
+    assert reply.text == "Done\ufffd"
+    assert reply.usage is not None
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (0, 0)
+    assert reply.usage.cost_usd is None
+    assert reply.turns[0].tool_calls == (
+        ToolCall(name="t", arguments={"a": "inf", "b": "\ufffd"}),
+    )

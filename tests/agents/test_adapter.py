@@ -134,3 +134,16 @@ def test_an_older_adapter_that_fails_is_refused_with_the_reason(
 
     assert reply.failure is not None
     assert told in reply.failure.message
+
+
+def test_numbers_that_no_record_holds_are_not_taken_from_an_older_adapter(
+    tmp_path: Path,
+) -> None:
+    usage = '"usage": {"turns": Infinity, "inputTokens": 1e400, "duration": 1e300}'
+    line = f'{{"frontmatter": {{"$status": "done"}}, "body": "", {usage}}}'
+    agent = make_agent(f"{OLDER}cat <<'END'\n{line}\nEND")
+
+    reply = agent.run(make_request(cwd=tmp_path))
+
+    assert reply.failure is None
+    assert reply.usage == Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)

@@ -19,7 +19,7 @@ from uwfgit.agents.base import AgentReply, AgentRequest, Turn
 from uwfgit.agents.builtin.agent import BuiltinAgent
 from uwfgit.agents.builtin.answer import make_answer_tool
 from uwfgit.agents.builtin.make import make_builtin
-from uwfgit.agents.builtin.tools import DEFAULT_TOOLS, TOOLS
+from uwfgit.agents.builtin.tools import DEFAULT_TOOLS, TOOLS, parse_arguments
 from uwfgit.agents.http.chat import ChatModel, Patience
 from uwfgit.agents.http.client import Endpoint
 from uwfgit.config import AgentSettings, Model, Provider, Settings
@@ -507,3 +507,9 @@ def test_each_missing_setting_is_named_with_its_fix(
 
 def test_the_default_tools_run_no_command() -> None:
     assert set(TOOLS) - set(DEFAULT_TOOLS) == {"run_command"}
+
+
+def test_arguments_that_no_record_could_hold_are_made_harmless() -> None:
+    found = parse_arguments(r'{"a": 1e999, "b": ["\ud800"], "\udfff": 1}')
+
+    assert found == {"a": "inf", "b": ["\ufffd"], "\ufffd": 1}

@@ -159,3 +159,28 @@ def test_nobody_there_is_told(tmp_path: Path) -> None:
 
     assert reply.failure is not None
     assert reply.failure.message.startswith("cannot reach 127.0.0.1:")
+
+
+def test_what_no_record_could_hold_is_made_harmless(tmp_path: Path) -> None:
+    calls = [{"name": "x\ud800", "input": {"a": float("inf")}, "output": "\udfff"}]
+    tokens = {"in": float("inf"), "out": 10**400}
+    done = {"turnCount": float("nan"), "tokens": tokens, "durationMs": -1}
+    events = [turn(0, f"{GOOD}\ud800", toolCalls=calls), ("done", done)]
+
+    with serve(events) as gateway:
+        reply = _run(gateway, tmp_path)
+
+    assert reply.failure is None
+    assert reply.text == f"{GOOD}\ufffd"
+    assert reply.usage == Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    assert reply.turns[0].tool_calls == (
+        ToolCall(name="x\ufffd", arguments={"a": "inf"}, result="\ufffd"),
+    )
+
+
+def test_a_stop_that_names_an_endless_time_is_told(tmp_path: Path) -> None:
+    with serve([("suspend", {"elapsedMs": float("inf")})]) as gateway:
+        reply = _run(gateway, tmp_path)
+
+    assert reply.failure is not None
+    assert reply.failure.message.startswith("the gateway stopped its agent after 0 s")

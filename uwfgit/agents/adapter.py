@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,10 +11,10 @@ from msgspec.structs import replace
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Usage
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import ProcessResult
+from uwfgit.agents.foreign_json import Event, clean_value, read_event
 from uwfgit.agents.stdio import run_command
-from uwfgit.ids import Hash, find_hash
+from uwfgit.ids import find_hash
 from uwfgit.model.yaml.dump import dump_yaml
-from uwfgit.store.canonical import Json
 
 _LINE_SHOWN_CHARS: Final = 200
 _USAGE_CODES: Final = (1, 2)
@@ -45,12 +44,19 @@ class AdapterAgent:
             prompt = ("--prompt", request.edge_prompt)
             return _read_older(self._call(request, *words, *prompt))
         before, line = _split_last_line(result.stdout)
-        node = _read_hash(line) if result.failure is None else None
+        told = read_event(line)
+        named = line if told is None else told.text("stepHash")
+        node = find_hash(named) if result.failure is None else None
+        failure = result.failure
+        if failure is None and node is None:
+            shown = f"'{one_line(line, _LINE_SHOWN_CHARS)}'" if line else "missing"
+            message = f"the adapter's last line must be a node's hash, but is {shown}"
+            failure = Failure(phase="agent", message=message)
         return AgentReply(
             text=result.stdout if node is None else before,
             exit_code=result.exit_code,
             warnings=result.warnings,
-            failure=result.failure or (None if node else _no_hash(line)),
+            failure=failure,
             node=node,
         )
 
@@ -86,42 +92,39 @@ def _read_older(result: ProcessResult) -> AgentReply:
         return AgentReply(
             text=result.stdout, exit_code=result.exit_code, failure=failure
         )
-    found = _read_object(line)
-    fields, body = found.get("frontmatter"), found.get("body")
-    if found.get("isError") is True:
+    found = read_event(line) or Event({})
+    fields = clean_value(found.raw("frontmatter"))
+    if found.flag("isError"):
         told = one_line(
-            str(found.get("errorMessage") or "no reason"), _LINE_SHOWN_CHARS
+            str(found.raw("errorMessage") or "no reason"), _LINE_SHOWN_CHARS
         )
         failed: Failure | None = Failure(phase="agent", message=told)
-    elif not isinstance(fields, dict) or not isinstance(body, str):
+    elif not isinstance(fields, dict) or not isinstance(found.raw("body"), str):
         shown = one_line(line, _LINE_SHOWN_CHARS)
         message = f"its last line has no frontmatter and body: '{shown}' ({_OLDER})"
         failed = Failure(phase="agent", message=message)
     else:
         failed = None
-        before = f"---\n{dump_yaml(fields)}---\n\n{body}"
+        before = f"---\n{dump_yaml(fields)}---\n\n{found.text('body')}"
     return AgentReply(
         text=before,
-        usage=_read_usage(found.get("usage")),
+        usage=_read_usage(found),
         exit_code=result.exit_code,
         warnings=(*result.warnings, f"the adapter was run by {_OLDER}"),
         failure=failed,
     )
 
 
-def _read_usage(usage: Json) -> Usage | None:
-    if not isinstance(usage, dict):
+def _read_usage(found: Event) -> Usage | None:
+    if not isinstance(found.raw("usage"), dict):
         return None
-    counts = {
-        name: value
-        for name, value in usage.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-    }
+    usage = found.part("usage")
     return Usage(
-        turns=int(counts.get("turns", 0)),
-        input_tokens=int(counts.get("inputTokens", 0)),
-        output_tokens=int(counts.get("outputTokens", 0)),
-        duration_ms=int(counts.get("duration", 0) * 1000),
+        turns=usage.number("turns"),
+        input_tokens=usage.number("inputTokens"),
+        output_tokens=usage.number("outputTokens"),
+        # It is told in seconds.
+        duration_ms=Event({"ms": 1000 * (usage.amount("duration") or 0)}).number("ms"),
     )
 
 
@@ -130,24 +133,3 @@ def _split_last_line(text: str) -> tuple[str, str]:
     said = text.rstrip()
     start = said.rfind("\n") + 1
     return said[:start], said[start:].strip()
-
-
-def _read_hash(line: str) -> Hash | None:
-    if not line.startswith("{"):
-        return find_hash(line)
-    text = _read_object(line).get("stepHash")
-    return find_hash(text) if isinstance(text, str) else None
-
-
-def _read_object(line: str) -> Mapping[str, Json]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _no_hash(line: str) -> Failure:
-    shown = f"'{one_line(line, _LINE_SHOWN_CHARS)}'" if line else "missing"
-    message = f"the adapter's last line must be a node's hash, but is {shown}"
-    return Failure(phase="agent", message=message)

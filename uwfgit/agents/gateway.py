@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import time
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from msgspec import Struct, field
@@ -15,6 +13,7 @@ from msgspec import Struct, field
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, ToolCall, Turn, Usage
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import TimeLimits
+from uwfgit.agents.foreign_json import Event, clean_text, clean_value, read_event
 from uwfgit.agents.http.client import Endpoint, HttpAnswer, HttpBounds, Refusal, send
 from uwfgit.agents.http.events import EventReader, ServerEvent
 from uwfgit.agents.stdio import time_limits
@@ -84,30 +83,39 @@ class _Talk(Struct, kw_only=True):
             self._take_turn(value)
         elif event.name == "done":
             self.is_over = True
-            self.usage = _read_usage(value)
+            self.usage = Usage(
+                turns=value.number("turnCount"),
+                input_tokens=value.number("tokens", "in"),
+                output_tokens=value.number("tokens", "out"),
+                duration_ms=value.number("durationMs"),
+            )
         elif event.name == "error":
-            self._fail(f"{value.get('error', 'error')}: {value.get('message', '')}")
+            told = value.value
+            self._fail(f"{told.get('error', 'error')}: {told.get('message', '')}")
         elif event.name == "suspend":
-            seconds = _count(value.get("elapsedMs")) / 1000
+            seconds = value.number("elapsedMs") / 1000
+            reason = value.value.get("reason", "no reason")
             self._fail(
                 f"stopped its agent after {seconds:.0f} s "
-                f"({value.get('reason', 'no reason')}); resume goes on in its session"
+                f"({reason}); resume goes on in its session"
             )
 
-    def _take_turn(self, value: Mapping[str, Any]) -> None:
-        index, role, content = (value.get(k) for k in ("index", "role", "content"))
-        if not isinstance(role, str) or not isinstance(content, str):
+    def _take_turn(self, value: Event) -> None:
+        if not isinstance(value.raw("role"), str) or not isinstance(
+            value.raw("content"), str
+        ):
             self._fail("sent a turn without role or content")
             return
-        number = index if isinstance(index, int) else len(self.turns)
+        is_numbered = isinstance(value.raw("index"), int)
+        number = value.number("index") if is_numbered else len(self.turns)
         if len(self.turns) >= MAX_TURNS:
             self._fail(f"sent more than {MAX_TURNS} turns")
             return
         turn = Turn(
             index=number,
-            role=role,
-            content=content,
-            tool_calls=_read_calls(value.get("toolCalls")),
+            role=value.text("role"),
+            content=value.text("content"),
+            tool_calls=_read_calls(value),
             at_ms=self.request.now_ms(),
         )
         is_new = number not in self.turns
@@ -170,8 +178,8 @@ class _Call(Struct, kw_only=True):
         if isinstance(found, Refusal):
             return self._explain(found)
         value = _read_value(said.decode(errors="replace"))
-        name = value.get("id") if value is not None else None
-        if isinstance(name, str):
+        name = "" if value is None else value.text("id")
+        if name:
             return name
         return Failure(phase="agent", message="the gateway gave no id of a session")
 
@@ -186,7 +194,27 @@ class _Call(Struct, kw_only=True):
                 found = self._post(session, talk, is_again=True)
         except (KeyboardInterrupt, SystemExit):
             found = Failure(phase="interrupted", message="the agent was interrupted")
-        return self._reply(session, talk, found)
+        is_gone = (
+            isinstance(found, Refusal)
+            and found.status == _NOT_FOUND
+            and _GONE in found.body
+            and self.request.session_id is not None
+        )
+        turns = tuple(turn for _, turn in sorted(talk.turns.items()))
+        usage = talk.usage
+        if usage is None and turns:
+            elapsed = int((time.monotonic() - self.started) * 1000)
+            usage = Usage(
+                turns=len(turns), input_tokens=0, output_tokens=0, duration_ms=elapsed
+            )
+        return AgentReply(
+            text=talk.said or "",
+            turns=turns,
+            usage=usage,
+            session_id=None if is_gone else session,
+            is_session_refused=is_gone,
+            failure=self._failure(talk, found),
+        )
 
     def _post(
         self, session: str, talk: _Talk, *, is_again: bool
@@ -219,34 +247,6 @@ class _Call(Struct, kw_only=True):
         # A connection that was lost, or silent, and no answer of the server's.
         return found.status is None and (found.again or found.late == "idle")
 
-    def _reply(
-        self, session: str, talk: _Talk, found: HttpAnswer | Refusal | Failure
-    ) -> AgentReply:
-        failure = self._failure(talk, found)
-        is_gone = (
-            isinstance(found, Refusal)
-            and found.status == _NOT_FOUND
-            and _GONE in found.body
-            and self.request.session_id is not None
-        )
-        turns = tuple(turn for _, turn in sorted(talk.turns.items()))
-        return AgentReply(
-            text=talk.said or "",
-            turns=turns,
-            usage=talk.usage or self._usage(turns),
-            session_id=None if is_gone else session,
-            is_session_refused=is_gone,
-            failure=failure,
-        )
-
-    def _usage(self, turns: tuple[Turn, ...]) -> Usage | None:
-        if not turns:
-            return None
-        elapsed = int((time.monotonic() - self.started) * 1000)
-        return Usage(
-            turns=len(turns), input_tokens=0, output_tokens=0, duration_ms=elapsed
-        )
-
     def _failure(
         self, talk: _Talk, found: HttpAnswer | Refusal | Failure
     ) -> Failure | None:
@@ -275,45 +275,23 @@ class _Call(Struct, kw_only=True):
         return Failure(phase="agent", message=refusal.message)
 
 
-def _read_value(text: str) -> dict[str, Any] | None:
+def _read_value(text: str) -> Event | None:
     """Return the value of an envelope ``{type, value}``."""
-    try:
-        envelope = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    value = envelope.get("value") if isinstance(envelope, dict) else None
-    return value if isinstance(value, dict) else None
+    envelope = read_event(text) or Event({})
+    return envelope.part("value") if isinstance(envelope.raw("value"), dict) else None
 
 
-def _read_calls(calls: object) -> tuple[ToolCall, ...] | None:
-    if not isinstance(calls, list) or not calls:
-        return None
+def _read_calls(turn: Event) -> tuple[ToolCall, ...] | None:
     found = []
-    for call in calls:
-        if not isinstance(call, dict):
-            continue
-        result = call.get("result", call.get("output"))
+    for call in turn.parts("toolCalls"):
+        told = call.value
+        result = told.get("result", told.get("output"))
+        arguments = told.get("arguments", told.get("input"))
         found.append(
             ToolCall(
-                name=str(call.get("name", "tool")),
-                arguments=call.get("arguments", call.get("input")),
-                result=result if isinstance(result, str) else None,
+                name=clean_text(str(told.get("name", "tool"))),
+                arguments=clean_value(arguments),
+                result=clean_text(result) if isinstance(result, str) else None,
             )
         )
     return tuple(found) or None
-
-
-def _read_usage(value: Mapping[str, Any]) -> Usage:
-    tokens = value.get("tokens")
-    known = tokens if isinstance(tokens, dict) else {}
-    return Usage(
-        turns=_count(value.get("turnCount")),
-        input_tokens=_count(known.get("in")),
-        output_tokens=_count(known.get("out")),
-        duration_ms=_count(value.get("durationMs")),
-    )
-
-
-def _count(value: object) -> int:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return max(0, int(value)) if is_number and isinstance(value, int | float) else 0

@@ -8,13 +8,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.agents.base import ToolCall, Turn
+from uwfgit.agents.foreign_json import clean_text, clean_value
 
 
 class Speech(Struct, kw_only=True):
     """The turns of one run.
 
     Text is told by whole lines as it comes, so that a secret is never told in two
-    halves; each use of a tool when it has a result.
+    halves; each use of a tool when it has a result. What no node could hold is made
+    harmless here.
     """
 
     tell: Callable[[Turn], None] | None
@@ -41,11 +43,12 @@ class Speech(Struct, kw_only=True):
     def add(self, content: str, *, reasoning: str | None = None) -> None:
         """Record a whole message, whose text may have been told in pieces."""
         self._end()
-        self.turns.append(replace(self._make(content), reasoning=reasoning))
+        thought = None if reasoning is None else clean_text(reasoning)
+        self.turns.append(replace(self._make(content), reasoning=thought))
 
     def break_off(self) -> str:
-        """Record what came of an answer that has no end; give it."""
-        text = "".join(self._pieces)
+        """Record what came of an answer that has no end, and return it."""
+        text = clean_text("".join(self._pieces))
         if text:
             self._end()
             self.turns.append(self._make(text))
@@ -60,6 +63,11 @@ class Speech(Struct, kw_only=True):
 
     def add_call(self, call: ToolCall) -> None:
         """Record a tool's use with the newest answer, and tell it."""
+        call = ToolCall(
+            name=clean_text(call.name),
+            arguments=clean_value(call.arguments),
+            result=None if call.result is None else clean_text(call.result),
+        )
         last = self.turns[-1]
         self.turns[-1] = replace(last, tool_calls=(*(last.tool_calls or ()), call))
         self._tell(replace(self._make(""), tool_calls=(call,)))
@@ -73,7 +81,12 @@ class Speech(Struct, kw_only=True):
         self._told += 1
 
     def _make(self, content: str, *, role: str = "assistant") -> Turn:
-        return Turn(index=self._told, role=role, content=content, at_ms=self.now_ms())
+        return Turn(
+            index=self._told,
+            role=role,
+            content=clean_text(content),
+            at_ms=self.now_ms(),
+        )
 
     def _tell(self, turn: Turn) -> None:
         if self.tell is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -15,6 +15,7 @@ from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Usage
 from uwfgit.agents.children.child import Child
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import ProcessResult, run_process
+from uwfgit.agents.foreign_json import Event
 from uwfgit.agents.speech import Speech
 from uwfgit.agents.stdio import merge_environment, time_limits
 
@@ -53,7 +54,7 @@ class _Dialogue(Struct, kw_only=True, dict=True):
     request: AgentRequest
     session: str | None = None
     version: str | None = None
-    tokens: Mapping[str, Any] = field(default_factory=dict)
+    tokens: Event = Event({})
     denied: list[str] = field(default_factory=list)
     failure: Failure | None = None
     is_refused: bool = False
@@ -86,7 +87,23 @@ class _Dialogue(Struct, kw_only=True, dict=True):
             dialogue=self,
         )
         self.updates.finish()
-        return self._reply(result)
+        failure, texts = self._failure(result), self.updates.texts
+        text = (texts[-1] if texts else "") if failure is None else "\n\n".join(texts)
+        if failure is None and not text:
+            failure = Failure(phase="agent", message="the agent said nothing")
+        usage, total = self._usage()
+        return AgentReply(
+            text=text,
+            turns=tuple(self.updates.speech.turns),
+            usage=usage,
+            session_total=total,
+            agent_version=self.version,
+            session_id=None if self.is_refused else self.session,
+            is_session_refused=self.is_refused,
+            exit_code=result.exit_code,
+            warnings=self._warnings(result),
+            failure=failure,
+        )
 
     def begin(self, child: Child) -> None:
         """Take the child to talk to, and introduce ourselves."""
@@ -135,24 +152,24 @@ class _Dialogue(Struct, kw_only=True, dict=True):
                 f"this uwf speaks {VERSION}"
             )
             return
-        self.version = _read_version(result.get("agentInfo"))
+        info = Event(result).part("agentInfo")
+        self.version = f"{info.text('name')} {info.text('version')}".strip() or None
         if self.request.session_id is None:
             where = {"cwd": str(self.request.cwd), "mcpServers": []}
             self.peer.ask("session/new", where, self._on_new)
         else:
-            self._go_on(self.request.session_id, result.get("agentCapabilities"))
+            known = Event(result).part("agentCapabilities")
+            self._go_on(self.request.session_id, known)
 
-    def _go_on(self, session: str, capabilities: object) -> None:
-        known = capabilities if isinstance(capabilities, dict) else {}
-        sessions = known.get("sessionCapabilities")
+    def _go_on(self, session: str, known: Event) -> None:
         params = {
             "sessionId": session,
             "cwd": str(self.request.cwd),
             "mcpServers": [],
         }
-        if isinstance(sessions, dict) and sessions.get("resume") is not None:
+        if known.raw("sessionCapabilities", "resume") is not None:
             method = "session/resume"
-        elif known.get("loadSession"):
+        elif known.raw("loadSession"):
             method = "session/load"
         else:
             self.is_refused = True
@@ -169,8 +186,8 @@ class _Dialogue(Struct, kw_only=True, dict=True):
         self.peer.ask(method, params, on_loaded)
 
     def _on_new(self, result: Params | None, error: str | None) -> None:
-        session = result.get("sessionId") if result is not None else None
-        if isinstance(session, str):
+        session = Event(result or {}).text("sessionId")
+        if session:
             self._prompt(session)
         else:
             self._end(f"the server made no session: {error or 'without an id'}")
@@ -186,8 +203,7 @@ class _Dialogue(Struct, kw_only=True, dict=True):
         if result is None:
             self._end(f"the server could not answer: {error}")
             return
-        usage = result.get("usage")
-        self.tokens = usage if isinstance(usage, dict) else {}
+        self.tokens = Event(result).part("usage")
         reason = result.get("stopReason")
         if reason in _GOOD_ENDS or self.is_cancelled:
             self._end()
@@ -204,36 +220,22 @@ class _Dialogue(Struct, kw_only=True, dict=True):
             return None
         if self.is_cancelled:
             return _CANCELLED
-        call = params.get("toolCall")
-        tool = call if isinstance(call, dict) else {}
-        kind = str(tool.get("kind") or "other")
+        asked = Event(params)
+        kind = asked.text("toolCall", "kind") or "other"
         is_allowed = not {kind, ALL_TOOLS}.isdisjoint(self.agent.tools)
-        chosen = _choose(params.get("options"), "allow" if is_allowed else "reject")
+        wish = "allow" if is_allowed else "reject"
         if not is_allowed:
-            self.denied.append(f"{kind}: {tool.get('title') or 'a tool'}")
+            title = asked.text("toolCall", "title") or "a tool"
+            self.denied.append(f"{kind}: {title}")
+        options: dict[str, str] = {}
+        for option in asked.parts("options"):
+            if isinstance(option.raw("optionId"), str):
+                options.setdefault(option.text("kind"), option.raw("optionId"))
+        # Once rather than always.
+        chosen = options.get(f"{wish}_once") or options.get(f"{wish}_always")
         if chosen is None:
             return _CANCELLED
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
-
-    def _reply(self, result: ProcessResult) -> AgentReply:
-        failure = self._failure(result)
-        texts = self.updates.texts
-        text = (texts[-1] if texts else "") if failure is None else "\n\n".join(texts)
-        if failure is None and not text:
-            failure = Failure(phase="agent", message="the agent said nothing")
-        usage, total = self._usage()
-        return AgentReply(
-            text=text,
-            turns=tuple(self.updates.speech.turns),
-            usage=usage,
-            session_total=total,
-            agent_version=self.version,
-            session_id=None if self.is_refused else self.session,
-            is_session_refused=self.is_refused,
-            exit_code=result.exit_code,
-            warnings=self._warnings(result),
-            failure=failure,
-        )
 
     def _failure(self, result: ProcessResult) -> Failure | None:
         if self.failure is not None:
@@ -265,8 +267,8 @@ class _Dialogue(Struct, kw_only=True, dict=True):
         cost = self.updates.cost_usd
         usage = Usage(
             turns=len(self.updates.speech.turns),
-            input_tokens=_count(self.tokens.get("inputTokens")),
-            output_tokens=_count(self.tokens.get("outputTokens")),
+            input_tokens=self.tokens.number("inputTokens"),
+            output_tokens=self.tokens.number("outputTokens"),
             duration_ms=int((time.monotonic() - self.started) * 1000),
             cost_usd=None if cost is None else max(0.0, cost - (before or 0.0)),
         )
@@ -276,23 +278,3 @@ class _Dialogue(Struct, kw_only=True, dict=True):
             turns=0, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=cost
         )
         return usage, total
-
-
-def _choose(options: object, wish: str) -> str | None:
-    """Choose an option by its kind, once rather than always."""
-    found: dict[str, str] = {}
-    for option in options if isinstance(options, list) else ():
-        if isinstance(option, dict) and isinstance(option.get("optionId"), str):
-            found.setdefault(str(option.get("kind")), option["optionId"])
-    return found.get(f"{wish}_once") or found.get(f"{wish}_always")
-
-
-def _read_version(info: object) -> str | None:
-    if not isinstance(info, dict):
-        return None
-    words = [info.get("name"), info.get("version")]
-    return " ".join(word for word in words if isinstance(word, str)) or None
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

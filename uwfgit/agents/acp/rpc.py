@@ -55,10 +55,13 @@ class Peer(Struct, kw_only=True):
         method = message.get("method")
         if not isinstance(method, str):
             self._take_answer(message)
-        elif "id" in message:
-            self._take_request(message["id"], method, _params(message))
-        else:
+        elif "id" not in message:
             self.on_notice(method, _params(message))
+        elif (result := self.on_request(method, _params(message))) is not None:
+            self._send({"id": message["id"], "result": result})
+        else:
+            error = {"code": METHOD_NOT_FOUND, "message": f"{method} is not offered"}
+            self._send({"id": message["id"], "error": error})
 
     def _take_answer(self, message: Params) -> None:
         number = message.get("id")
@@ -67,19 +70,15 @@ class Peer(Struct, kw_only=True):
             self.noise += 1
             return
         error = message.get("error")
+        if isinstance(error, dict):
+            data = error.get("data")
+            more = f" ({json.dumps(data)})" if data else ""
+            error = f"{error.get('message', 'error')}{more}"
         if error is not None:
-            answered(None, _error_text(error))
+            answered(None, str(error)[:_MESSAGE_CHARS])
             return
         result = message.get("result")
         answered(result if isinstance(result, dict) else {}, None)
-
-    def _take_request(self, number: object, method: str, params: Params) -> None:
-        result = self.on_request(method, params)
-        if result is not None:
-            self._send({"id": number, "result": result})
-            return
-        error = {"code": METHOD_NOT_FOUND, "message": f"{method} is not offered"}
-        self._send({"id": number, "error": error})
 
     def _send(self, message: Params) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message})
@@ -89,11 +88,3 @@ class Peer(Struct, kw_only=True):
 def _params(message: Params) -> Params:
     params = message.get("params")
     return params if isinstance(params, dict) else {}
-
-
-def _error_text(error: object) -> str:
-    if not isinstance(error, dict):
-        return str(error)[:_MESSAGE_CHARS]
-    data = error.get("data")
-    more = f" ({json.dumps(data)})" if data else ""
-    return f"{error.get('message', 'error')}{more}"[:_MESSAGE_CHARS]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from uwfgit.agents.base import ToolCall
+from uwfgit.agents.foreign_json import Event
 from uwfgit.agents.speech import Speech
 from uwfgit.store.canonical import Json
 
@@ -42,17 +43,20 @@ class Updates(Struct, kw_only=True):
 
     def take(self, update: Mapping[str, Any]) -> None:
         """Take one update."""
-        kind = update.get("sessionUpdate")
+        told = Event(update)
+        kind, text = told.text("sessionUpdate"), told.text("content", "text")
         if kind == "usage_update":
-            self._take_cost(update.get("cost"))
+            cost = told.amount("cost", "amount")
+            self.cost_usd = self.cost_usd if cost is None else float(cost)
         elif not self.is_open:
             return
-        elif kind == "agent_message_chunk":
-            self._take_text(_text(update.get("content")))
-        elif kind == "agent_thought_chunk":
-            self._take_thought(_text(update.get("content")))
+        elif kind == "agent_message_chunk" and self._fits(text):
+            self._text.append(text)
+            self.speech.hear(text)
+        elif kind == "agent_thought_chunk" and self._fits(text):
+            self._thoughts.append(text)
         elif kind in ("tool_call", "tool_call_update"):
-            self._take_tool(update)
+            self._take_tool(told)
 
     def finish(self) -> None:
         """Close what is still open: a message, and tools that never ended."""
@@ -60,35 +64,24 @@ class Updates(Struct, kw_only=True):
             self._end_tool(name)
         self._end_message()
 
-    def _take_text(self, text: str) -> None:
-        if self._fits(text):
-            self._text.append(text)
-            self.speech.hear(text)
-
-    def _take_thought(self, text: str) -> None:
-        if self._fits(text):
-            self._thoughts.append(text)
-
     def _fits(self, text: str) -> bool:
         self._room -= len(text)
         self.is_cut = self.is_cut or self._room < 0
         return self._room >= 0 and bool(text)
 
-    def _take_tool(self, update: Mapping[str, Any]) -> None:
-        name = str(update.get("toolCallId"))
+    def _take_tool(self, update: Event) -> None:
+        name = str(update.raw("toolCallId"))
         if name not in self._tools:
             self._end_message()
             self._tools[name] = _Tool(name="tool")
         tool = self._tools[name]
-        title = update.get("title") or update.get("kind")
-        if isinstance(title, str):
-            tool.name = title
-        if update.get("rawInput") is not None:
-            tool.arguments = update["rawInput"]
+        tool.name = update.text("title") or update.text("kind") or tool.name
+        if update.raw("rawInput") is not None:
+            tool.arguments = update.raw("rawInput")
         result = _result(update)
         if result and self._fits(result):
             tool.result = result
-        if update.get("status") in _ENDED:
+        if update.text("status") in _ENDED:
             self._end_tool(name)
 
     def _end_tool(self, name: str) -> None:
@@ -108,26 +101,13 @@ class Updates(Struct, kw_only=True):
         self._text.clear()
         self._thoughts.clear()
 
-    def _take_cost(self, cost: object) -> None:
-        amount = cost.get("amount") if isinstance(cost, dict) else None
-        if isinstance(amount, int | float) and not isinstance(amount, bool):
-            self.cost_usd = float(amount)
 
-
-def _text(content: object) -> str:
-    text = content.get("text") if isinstance(content, dict) else None
-    return text if isinstance(text, str) else ""
-
-
-def _result(update: Mapping[str, Any]) -> str:
+def _result(update: Event) -> str:
     """Return what a tool showed: its text, else the paths of the files it changed."""
-    parts = []
-    content = update.get("content")
-    for block in content if isinstance(content, list) else ():
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") == "diff":
-            parts.append(f"changed {block.get('path')}")
-        else:
-            parts.append(_text(block.get("content")))
+    parts = (
+        f"changed {block.text('path')}"
+        if block.text("type") == "diff"
+        else block.text("content", "text")
+        for block in update.parts("content")
+    )
     return "\n".join(part for part in parts if part)

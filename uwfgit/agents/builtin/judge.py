@@ -17,7 +17,6 @@ from uwfgit.agents.base import (
     Failure,
     ReplyCount,
     Turn,
-    Usage,
 )
 from uwfgit.agents.http.chat import ChatModel, Patience, complete
 from uwfgit.agents.http.client import HttpBounds, Refusal
@@ -43,18 +42,11 @@ class ModelJudge(Struct, frozen=True, kw_only=True):
         if isinstance(found, Refusal):
             failure = Failure(phase="agent", message=found.message)
             return AgentReply(text="", failure=failure)
-        tokens = found.tokens
-        usage = Usage(
-            turns=1,
-            input_tokens=tokens.input if tokens else 0,
-            output_tokens=tokens.output if tokens else 0,
-            duration_ms=int((time.monotonic() - started) * 1000),
-        )
         turn = Turn(index=0, role="assistant", content=found.text, at_ms=self.now_ms())
         return AgentReply(
             text=found.text,
             turns=(turn,),
-            usage=usage,
+            usage=found.usage(started),
             model=found.model or self.model.name,
         )
 

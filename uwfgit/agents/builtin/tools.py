@@ -12,8 +12,8 @@ from uwfgit.agents.base import Failure
 from uwfgit.agents.builtin import children, files
 from uwfgit.agents.builtin.children import Shell
 from uwfgit.agents.builtin.files import Workplace
+from uwfgit.agents.foreign_json import clean_text, clean_value
 from uwfgit.model.schema.check import validate_value
-from uwfgit.store.canonical import Json
 
 Arguments = Mapping[str, Any]
 
@@ -147,9 +147,15 @@ def use_tool(
     """Use a tool as the model asks; whatever is wrong with that is told to it."""
     if name not in names:
         return f"error: there is no tool '{name}'; there are: {', '.join(names)}"
-    tool = TOOLS[name]
-    given = _check(parse_arguments(arguments), tool.parameters)
-    return given if isinstance(given, str) else tool.run(bench, given)
+    tool, given = TOOLS[name], parse_arguments(arguments)
+    if isinstance(given, str):
+        return given
+    # Some models say null for what they leave out.
+    given = {name: value for name, value in given.items() if value is not None}
+    found = validate_value(tool.parameters, given)
+    if found:
+        return f"error: {'; '.join(map(str, found))}"
+    return tool.run(bench, given)
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:
@@ -160,18 +166,7 @@ def parse_arguments(text: str) -> dict[str, Any] | str:
         return f"error: the arguments are not JSON: {exc}"
     if not isinstance(given, dict):
         return "error: the arguments must be a JSON object"
-    return given
-
-
-def _check(given: dict[str, Any] | str, schema: Json) -> dict[str, Any] | str:
-    if isinstance(given, str):
-        return given
-    # Some models say null for what they leave out.
-    given = {name: value for name, value in given.items() if value is not None}
-    found = validate_value(schema, given)
-    if found:
-        return f"error: {'; '.join(map(str, found))}"
-    return given
+    return {clean_text(name): clean_value(value) for name, value in given.items()}
 
 
 def _refuse(word: str) -> NoReturn:

@@ -10,9 +10,9 @@ from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
-from uwfgit.agents.clis.ndjson import Event, flatten
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import NOTICE, Transcript
+from uwfgit.agents.foreign_json import Event, flatten
 
 _LIMITED: Final = 429
 _EPOCH: Final = re.compile(r"limit reached\|(\d{10})")

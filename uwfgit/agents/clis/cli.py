@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, field
 
 from uwfgit.agents.base import SessionFiles
-from uwfgit.agents.clis.ndjson import Event
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.foreign_json import Event
 
 
 class Invocation(Struct, frozen=True, kw_only=True):

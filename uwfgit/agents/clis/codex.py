@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
-from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.foreign_json import Event, flatten, read_api_error
 from uwfgit.model.thread.usage import is_grown, usage_since
 from uwfgit.store.safety.plainfile import read_plain
 

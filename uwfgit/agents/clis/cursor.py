@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uwfgit.agents.clis.cli import Cli, Invocation
-from uwfgit.agents.clis.ndjson import Event, flatten
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.foreign_json import Event, flatten
 
 
 def _arguments(call: Invocation) -> list[str]:

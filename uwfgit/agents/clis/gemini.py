@@ -10,9 +10,9 @@ from typing import Final
 
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.cli import Cli, Invocation
-from uwfgit.agents.clis.ndjson import Event, flatten, read_api_error, read_event
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.foreign_json import Event, flatten, read_api_error, read_event
 from uwfgit.model.memory.memory import is_file_name
 
 _BEGAN: Final = "1970-01-01T00-00"

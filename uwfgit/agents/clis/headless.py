@@ -35,8 +35,8 @@ from uwfgit.agents.children.process import (
 )
 from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.examine import examine
-from uwfgit.agents.clis.ndjson import clean_text, read_event
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.foreign_json import clean_text, read_event
 from uwfgit.agents.stdio import merge_environment, time_limits
 
 STREAM_IDLE_SECONDS: Final = 300.0

@@ -9,8 +9,8 @@ from typing import Final
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.exported_files import ExportedFiles
-from uwfgit.agents.clis.ndjson import Event
 from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.foreign_json import Event
 
 _GOES_ON: Final = "tool-calls"
 

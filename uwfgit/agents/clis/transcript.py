@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from uwfgit.agents.base import Failure, Phase, ToolCall, Turn, Usage
-from uwfgit.agents.clis.ndjson import clean_value
+from uwfgit.agents.foreign_json import clean_value
 from uwfgit.store.canonical import Json
 
 TURN_CHARS: Final = 1_000_000

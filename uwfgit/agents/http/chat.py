@@ -11,6 +11,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from uwfgit.agents.base import Usage
+from uwfgit.agents.foreign_json import Event, clean_text, read_event
 from uwfgit.agents.http.client import Endpoint, HttpAnswer, HttpBounds, Refusal, send
 from uwfgit.agents.http.events import EventReader
 
@@ -64,6 +66,16 @@ class Completion(Struct, frozen=True, kw_only=True):
     model: str | None
     is_cut: bool = False
 
+    def usage(self, started: float) -> Usage:
+        """Return what it cost; ``started`` is the monotonic time it was asked at."""
+        tokens = self.tokens
+        return Usage(
+            turns=1,
+            input_tokens=tokens.input if tokens else 0,
+            output_tokens=tokens.output if tokens else 0,
+            duration_ms=int((time.monotonic() - started) * 1000),
+        )
+
     def message(self) -> ChatMessage:
         """Write it as a message of the conversation."""
         message: ChatMessage = {"role": "assistant", "content": self.text or None}
@@ -115,7 +127,11 @@ def complete(
         found = _try(model, body, bounds, on_text)
         if isinstance(found, Completion) or not found.again:
             return found
-        pause = _pause(found, number, patience)
+        pause = found.retry_seconds
+        if pause is None:
+            # Jitter keeps the steps of one machine from coming back all at once.
+            jitter = random.uniform(0.5, 1)  # noqa: S311 - no secret
+            pause = patience.first_seconds * 2.0 ** (number - 1) * jitter
         if number == patience.tries or pause > PATIENCE_SECONDS:
             return found
         if on_wait is not None:
@@ -126,14 +142,6 @@ def complete(
 def is_limit(refusal: Refusal) -> bool:
     """Whether a refusal is a limit that time lifts."""
     return refusal.status == _STATUS_LIMIT and _EXHAUSTED not in refusal.body
-
-
-def _pause(refusal: Refusal, number: int, patience: Patience) -> float:
-    if refusal.retry_seconds is not None:
-        return refusal.retry_seconds
-    # Jitter keeps the steps of one machine from coming back all at once.
-    jitter = random.uniform(0.5, 1)  # noqa: S311 - no secret
-    return float(patience.first_seconds * 2 ** (number - 1) * jitter)
 
 
 def _body(
@@ -247,69 +255,50 @@ class _Hearing(Struct, kw_only=True):
         )
 
     def _take(self, data: str) -> None:
-        try:
-            value = json.loads(data)
-        except (ValueError, RecursionError):
+        event = read_event(data)
+        if event is None:
             self._broken = repr(data[:80])
             return
-        if not isinstance(value, dict):
-            self._broken = repr(data[:80])
+        error = event.raw("error")
+        if error:
+            told = event.raw("error", "message") if isinstance(error, dict) else error
+            self._error = clean_text(str(told))[:300]
             return
-        if value.get("error"):
-            self._error = _error_text(value["error"])
-            return
-        self._take_head(value)
-        for choice in _dicts(value.get("choices")):
-            self._take_choice(choice)
+        self.model = event.text("model") or self.model
+        usage = event.part("usage")
+        if usage.value:
+            self.tokens = Tokens(
+                input=usage.number("prompt_tokens"),
+                cached=usage.number("prompt_tokens_details", "cached_tokens"),
+                output=usage.number("completion_tokens"),
+            )
+        for choice in event.parts("choices"):
+            if choice.value.get("index", 0) == 0:
+                self._take_choice(choice)
 
-    def _take_head(self, value: Mapping[str, Any]) -> None:
-        model = value.get("model")
-        if isinstance(model, str) and model:
-            self.model = model
-        if isinstance(value.get("usage"), dict):
-            self.tokens = _tokens(value["usage"])
-
-    def _take_choice(self, choice: Mapping[str, Any]) -> None:
-        if choice.get("index", 0) != 0:
-            return
-        delta = choice.get("delta") or choice.get("message") or {}
-        if isinstance(delta, dict):
-            self._take_delta(delta)
-        finish = choice.get("finish_reason")
-        if isinstance(finish, str):
-            self.finish_word = finish
-
-    def _take_delta(self, delta: Mapping[str, Any]) -> None:
-        text = delta.get("content")
-        if isinstance(text, str) and text:
-            self._add_text(text)
+    def _take_choice(self, choice: Event) -> None:
+        delta = choice.part("delta" if choice.raw("delta") else "message")
+        text = delta.text("content")
+        if text and self._take_room(len(text)):
+            self.text.append(text)
+            if self.on_text is not None:
+                self.on_text(text)
         for key in ("reasoning_content", "reasoning"):
-            thought = delta.get(key)
-            if isinstance(thought, str) and self._take_room(len(thought)):
+            thought = delta.text(key)
+            if self._take_room(len(thought)):
                 self.reasoning.append(thought)
-        for place, call in enumerate(_dicts(delta.get("tool_calls"))):
+        for place, call in enumerate(delta.parts("tool_calls")):
             self._take_call(call, place)
+        self.finish_word = choice.text("finish_reason") or self.finish_word
 
-    def _add_text(self, text: str) -> None:
-        if not self._take_room(len(text)):
-            return
-        self.text.append(text)
-        if self.on_text is not None:
-            self.on_text(text)
-
-    def _take_call(self, call: Mapping[str, Any], place: int) -> None:
-        index = call.get("index")
+    def _take_call(self, call: Event, place: int) -> None:
+        index = call.raw("index")
         known = self.calls.setdefault(
             index if isinstance(index, int) else place, _Call()
         )
-        function = call.get("function")
-        if isinstance(call.get("id"), str):
-            known.id = known.id or call["id"]
-        if not isinstance(function, dict):
-            return
-        if isinstance(function.get("name"), str):
-            known.name = known.name or function["name"]
-        arguments = function.get("arguments")
+        known.id = known.id or call.text("id")
+        known.name = known.name or call.text("function", "name")
+        arguments = call.raw("function", "arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)
         if isinstance(arguments, str) and self._take_room(len(arguments)):
@@ -319,28 +308,3 @@ class _Hearing(Struct, kw_only=True):
         self._room -= size
         self.is_cut = self.is_cut or self._room < 0
         return self._room >= 0
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, dict)]
-
-
-def _error_text(error: object) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return str(message)[:300]
-
-
-def _tokens(usage: Mapping[str, Any]) -> Tokens:
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return Tokens(
-        input=_count(usage.get("prompt_tokens")),
-        cached=_count(cached),
-        output=_count(usage.get("completion_tokens")),
-    )
-
-
-def _count(value: object) -> int:
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return max(0, value) if is_count and isinstance(value, int) else 0

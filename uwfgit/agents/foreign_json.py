@@ -1,8 +1,8 @@
-"""JSON objects, one a line, as agents print them; the only place that reads them.
+"""JSON as agents, their servers and models say it; the only place that reads it.
 
-Whatever a program prints is met here: a line that is no object is noise, a part
-that is missing or of another type is empty, and what no node could hold (lone
-surrogates, huge integers, endless depth) is made harmless.
+Whatever they say is met here: a line that is no object is noise, a part that is
+missing or of another type is empty, and what no node could hold (lone surrogates,
+huge integers, endless depth) is made harmless.
 """
 
 from __future__ import annotations
