@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -451,3 +453,17 @@ def test_a_text_far_too_long_for_its_format_costs_nothing(name: str) -> None:
 
     # With the import of what checks formats; unbounded it took minutes.
     assert time.process_time() - before < 10
+
+
+def test_a_node_of_a_built_in_type_needs_no_jsonschema_to_fit() -> None:
+    code = """
+import sys
+from uwfgit.model.node.node import make_text
+from uwfgit.model.schema.check import validate_node
+assert validate_node(make_text("a"), {"type": "string"}) == ()
+assert "jsonschema" not in sys.modules
+"""
+
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+
+    assert done.returncode == 0

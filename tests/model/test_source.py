@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.model.workflow_text import GOOD, Found, places_of, take_carets
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import NotFoundError, WorkflowError
+from uwfgit.model.workflow.include import find_git_marks
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.source import (
     check_workflow_file,
@@ -492,3 +494,16 @@ def test_the_list_names_what_a_name_would_find(project: Path, tmp_path: Path) ->
         ("release", shared, "path"),
         ("solve", near, "local"),
     ]
+
+
+def test_many_marks_of_conflicts_are_looked_for_in_time() -> None:
+    ours, middle = b"<<<<<<< x\n", b"=======\n"
+    before = time.process_time()
+
+    assert find_git_marks(ours * 50_000) is None
+    assert find_git_marks((ours + middle) * 20_000) is None
+    found = find_git_marks(b"a\n" + ours * 20_000 + middle + b">>>>>>> y\n")
+
+    assert found == ("it has marks of a merge conflict", "resolve the conflict", 2)
+    # By the square of their number it took an hour.
+    assert time.process_time() - before < 5

@@ -13,6 +13,7 @@ from uwfgit.constants import STATUS
 from uwfgit.model.findings import is_free
 from uwfgit.model.legacy.parts import Notes
 from uwfgit.model.legacy.schema import PLAIN
+from uwfgit.model.schema.subschema import may_be
 from uwfgit.model.schema.variants import find_variants, merge_forms
 from uwfgit.model.template.liquid import Describe, Known, is_liquid, write_as_mustache
 from uwfgit.model.yaml.edit_marks import (
@@ -165,8 +166,7 @@ def _describe(fields: Mapping[str, Json], path: Sequence[str]) -> Known:
             schema = merge_forms(schema).properties.get(part)
     if not isinstance(schema, Mapping):
         return Known("other")
-    types = schema.get("type", ())
-    if "items" in schema or "array" in ([types] if isinstance(types, str) else types):
+    if "items" in schema or ("type" in schema and may_be(schema, "array")):
         return Known("list", _names(schema.get("items")))
     names = _names(schema)
     return Known("mapping", names) if names else Known("other")

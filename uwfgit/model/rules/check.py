@@ -1,6 +1,6 @@
 """What makes a workflow file valid (pure).
 
-The codes stand in ``rules_report.RULES``; each ``rules_*`` module reports one
+The codes stand in ``findings.RULES``; each module beside this one reports one
 family of them.
 """
 

@@ -181,11 +181,14 @@ def _check_reachable(
     # An edge to nowhere probably meant one of the roles that nothing leads to.
     nowhere = len([n for n, m in unknown.items() if m is None and n in reached])
     cut_off = [role for role in draft.roles if role not in reached and role in steps]
-    for role in _first_ones(cut_off, steps):
+    # Following each of many would take time by the square of their number.
+    is_few = len(cut_off) <= _MAX_GROUPED
+    for role in _first_ones(cut_off, steps) if is_few else cut_off:
         if nowhere > 0:
             nowhere -= 1
             continue
-        behind = sorted((_reach([role], steps) - reached - {role}) & set(cut_off))
+        after = _reach([role], steps) if is_few else set[str]()
+        behind = sorted((after - reached - {role}).intersection(cut_off))
         more = f", nor is what only it leads to: {list_names(behind)}" if behind else ""
         message = f"role '{role}' cannot be reached from $START{more}"
         hint = "let an edge lead to it, or remove it"
@@ -194,8 +197,6 @@ def _check_reachable(
 
 def _first_ones(names: list[str], steps: Mapping[str, Collection[str]]) -> list[str]:
     """Return a few of the names from which all of them can be reached."""
-    if len(names) > _MAX_GROUPED:
-        return names
     behind = {name: _reach([name], steps) for name in names}
     first: list[str] = []
     for name in names:

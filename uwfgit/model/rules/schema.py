@@ -12,6 +12,7 @@ from uwfgit.constants import ERROR_STATUS, INJECTED, STATUS, SUSPEND
 from uwfgit.model.findings import RuleFindings, kind_of, list_names
 from uwfgit.model.rules.shape import Draft, describe_bad_status, is_status
 from uwfgit.model.schema.check import check_schema, validate_value
+from uwfgit.model.schema.subschema import may_be
 from uwfgit.model.schema.variants import Form, Variant, find_forms, find_variants
 from uwfgit.model.yaml.located import ValuePath
 from uwfgit.store.canonical import Json
@@ -179,10 +180,10 @@ def _is_bad_status(value: Json) -> bool:
     return isinstance(value, str) and not is_status(value)
 
 
-def _drawn(draft: Draft, role: str) -> tuple[str, ...]:
-    """Return the statuses of a role that have an edge."""
+def _drawn(draft: Draft, role: str) -> Mapping[str, None]:
+    """Return the statuses of a role that have an edge, in their order."""
     edges = draft.nodes.get(role, ())
-    return tuple(edge.status for edge in edges if edge.status is not None)
+    return dict.fromkeys(edge.status for edge in edges if edge.status is not None)
 
 
 def _iter_statuses(schema: Json) -> Iterator[_Status]:
@@ -225,16 +226,11 @@ def _check_statuses(
     if alternatives and not _check_variants(found, path, schema, alternatives):
         return False
     forms = find_forms(schema)
-    if not _is_object(schema) or any(form.statuses is None for form in forms):
+    if not may_be(schema, "object") or any(form.statuses is None for form in forms):
         _report_not_fixed(found, path, schema)
         return False
     _check_required(found, path, schema, forms)
     return True
-
-
-def _is_object(schema: Mapping[str, Json]) -> bool:
-    types = schema.get("type", "object")
-    return "object" in ([types] if isinstance(types, str) else types)
 
 
 def _find_alternatives(schema: Json) -> tuple[ValuePath, ...]:
@@ -321,7 +317,7 @@ def _report_not_fixed(
     hint = "add '$status: { const: done }' to its properties"
     place = path
     message = "the schema does not fix $status"
-    if not _is_object(schema):
+    if not may_be(schema, "object"):
         place = (*path, "type")
         message, hint = "the schema is not of an object", "write 'type: object'"
     elif status is not None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from uwfgit.constants import INJECTED, INPUTS, START, STATUS
 from uwfgit.model.findings import RuleFindings, list_names
 from uwfgit.model.rules.shape import Draft, DraftEdge
+from uwfgit.model.schema.subschema import may_be
 from uwfgit.model.schema.variants import Form, Variant, is_named, merge_forms
 from uwfgit.model.template.render import (
     Part,
@@ -148,11 +149,12 @@ def _fields_of(
 
 
 def _check_start(found: RuleFindings, uses: Iterable[tuple[ValuePath, _Use]]) -> None:
-    seen: set[str] = set()
+    known = {*INJECTED, ""}
     for path, use in uses:
-        if use.name.partition(".")[0] in (*INJECTED, "", *seen):
+        first = use.name.partition(".")[0]
+        if first in known:
             continue
-        seen.add(use.name)
+        known.add(first)
         found.add(
             "T4",
             path,
@@ -166,12 +168,12 @@ def _check_start(found: RuleFindings, uses: Iterable[tuple[ValuePath, _Use]]) ->
 def _check_inputs(found: RuleFindings, uses: Iterable[tuple[ValuePath, _Use]]) -> None:
     """Report rule T2 for inputs that the workflow does not declare, each once."""
     declared = found.doc.value.get("inputs")
-    known = list(declared) if isinstance(declared, dict) else []
+    known = declared if isinstance(declared, dict) else {}
     seen: set[str] = set()
     for path, use in uses:
         first, _, rest = use.name.partition(".")
         name = rest.partition(".")[0]
-        if first != INPUTS or not name or name in (*known, *seen):
+        if first != INPUTS or not name or name in known or name in seen:
             continue
         seen.add(name)
         near = found.find_similar(name, known)
@@ -308,8 +310,7 @@ def _declares_nothing(schema: Mapping[str, Json]) -> bool:
 def _may_be(schema: Json, kind: str) -> bool:
     if not isinstance(schema, Mapping):
         return kind == "object" and schema is not False
-    types = schema.get("type", kind)
-    return kind in ([types] if isinstance(types, str) else types)
+    return may_be(schema, kind)
 
 
 def _descend(schema: Json, path: Sequence[str]) -> Iterator[Json]:

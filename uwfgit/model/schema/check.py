@@ -37,6 +37,7 @@ from uwfgit.model.schema.subschema import (
     iter_children,
     iter_in_place,
     iter_subschemas,
+    matches,
     measure_depth,
 )
 from uwfgit.store.canonical import META_TYPE, Json
@@ -157,8 +158,12 @@ def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
     """
     if node.type == META_TYPE:
         return _schema_violations(check_schema(node.payload))
-    # Checking a packaged schema would take longer than the rest of a step.
+    # Checking a packaged schema would take longer than the rest of a step, and
+    # most that is put fits at a glance.
     if schema == find_builtin_schema(node.type):
+        fit = compile_fit(schema)
+        if fit is not None and fit(node.payload):
+            return ()
         compiled = _compile(_canonical(schema), is_trusted=True)
         return _validate(compiled, node.payload, None)
     return _bounded(lambda: validate_value(schema, node.payload), _NODE_SECONDS)
@@ -430,13 +435,6 @@ def _iter_property_refs(
     patterns = patterns if isinstance(patterns, Mapping) else {}
     for name, item in payload.items():
         inner = [properties[name]] if name in properties else []
-        inner += [s for pattern, s in patterns.items() if _matches(pattern, name)]
+        inner += [s for pattern, s in patterns.items() if matches(pattern, name)]
         for each in inner or [schema.get("additionalProperties")]:
             yield from _iter_refs(each, item)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except _UNFIT:
-        return False

@@ -142,14 +142,16 @@ def _format(name: Json, _depth: int) -> Test:
 
 def _pattern(text: Json, _depth: int) -> Test:
     # Only the plain shapes of the packaged schemas: a regular expression of
-    # unknown origin is no quick yes.
+    # unknown origin is no quick yes, and one that repeats a group may never end.
     if not isinstance(text, str) or not _PLAIN_PATTERN.fullmatch(text):
         raise _UnknownError
     search = re.compile(text).search
     return lambda value: not isinstance(value, str) or search(value) is not None
 
 
-_PLAIN_PATTERN: Final = re.compile(r"\^[\[\]()|{}0-9A-Za-z-]{1,80}\$", re.ASCII)
+_PLAIN_PATTERN: Final = re.compile(
+    r"\^(?:[\[\]{}0-9A-Za-z-]{1,80}|\([\[\]|{}0-9A-Za-z-]{1,80}\))\$", re.ASCII
+)
 
 
 def _minimum(bound: Json, _depth: int) -> Test:

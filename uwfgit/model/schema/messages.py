@@ -26,7 +26,7 @@ _VALUE_CHARS: Final = 60
 _CHOICES: Final = 20
 
 _WALKING: Final = ("iter_errors", "descend")
-_MATCHING: Final = ("patternProperties", "_matches")
+_MATCHING: Final = ("patternProperties", "matches")
 """Functions of jsonschema, and of our own, that say what they are at in variables."""
 
 _TYPES: Final = {

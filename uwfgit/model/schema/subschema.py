@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -43,6 +44,20 @@ def iter_children(schema: Json) -> Iterator[tuple[SchemaPath, Json]]:
     for key in _MAPS:
         if isinstance(schema.get(key), Mapping):
             yield from (((key, name), item) for name, item in schema[key].items())
+
+
+def may_be(schema: Mapping[str, Json], kind: str) -> bool:
+    """Whether a schema's ``type``, if it has one, is a kind of value or has it."""
+    types = schema.get("type", kind)
+    return kind in types if isinstance(types, list) else types == kind
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name has a pattern of ``patternProperties`` in it."""
+    try:
+        return re.search(pattern, name) is not None
+    except (re.error, OverflowError, RecursionError):
+        return False
 
 
 def iter_in_place(schema: Json) -> Iterator[tuple[SchemaPath, Json]]:

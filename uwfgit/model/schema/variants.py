@@ -7,7 +7,6 @@ rules, the prompt and extract all look at a schema through it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -17,7 +16,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.constants import STATUS
-from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, SchemaPath
+from uwfgit.model.schema.subschema import (
+    MAX_SCHEMA_DEPTH,
+    SchemaPath,
+    matches,
+    may_be,
+)
 from uwfgit.store.canonical import Json
 
 MAX_FORMS: Final = 1_000
@@ -75,7 +79,10 @@ def find_variants(schema: Json) -> tuple[Variant, ...]:
 
 
 def find_forms(schema: Json) -> tuple[Form, ...]:
-    """Find the objects a schema describes; at least one, in its order."""
+    """Find the objects a schema describes; at least one, in its order.
+
+    It need not be a valid one.
+    """
     # The engine asks for a role's several times a step. Unsorted: order counts.
     return _find_forms(json.dumps(schema))
 
@@ -99,7 +106,7 @@ def is_named(fields: Form | Variant, name: str) -> bool:
     return (
         fields.open
         or name in fields.properties
-        or any(_matches(pattern, name) for pattern in fields.patterns)
+        or any(matches(pattern, name) for pattern in fields.patterns)
     )
 
 
@@ -119,13 +126,6 @@ def _variant(form: Form, status: str) -> Variant:
     )
 
 
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except (re.error, OverflowError, RecursionError):
-        return False
-
-
 def _expand(schema: Json, path: SchemaPath, depth: int) -> list[Form]:
     if not isinstance(schema, Mapping) or depth > MAX_SCHEMA_DEPTH:
         return [Form(path=path)]
@@ -137,17 +137,12 @@ def _expand(schema: Json, path: SchemaPath, depth: int) -> list[Form]:
         expanded = [
             _expand(branch, (*path, key, index), depth + 1)
             for index, branch in enumerate(branches)
-            if not _is_no_object(branch)
+            if not isinstance(branch, Mapping) or may_be(branch, "object")
         ]
         steps = expanded if key == "allOf" else [[f for e in expanded for f in e]]
         for step in steps:
             forms = _merged(_both(form, other) for form in forms for other in step)
     return forms
-
-
-def _is_no_object(schema: Json) -> bool:
-    types = schema.get("type", "object") if isinstance(schema, Mapping) else "object"
-    return "object" not in ([types] if isinstance(types, str) else types)
 
 
 def _own(schema: Mapping[str, Json], path: SchemaPath) -> Form:

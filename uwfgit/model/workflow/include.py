@@ -17,9 +17,12 @@ from uwfgit.store.safety.plainfile import read_start
 _PARSED: Final = frozenset({".json", ".yaml", ".yml"})
 _MAX_CHAIN: Final = 20
 _POINTER: Final = b"version https://git-lfs.github.com/spec/"
-_CONFLICT = re.compile(
-    rb"^<{7} [^\n]*\n(?:[^\n]*\n)*?={7}\r?\n(?:[^\n]*\n)*?>{7} ", re.MULTILINE
+_CONFLICT: Final = (
+    re.compile(rb"^<{7} [^\n]*\n", re.MULTILINE),
+    re.compile(rb"^={7}\r?\n", re.MULTILINE),
+    re.compile(rb"^>{7} ", re.MULTILINE),
 )
+"""The marks of one, in their order: searched one by one, a file is read once."""
 _FENCE = re.compile(rb"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
@@ -172,11 +175,17 @@ def find_git_marks(content: bytes) -> tuple[str, str, int] | None:
     if content.startswith(_POINTER):
         hint = "run: git lfs pull"
         return "it is a pointer of Git LFS, and not the text itself", hint, 1
-    conflict = _CONFLICT.search(content)
+    starts, end = [], 0
+    for mark in _CONFLICT:
+        found = mark.search(content, end)
+        if found is None:
+            return None
+        starts.append(found.start())
+        end = found.end()
     # Text about conflicts shows them in a code block.
-    if conflict is None or len(_FENCE.findall(content, 0, conflict.start())) % 2:
+    if len(_FENCE.findall(content, 0, starts[0])) % 2:
         return None
-    line = content.count(b"\n", 0, conflict.start()) + 1
+    line = content.count(b"\n", 0, starts[0]) + 1
     return "it has marks of a merge conflict", "resolve the conflict", line
 
 

@@ -63,27 +63,31 @@ def restore_text(text: str, value: Json, line: int) -> tuple[Json, tuple[str, ..
     return (whole[0] if whole else value), tuple(dict.fromkeys(told))
 
 
-def find_cuts(mark: Mark, *, name: str = "") -> Iterator[Cut]:
+def find_cuts(root: Mark) -> Iterator[Cut]:
     """Find the texts behind which something stands that is a comment to YAML.
 
-    Args:
-        mark: Where to look.
-        name: Its key.
+    A value that aliases name is looked at once, where its anchor stands.
     """
-    text = mark.source.text
-    for key, child in (mark.children or {}).items():
-        yield from find_cuts(child, name=str(key))
-    is_value = isinstance(mark.value, str) or mark.start == mark.end
-    if not is_value or mark.style != _PLAIN or mark.start < 0:
-        return
-    comment = _CUT.match(text, mark.end)
-    if comment is None or isinstance(mark.value, dict | list):
-        return
-    is_text = name not in _STATUSES and bool(comment[1][:1].strip())
-    if is_text or mark.value is not None:
-        properties = _PROPERTIES.match(text, mark.start)
-        start = properties.end() if properties else mark.start
-        yield Cut(mark, start, comment.end(), is_text)
+    waiting: list[tuple[str | int, Mark]] = [("", root)]
+    seen: set[int] = set()
+    while waiting:
+        name, mark = waiting.pop()
+        if id(mark) in seen:
+            continue
+        seen.add(id(mark))
+        waiting += reversed((mark.children or {}).items())
+        is_value = isinstance(mark.value, str) or mark.start == mark.end
+        if not is_value or mark.style != _PLAIN or mark.start < 0:
+            continue
+        text = mark.source.text
+        comment = _CUT.match(text, mark.end)
+        if comment is None or isinstance(mark.value, dict | list):
+            continue
+        is_text = name not in _STATUSES and bool(comment[1][:1].strip())
+        if is_text or mark.value is not None:
+            properties = _PROPERTIES.match(text, mark.start)
+            start = properties.end() if properties else mark.start
+            yield Cut(mark, start, comment.end(), is_text)
 
 
 def _read_whole(text: str, cuts: list[Cut]) -> tuple[Json] | None:
