@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import fields
 
 from tests.acting import ActingAgent, put, suspend
 from tests.builders import (
@@ -33,9 +34,16 @@ from uwfgit.config import Limits, Settings
 from uwfgit.engine.run.executor import exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import StateError
+from uwfgit.model.ledger.append import append_step
+from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.prices import Cost, thread_cost
 from uwfgit.model.node.node import Node, make_text
+from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.state import StepOutcome
+from uwfgit.model.thread.step import Child, StepFields
+from uwfgit.model.thread.usage import Usage
 
 GOOD: Final[dict[str, Any]] = {
     "preparer": [reply("ready", body="It is ready.")],
@@ -370,3 +378,35 @@ def _putting(ledger: Ledger, node: Node) -> ActingAgent:
         return AgentReply(text=reply(plan=node.hash))
 
     return ActingAgent(act=act)
+
+
+def test_of_threads_that_each_did_a_step_of_the_other_each_costs_once(
+    ledger: Ledger, play: Play
+) -> None:
+    play.go()
+    (made,) = children_of(ledger, play.thread)
+    record = record_of(ledger, made)
+    step = record.steps()[-1]
+    facts = {each.name: getattr(step, each.name) for each in fields(StepFields)}
+    usage = Usage(
+        turns=1, input_tokens=1, output_tokens=1, duration_ms=1, cost_usd=0.25
+    )
+    child = Child(thread=play.thread, oid=load_tip(ledger.store, play.thread).commit)
+    for change in ({"usage": usage}, {"child": child}):
+        append_step(
+            ledger,
+            record,
+            StepDraft(
+                **{**facts, **change},
+                output=step.output,
+                output_type=record.places[step.output_hash][0],
+                detail=record.node(step.detail_hash).payload,
+            ),
+            event="step",
+            outcome=StepOutcome(status="idle", current_role=step.role),
+            rule=LinkRule(put=frozenset(), named=frozenset(), find=lambda _: None),
+        )
+
+    costs = [thread_cost(record_of(ledger, each)) for each in (made, play.thread)]
+
+    assert costs == [Cost(usd=0.25), Cost(usd=0.25)]

@@ -94,7 +94,7 @@ def test_a_list_has_its_conditions_as_labels() -> None:
 
     found = chart_of(make_workflow(graph={**workflow.graph, "worker": listed}))
 
-    labels = [arrow.label for arrow in found.arrows_of("worker")]
+    labels = [arrow.label for arrow in found.arrows if arrow.source == "worker"]
     assert labels == ["$count(steps) < 3", "otherwise"]
 
 

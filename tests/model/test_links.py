@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -519,3 +520,15 @@ def test_both_contents_in_one_put_are_refused_and_neither_is_kept(
 
     assert blob_oid(OURS.data) in str(caught.value)
     assert list_kept(ledger) == ()
+
+
+def test_links_beyond_those_that_fit_are_refused_in_time(record: Record) -> None:
+    items = [make_text(f"{number}") for number in range(20_000)]
+    words = [item.hash for item in items]
+    before = time.process_time()
+
+    links = collect_links(record, _rule(items), strings=words, words=words)
+
+    assert len(links.nodes) == MAX_LINKED_NODES
+    # Measuring all that fit for each that did not took minutes.
+    assert time.process_time() - before < 4

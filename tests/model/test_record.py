@@ -17,6 +17,8 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
 from uwfgit.model.node.places import NodePlaces, add_place, read_node
 from uwfgit.model.thread.record import Tip, load_tip, open_record
+from uwfgit.model.thread.state import encode_state
+from uwfgit.model.thread.task import find_task_line
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     TreeEntry,
@@ -310,3 +312,21 @@ def test_the_chain_after_a_poke_leads_around_the_replaced_step(
     assert old.hash not in {one.hash, two.hash}
     assert (two.number, two.prev, two.note) == (2, one.hash, "look again")
     assert record.step(old.hash, 2) == old
+
+
+def test_threads_that_are_each_a_fork_of_the_other_are_corrupt(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    fork = fork_thread(ledger, thread)
+    assert fork.state.forked_from is not None
+    origin = replace(fork.state.forked_from, thread=fork.thread)
+    state = replace(fork.state, thread=thread, forked_from=origin)
+    entry = TreeEntry(oid=write_blob(ledger.store, encode_state(state)))
+    path = f"threads/{thread}/thread.json"
+    tip = replace(fork, tree=edit_tree(ledger.store, fork.tree, {path: entry}))
+
+    with pytest.raises(CorruptError) as caught:
+        open_record(ledger.store, tip).roles()
+
+    assert str(fork.thread) in caught.value.message
+    assert find_task_line(ledger.store, tip) == "Fix the bug"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import Tip
-from uwfgit.model.thread.state import decode_state
+from uwfgit.model.thread.record import Tip, iter_lineage
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.layout import STATE_FILE, thread_folder
-from uwfgit.store.objects import find_entry, read_blob, read_commit
+from uwfgit.store.objects import read_commit
 
 
 def is_foreign(ledger: Ledger, tip: Tip) -> bool:
@@ -33,14 +31,9 @@ def is_foreign(ledger: Ledger, tip: Tip) -> bool:
 
 
 def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:
-    """Return a thread and those it was forked from, the nearest first."""
-    found = [tip.thread]
-    origin = tip.state.forked_from
-    while origin is not None and origin.thread not in found:
-        found.append(origin.thread)
-        path = f"{thread_folder(origin.thread)}/{STATE_FILE}"
-        entry = find_entry(ledger.store, tip.tree, path)
-        if entry is None:
-            break
-        origin = decode_state(read_blob(ledger.store, entry.oid)).forked_from
-    return tuple(found)
+    """Return a thread and those it was forked from, the nearest first.
+
+    Raises:
+        CorruptError: The state of one cannot be read.
+    """
+    return tuple(state.thread for state in iter_lineage(ledger.store, tip))

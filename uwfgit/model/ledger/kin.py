@@ -124,21 +124,24 @@ def iter_below(ledger: Ledger, record: Record) -> Iterator[Record]:
     Raises:
         CorruptError: One of them cannot be read.
     """
-    yield from _iter_below(ledger, record, {record.tip.thread})
-
-
-def _iter_below(
-    ledger: Ledger, record: Record, seen: set[ThreadId]
-) -> Iterator[Record]:
-    if not any(map(ledger.lookup.find_children, lineage(ledger, record.tip))):
-        return
-    for child in list_children(ledger, record):
-        if child in seen or find_ref(ledger.store, thread_ref(child)) is None:
+    seen = {record.tip.thread}
+    # No recursion: nobody checked how deep threads from elsewhere are nested.
+    waiting = [_children_of(ledger, record)]
+    while waiting:
+        child = next((each for each in waiting[-1] if each not in seen), None)
+        if child is None:
+            waiting.pop()
             continue
         seen.add(child)
-        found = open_record(ledger.store, load_tip(ledger.store, child))
-        yield found
-        yield from _iter_below(ledger, found, seen)
+        if find_ref(ledger.store, thread_ref(child)) is not None:
+            found = open_record(ledger.store, load_tip(ledger.store, child))
+            yield found
+            waiting.append(_children_of(ledger, found))
+
+
+def _children_of(ledger: Ledger, record: Record) -> Iterator[ThreadId]:
+    if any(map(ledger.lookup.find_children, lineage(ledger, record.tip))):
+        yield from list_children(ledger, record)
 
 
 def _is_original(ledger: Ledger, thread: ThreadId) -> bool:

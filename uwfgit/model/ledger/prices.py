@@ -5,7 +5,7 @@ Prices are looked up when somebody asks, offline; nothing of them is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
@@ -132,6 +132,8 @@ def _cost_of(usage: Usage | None, asked: _Asked) -> Cost | None:
 
 def step_cost(record: Record, step: Step) -> Cost | None:
     """Return what a step cost; one that a child did cost what that did."""
+    if step.child is not None:
+        return _add_up(_iter_costs(record.store, [step.child.thread], set()))
     return _run_cost(record, _run_of(step))
 
 
@@ -160,8 +162,6 @@ def _read_run(record: Record, node: Hash) -> _Run:
 
 
 def _run_cost(record: Record, run: _Run) -> Cost | None:
-    if run.child is not None:
-        return _child_cost(record, run.child)
     if run.usage is not None and _is_told(run.usage):
         return _told(run.usage)
     return _cost_of(run.usage, _read_asked(record, run.detail))
@@ -182,23 +182,56 @@ def _read_asked(record: Record, detail: Hash) -> _Asked:
 
 
 def thread_cost(record: Record, events: Iterable[Event] | None = None) -> Cost | None:
-    """Return what a thread cost: failed tries, children and judgements too.
+    """Return what a thread cost: failed tries, judgements and threads below it too.
+
+    Each thread counts once, also one that others say did a step of its own child.
 
     Args:
         record: The thread.
         events: Its history, where it was read already.
     """
+    children: list[ThreadId] = []
+    own = [*_own_costs(record, events, children)]
+    below = _iter_costs(record.store, children, {record.tip.thread})
+    return _add_up((*own, *below))
+
+
+def _add_up(costs: Iterable[Cost]) -> Cost | None:
     total: Cost | None = None
-    children: set[ThreadId] = set()
-    for event in events or iter_events(record.store, record.tip.commit):
-        cost = _event_cost(record, event, children)
-        if cost is not None:
-            total = cost if total is None else total + cost
+    for cost in costs:
+        total = cost if total is None else total + cost
     return total
 
 
-def _event_cost(record: Record, event: Event, children: set[ThreadId]) -> Cost | None:
-    """Return what an event cost; of each child only the newest that took of it."""
+def _iter_costs(
+    store: Store, threads: list[ThreadId], seen: set[ThreadId]
+) -> Iterator[Cost]:
+    """Yield what threads and those below them cost, but for those seen already."""
+    while threads:
+        thread = threads.pop()
+        if thread in seen:
+            continue
+        seen.add(thread)
+        try:
+            record = open_record(store, load_tip(store, thread), checked=False)
+            costs = [*_own_costs(record, None, threads)]
+        except UwfError:
+            # It is not here, or damaged: what it cost is for others to know.
+            costs = [UNKNOWN]
+        yield from costs
+
+
+def _own_costs(
+    record: Record, events: Iterable[Event] | None, children: list[ThreadId]
+) -> Iterator[Cost]:
+    """Yield what a thread's own events cost, and note the threads that did steps."""
+    for event in events or iter_events(record.store, record.tip.commit):
+        cost = _event_cost(record, event, children)
+        if cost is not None:
+            yield cost
+
+
+def _event_cost(record: Record, event: Event, children: list[ThreadId]) -> Cost | None:
     if event.name == "summary":
         return _summary_cost(record, event)
     if event.node is None:
@@ -211,9 +244,8 @@ def _event_cost(record: Record, event: Event, children: set[ThreadId]) -> Cost |
         return None
     run = _read_run(record, event.node)
     if run.child is not None:
-        if run.child in children:
-            return None
-        children.add(run.child)
+        children.append(run.child)
+        return None
     return _run_cost(record, run)
 
 
@@ -239,15 +271,6 @@ def cost_at(
         tip = read_tip(store, thread, commit)
         return thread_cost(open_record(store, tip, checked=False))
     except UwfError:
-        return UNKNOWN
-
-
-def _child_cost(record: Record, thread: ThreadId) -> Cost | None:
-    try:
-        tip = load_tip(record.store, thread)
-        return thread_cost(open_record(record.store, tip, checked=False))
-    except UwfError:
-        # It is not here, or damaged: what it cost is for others to know.
         return UNKNOWN
 
 

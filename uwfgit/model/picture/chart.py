@@ -87,10 +87,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 
-    def arrows_of(self, name: str) -> tuple[Arrow, ...]:
-        """Return the arrows that leave a box."""
-        return tuple(arrow for arrow in self.arrows if arrow.source == name)
-
 
 class _Link(Struct, frozen=True, kw_only=True):
     edge: TakenEdge

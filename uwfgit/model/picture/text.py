@@ -25,6 +25,8 @@ _LABEL: Final = 38
 _GAPS: Final = (4, 3, 2)
 """Columns from lane to lane, the widest that fits."""
 _STUB: Final = " ──▶ "
+_MOST_LANES: Final = 500
+"""The longest of more are not drawn, whatever the width: drawing takes its time."""
 
 
 class _Row(Struct, kw_only=True):
@@ -40,17 +42,19 @@ class _Row(Struct, kw_only=True):
 
 
 class _Lane(Struct, kw_only=True):
+    """What leads to a box: from rows, in their order, and to its own among them."""
+
     target: str
     rows: list[int] = field(default_factory=list)
     column: int = 0
 
     @property
     def top(self) -> int:
-        return min(self.rows)
+        return self.rows[0]
 
     @property
     def bottom(self) -> int:
-        return max(self.rows)
+        return self.rows[-1]
 
     def passes(self, row: int) -> bool:
         return self.top < row < self.bottom
@@ -71,39 +75,32 @@ def text_picture(chart: Chart, *, width: int = WIDTH) -> str:
 
 def _rows(chart: Chart, boxes: Sequence[Box]) -> list[_Row]:
     """Write the lines of some boxes, one above the other."""
-    drawn = _choose_boxes(chart, boxes)
+    leaving: dict[str, list[Arrow]] = {}
+    for arrow in chart.arrows:
+        leaving.setdefault(arrow.source, []).append(arrow)
+    drawn: list[Box] = []
+    for box in boxes:
+        # What has no arrows of its own is left out, unless it ends the column.
+        above = leaving.get(drawn[-1].name, ()) if drawn else ()
+        ends = box.kind == "end" and any(arrow.target == box.name for arrow in above)
+        if box.kind in {"start", "role"} or ends or box.name in leaving:
+            drawn.append(box)
     kinds = {box.name: box.kind for box in chart.boxes}
     lanes = {box.name for box in drawn if box.kind in {"role", "unknown"}}
     rows: list[_Row] = []
     for index, box in enumerate(drawn):
         following = drawn[index + 1].name if index + 1 < len(drawn) else None
         rows.append(_Row(text=box.text, lane=box.name, is_target=True))
-        arrows = chart.arrows_of(box.name)
+        arrows = leaving.get(box.name, ())
         straight = [arrow for arrow in arrows if arrow.target == following]
         aside = [arrow for arrow in arrows if arrow.target != following]
         rows += _aside_rows(aside, kinds, lanes, ends=not straight)
-        rows += _straight_rows(straight)
+        if straight:
+            rows += [_Row(text=f" │ {label}") for label in _join_labels(straight)]
+            rows.append(_Row(text=" ▼"))
         if following is not None and not straight:
             rows.append(_plain(""))
     return rows
-
-
-def _choose_boxes(chart: Chart, boxes: Sequence[Box]) -> list[Box]:
-    """Leave out what has no arrows of its own, unless it ends the column."""
-    drawn: list[Box] = []
-    for box in boxes:
-        above = chart.arrows_of(drawn[-1].name) if drawn else ()
-        ends = box.kind == "end" and any(arrow.target == box.name for arrow in above)
-        if box.kind in {"start", "role"} or ends or chart.arrows_of(box.name):
-            drawn.append(box)
-    return drawn
-
-
-def _straight_rows(arrows: Sequence[Arrow]) -> list[_Row]:
-    if not arrows:
-        return []
-    rows = [_Row(text=f" │ {label}") for label in _join_labels(arrows)]
-    return [*rows, _Row(text=" ▼")]
 
 
 def _aside_rows(
@@ -161,7 +158,17 @@ def _join_labels(arrows: Iterable[Arrow]) -> list[str]:
 
 
 def _draw(rows: list[_Row], width: int) -> str:
-    lanes = _find_lanes(rows)
+    leading: dict[str, _Lane] = {}
+    for index, row in enumerate(rows):
+        if row.lane is not None:
+            leading.setdefault(row.lane, _Lane(target=row.lane)).rows.append(index)
+    # The longest crosses most others, and goes first where they do not fit.
+    lanes = sorted(
+        (lane for lane in reversed(leading.values()) if len(lane.rows) > 1),
+        key=lambda lane: lane.bottom - lane.top,
+    )
+    while len(lanes) > _MOST_LANES:
+        _name_targets(lanes.pop(), rows)
     depths = _Depths(rows, lanes)
     while True:
         for gap in _GAPS:
@@ -175,14 +182,17 @@ def _draw(rows: list[_Row], width: int) -> str:
                     cut(_line(rows, lanes, owners, index, base, gap), width).rstrip()
                     for index in range(len(rows))
                 )
-        # The longest lane crosses most others: its edges name their target.
-        longest = max(lanes, key=lambda lane: lane.bottom - lane.top)
-        lanes.remove(longest)
-        for index in longest.rows:
-            row = rows[index]
-            if not row.is_target:
-                row.text, row.lane = row.other, None
+        longest = lanes.pop()
+        _name_targets(longest, rows)
         depths.drop(longest)
+
+
+def _name_targets(lane: _Lane, rows: Sequence[_Row]) -> None:
+    """Let the edges of a lane that is not drawn name their target."""
+    for index in lane.rows:
+        row = rows[index]
+        if not row.is_target:
+            row.text, row.lane = row.other, None
 
 
 class _Depths:
@@ -213,14 +223,6 @@ class _Depths:
     def _add(self, lane: _Lane, by: int) -> None:
         for index in range(lane.top, lane.bottom + 1):
             self._depths[index] += by
-
-
-def _find_lanes(rows: Sequence[_Row]) -> list[_Lane]:
-    lanes: dict[str, _Lane] = {}
-    for index, row in enumerate(rows):
-        if row.lane is not None:
-            lanes.setdefault(row.lane, _Lane(target=row.lane)).rows.append(index)
-    return [lane for lane in lanes.values() if len(lane.rows) > 1]
 
 
 def _assign_columns(lanes: Sequence[_Lane]) -> int:

@@ -68,17 +68,26 @@ def iter_family(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
         CorruptError: The thread, or one of them, cannot be read.
     """
     seen = {thread}
-    yield from _below(store, thread, seen)
+    # No recursion: nobody checked how deep threads from elsewhere are nested.
+    waiting = [(thread, _children_here(store, thread))]
+    while waiting:
+        above, children = waiting[-1]
+        child = next((each for each in children if each not in seen), None)
+        if child is not None:
+            seen.add(child)
+            waiting.append((child, _children_here(store, child)))
+        else:
+            waiting.pop()
+            if waiting:
+                yield above
 
 
-def _below(store: Store, thread: ThreadId, seen: set[ThreadId]) -> Iterator[ThreadId]:
+def _children_here(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
     if find_ref(store, thread_ref(thread)) is None:
         return
     record = open_record(store, load_tip(store, thread), checked=False)
     for child in named_children(record):
-        if child not in seen and find_ref(store, thread_ref(child)) is not None:
-            seen.add(child)
-            yield from _below(store, child, seen)
+        if find_ref(store, thread_ref(child)) is not None:
             yield child
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from uwfgit.constants import MAX_LINKED_BYTES, MAX_LINKED_NODES
 from uwfgit.errors import CorruptError
@@ -44,6 +44,13 @@ class Links(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
+class _Added(Struct, kw_only=True):
+    """Nodes gathered so far, and the bytes of them all."""
+
+    nodes: dict[Hash, Node] = field(default_factory=dict)
+    size: int = 0
+
+
 def collect_links(
     record: Record, rule: LinkRule, *, strings: Iterable[Hash], words: Iterable[Hash]
 ) -> Links:
@@ -59,22 +66,22 @@ def collect_links(
         CorruptError: A node that would be linked has the hash of another of the
             thread; names both oids.
     """
-    added: dict[Hash, Node] = {}
+    added = _Added()
     warnings: list[str] = []
-    strings = tuple(strings)
+    strings = dict.fromkeys(strings)
     for candidate in dict.fromkeys((*strings, *words)):
         if candidate in record.places:
             if rule.allows(candidate):
                 _check_same(record, rule, candidate, root=candidate)
             continue
-        if candidate in added:
+        if candidate in added.nodes:
             continue
         reason = _add_closure(record, rule, candidate, added)
         if reason is not None and candidate in strings:
             warnings.append(
                 f"{candidate} looks like a hash but links nothing: {reason}"
             )
-    return Links(nodes=tuple(added.values()), warnings=tuple(warnings))
+    return Links(nodes=tuple(added.nodes.values()), warnings=tuple(warnings))
 
 
 def can_link(record: Record, rule: LinkRule, node: Hash) -> bool:
@@ -83,7 +90,7 @@ def can_link(record: Record, rule: LinkRule, node: Hash) -> bool:
     Raises:
         CorruptError: As :func:`collect_links`.
     """
-    return node in record.places or _add_closure(record, rule, node, {}) is None
+    return node in record.places or _add_closure(record, rule, node, _Added()) is None
 
 
 def _check_same(record: Record, rule: LinkRule, wanted: Hash, *, root: Hash) -> None:
@@ -99,30 +106,32 @@ def _check_same(record: Record, rule: LinkRule, wanted: Hash, *, root: Hash) -> 
 
 
 def _add_closure(
-    record: Record, rule: LinkRule, root: Hash, added: dict[Hash, Node]
+    record: Record, rule: LinkRule, root: Hash, added: _Added
 ) -> str | None:
     """Add what a link brings along, all or nothing; give the reason for nothing."""
     if not rule.allows(root):
         return "not of this thread, put in this step, or named by a person"
     found: dict[Hash, Node] = {}
-    size = sum(len(node.data) for node in added.values())
+    size = added.size
     stack = [root]
     while stack:
         wanted = stack.pop()
         if wanted in record.places:
             _check_same(record, rule, wanted, root=root)
             continue
-        if wanted in added or wanted in found:
+        if wanted in added.nodes or wanted in found:
             continue
         node = _find_allowed(rule, wanted, root=root)
         if node is None:
             return f"it refers to {wanted}, which may not be linked or is missing"
         found[wanted] = node
         size += len(node.data)
-        if len(found) + len(added) > MAX_LINKED_NODES or size > MAX_LINKED_BYTES:
+        count = len(found) + len(added.nodes)
+        if count > MAX_LINKED_NODES or size > MAX_LINKED_BYTES:
             return "it brings too much along"
         stack.extend(node_refs(record, rule.find, node))
-    added.update(found)
+    added.nodes |= found
+    added.size = size
     return None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -57,7 +57,6 @@ def naming_mend(thread: ThreadId) -> Iterator[None]:
         raise
 
 
-T = TypeVar("T")
 _RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
 """Types that every thread carries; one that has none of them is of an earlier format.
 """
@@ -182,7 +181,8 @@ class Record(Struct, kw_only=True):
         """The thread's StartNode."""
         if self._start is None:
             node = self.node(self.tip.state.start, START_TYPE)
-            start = _typed(node, lambda n: start_from_payload(n.hash, n.payload))
+            with _typed(node):
+                start = start_from_payload(node.hash, node.payload)
             if start.inputs is not None:
                 start = replace(start, values=self.node(start.inputs).payload)
             self._start = start
@@ -192,16 +192,14 @@ class Record(Struct, kw_only=True):
     def workflow(self) -> Workflow:
         """The workflow the thread pins."""
         if self._workflow is None:
-            node = self.node(self.start.workflow, WORKFLOW_TYPE)
-            self._workflow = _typed(node, self._read_workflow)
+            self._workflow = self._read_workflow(self.start.workflow)
         return self._workflow
 
-    def _read_workflow(self, node: Node) -> Workflow:
-        roles = node.payload["roles"].values()
-        schemas = {
-            role["frontmatter"]: self.node(role["frontmatter"]) for role in roles
-        }
-        return workflow_from_nodes(node, schemas)
+    def _read_workflow(self, pinned: Hash) -> Workflow:
+        node = self.node(pinned, WORKFLOW_TYPE)
+        with _typed(node):
+            names = [role["frontmatter"] for role in node.payload["roles"].values()]
+            return workflow_from_nodes(node, {name: self.node(name) for name in names})
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -212,28 +210,24 @@ class Record(Struct, kw_only=True):
     def child_workflow(self, name: str) -> Workflow | None:
         """Read a workflow that a role is done by; ``None`` when none is pinned."""
         pinned = self.child_hash(name)
-        if pinned is None:
-            return None
-        return _typed(self.node(pinned, WORKFLOW_TYPE), self._read_workflow)
+        return None if pinned is None else self._read_workflow(pinned)
 
     def step(self, step: Hash, number: int) -> Step:
         """Read a StepNode; ``number`` is what the caller knows it to be."""
         known = self._steps.get(step)
         if known is None:
             node = self.node(step, STEP_TYPE)
-            known = _typed(node, lambda n: self._read_step(n, number))
+            with _typed(node):
+                output = self.node(node.payload["output"]).payload
+                if not isinstance(output, dict):
+                    raise CorruptError(f"output of step {step} is not a mapping")
+                known = step_from_payload(step, number, node.payload, output)
             self._steps[step] = known
         return known
 
     def find_read(self, step: Hash) -> Step | None:
         """Return a step that was read already; ``None`` where it was not."""
         return self._steps.get(step)
-
-    def _read_step(self, node: Node, number: int) -> Step:
-        output = self.node(node.payload["output"]).payload
-        if not isinstance(output, dict):
-            raise CorruptError(f"output of step {node.hash} is not a mapping")
-        return step_from_payload(node.hash, number, node.payload, output)
 
     def iter_steps(self) -> Iterator[Step]:
         """Yield the logical chain, newest first, reading as it goes."""
@@ -285,7 +279,16 @@ class Record(Struct, kw_only=True):
     def roles(self) -> dict[int, str]:
         """Return the role of each step of the chain, from folder names alone."""
         if self._roles is None:
-            self._roles = dict(sorted(_chain_roles(self.store, self.tip).items()))
+            found: dict[int, str] = {}
+            last = self.tip.state.steps
+            for state in iter_lineage(self.store, self.tip):
+                # The nearest thread that holds a step's output counts, the own first.
+                for number, role in _own_roles(self.store, self.tip.tree, state.thread):
+                    if number <= last:
+                        found.setdefault(number, role)
+                if state.forked_from is not None:
+                    last = min(last, state.forked_from.number)
+            self._roles = dict(sorted(found.items()))
         return self._roles
 
     def advance(self, tip: Tip, nodes: NodePlaces) -> None:
@@ -305,24 +308,31 @@ class Record(Struct, kw_only=True):
             self._roles[step.number] = step.role
 
 
-def _chain_roles(store: Store, tip: Tip) -> dict[int, str]:
-    """Read each step's role in the nearest thread, own first, that holds its output."""
-    found: dict[int, str] = {}
-    state, last = tip.state, tip.state.steps
-    while True:
-        folder = f"{thread_folder(state.thread)}/{HISTORY}"
-        for number, role in _own_roles(store, tip.tree, folder):
-            if number <= last:
-                found.setdefault(number, role)
-        origin = state.forked_from
-        if origin is None:
-            return found
-        last = min(last, origin.number)
-        state = _ancestor_state(store, tip.tree, origin.thread)
+def iter_lineage(store: Store, tip: Tip) -> Iterator[ThreadState]:
+    """Yield the states of a thread and of those it was forked from, nearest first.
+
+    Raises:
+        CorruptError: One is missing or malformed, or they go round in a circle.
+    """
+    state, seen = tip.state, {tip.thread}
+    yield state
+    while state.forked_from is not None:
+        origin = state.forked_from.thread
+        if origin in seen:
+            raise CorruptError(f"thread {origin} is said to be a fork of itself")
+        seen.add(origin)
+        path = f"{thread_folder(origin)}/{STATE_FILE}"
+        entry = find_entry(store, tip.tree, path)
+        if entry is None:
+            raise CorruptError(f"'{path}' is missing, a thread was forked from it")
+        state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
+        if state.thread != origin:
+            raise CorruptError(f"'{path}' is of thread {state.thread}")
+        yield state
 
 
-def _own_roles(store: Store, tree: Oid, folder: str) -> Iterator[tuple[int, str]]:
-    history = find_entry(store, tree, folder)
+def _own_roles(store: Store, tree: Oid, thread: ThreadId) -> Iterator[tuple[int, str]]:
+    history = find_entry(store, tree, f"{thread_folder(thread)}/{HISTORY}")
     if history is None:
         return
     for bucket in list_tree(store, history.oid).values():
@@ -330,14 +340,6 @@ def _own_roles(store: Store, tree: Oid, folder: str) -> Iterator[tuple[int, str]
             step = find_step_name(name)
             if step is not None and OUTPUT_FILE in list_tree(store, entry.oid):
                 yield step
-
-
-def _ancestor_state(store: Store, tree: Oid, thread: ThreadId) -> ThreadState:
-    path = f"{thread_folder(thread)}/{STATE_FILE}"
-    entry = find_entry(store, tree, path)
-    if entry is None:
-        raise CorruptError(f"'{path}' is missing, a thread was forked from it")
-    return decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
 
 
 def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
@@ -360,9 +362,11 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     return Record(store=store, tip=tip, places=places, checked=checked)
 
 
-def _typed(node: Node, read: Callable[[Node], T]) -> T:
+@contextmanager
+def _typed(node: Node) -> Iterator[None]:
+    """Let what reads a node's payload say that it is not of its type."""
     try:
-        return read(node)
+        yield
     except (KeyError, TypeError, AttributeError) as exc:
         raise CorruptError(f"node {node.hash} lacks what its type requires") from exc
 
