@@ -22,6 +22,7 @@ from tests.benchmarks.measuring import run_process
 from tests.builders import make_workflow, reply, workflow_data
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ToolCall, Turn, Usage
 from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.engine import make_engine
 from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import Engine, exec_thread
@@ -132,7 +133,7 @@ class World:
 
     def engine(self, ledger: Ledger, agent: Agent | None = None) -> Engine:
         """Put an engine over a ledger, with an agent of our own or the named ones."""
-        engine = self.context(ledger.store.path).make_engine(ledger)
+        engine = make_engine(self.context(ledger.store.path), ledger)
         return engine if agent is None else replace(engine, choose=lambda *_: agent)
 
     def start(self, ledger: Ledger) -> Tip:

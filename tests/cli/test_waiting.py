@@ -12,7 +12,7 @@ import pytest
 from tests.agents.record import RECORDED
 from tests.cli.calls import Uwf
 from tests.cli.test_cli_modes import REPLAY, WORKFLOW
-from uwfgit.cli.frame.waiting import clock
+from uwfgit.cli.live.waiting import clock
 
 _SESSION: Final = "3b241101-e2bb-4255-8caf-4136c566a962"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of, format_time
@@ -50,30 +51,25 @@ def check_command(
     payload = {
         "threadId": record.tip.thread,
         "ok": ok,
-        "checks": [_payload(each) for each in found],
+        "checks": [asdict(each) for each in found],
     }
-    context.output.emit(payload, lambda: "\n".join(map(_line, found)))
+    lines = []
+    for each in found:
+        mark = "ok" if each.ok else "missing"
+        lines.append(f"{mark:<8} {each.what:<8} {shown(each.message)}")
+        lines += [] if each.command is None else [f"{'':<17} {each.command}"]
+    context.output.emit(payload, lambda: "\n".join(lines))
     raise typer.Exit(0 if ok else 1)
 
 
-def _payload(found: _Found) -> dict[str, Any]:
-    return {
-        "what": found.what,
-        "ok": found.ok,
-        "message": found.message,
-        "command": found.command,
-    }
-
-
-def _line(found: _Found) -> str:
-    mark = "ok" if found.ok else "missing"
-    line = f"{mark:<8} {found.what:<8} {shown(found.message)}"
-    return line if found.command is None else f"{line}\n{'':<17} {found.command}"
-
-
 def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_Found]:
+    from uwfgit.model.ledger.foreign import is_foreign, lineage
+
     yield _look_at_state(ledger, record)
-    folder = _find_folder(ledger, record)
+    folder: Path | None = Path(record.start.cwd)
+    if is_foreign(ledger, record.tip):
+        chosen = map(ledger.local.find_folder, lineage(ledger, record.tip))
+        folder = next((each for each in chosen if each is not None), None)
     yield _look_at_folder(record, folder)
     role = _role(record)
     # A forged thread may name one that is none.
@@ -166,15 +162,6 @@ def _role(record: Record) -> str:
     return (
         state.current_role or state.suspended_role or next(iter(record.workflow.roles))
     )
-
-
-def _find_folder(ledger: Ledger, record: Record) -> Path | None:
-    from uwfgit.model.ledger.foreign import is_foreign, lineage
-
-    if not is_foreign(ledger, record.tip):
-        return Path(record.start.cwd)
-    chosen = (ledger.local.find_folder(each) for each in lineage(ledger, record.tip))
-    return next((folder for folder in chosen if folder is not None), None)
 
 
 def _look_at_folder(record: Record, folder: Path | None) -> _Found:

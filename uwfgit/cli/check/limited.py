@@ -98,7 +98,9 @@ def verify_refs_limited(
     """
     answers = _run(place, "verify", refs, environment=environment, limits=limits)
     return tuple(
-        _refused(ref, answer) if isinstance(answer, str) else decode_report(answer)
+        refused_report(ref.rpartition("/")[2], answer, code="limits")
+        if isinstance(answer, str)
+        else decode_report(answer)
         for (ref, _), answer in zip(refs, answers, strict=True)
     )
 
@@ -128,10 +130,6 @@ def check_pushes_limited(
     return tuple(
         answer if isinstance(answer, str) else answer["problem"] for answer in answers
     )
-
-
-def _refused(ref: str, reason: str) -> ThreadReport:
-    return refused_report(ref.rpartition("/")[2], reason, code="limits")
 
 
 def encode_report(report: ThreadReport) -> dict[str, Any]:

@@ -30,16 +30,8 @@ _GARBAGE: int = 50_000
 def run() -> None:
     """Answer one request; leave with 0, with 71 for too much memory, or die."""
     request = json.load(sys.stdin)
-    _limit(request["memory"])
-    try:
-        _answer(request)
-    except MemoryError:
-        os._exit(EXIT_MEMORY)
-
-
-def _limit(memory: int) -> None:
     # Not the address space: packs are mapped, and cost no memory of ours.
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_DATA, (request["memory"],) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # No file is written, whatever goes wrong.
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -48,6 +40,10 @@ def _limit(memory: int) -> None:
     # What was imported stays, and payloads have no cycles.
     gc.freeze()
     gc.set_threshold(_GARBAGE)
+    try:
+        _answer(request)
+    except MemoryError:
+        os._exit(EXIT_MEMORY)
 
 
 def _answer(request: Mapping[str, Any]) -> None:
@@ -57,9 +53,11 @@ def _answer(request: Mapping[str, Any]) -> None:
         quarantine=Path(quarantine) if quarantine else None,
     )
     _say({"ready": True})
-    answers = _answers(store, request)
-    while (answer := _within(request["seconds"], answers)) is not None:
+    # Without an answer in time, the system ends this process.
+    signal.setitimer(signal.ITIMER_PROF, request["seconds"])
+    for answer in _answers(store, request):
         _say(answer)
+        signal.setitimer(signal.ITIMER_PROF, request["seconds"])
 
 
 def _answers(store: Store, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -76,12 +74,6 @@ def _answers(store: Store, request: Mapping[str, Any]) -> Iterator[dict[str, Any
     )
     for problem in problems:
         yield {"problem": problem}
-
-
-def _within(seconds: float, items: Iterator[Any]) -> Any:  # noqa: ANN401 - whatever they are
-    """Return the next item; without one in time, the system ends this process."""
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    return next(items, None)
 
 
 def _say(answer: Mapping[str, Any]) -> None:

@@ -19,7 +19,6 @@ from uwfgit.model.wording import count_of
 if TYPE_CHECKING:
     from uwfgit.code.bisect import Culprit, Point, Verdict
     from uwfgit.code.blame.steps import KnownStep
-    from uwfgit.code.worktree import WorkTree
     from uwfgit.ids import ThreadId
 
 app = make_single()
@@ -57,6 +56,7 @@ def bisect(
     not touched. What its last run left there, such as build results, stays for the
     next.
     """
+    from uwfgit.cli.code.cmd_changes import require_here
     from uwfgit.code.bisect import find_culprit
     from uwfgit.code.scene import open_scene, set_files
     from uwfgit.model.ledger.ledger import find_tip
@@ -68,7 +68,7 @@ def bisect(
     steps = list_known(record)
     points = _points(steps, start, end, record.tip.thread)
     tree = find_tree(context, ledger, record, points[-1].tree)
-    _require_all(tree, points)
+    require_here(tree, *dict.fromkeys(point.tree for point in points))
     require_agreed(context, ledger, record, tree, points[-1].tree, trust=trust)
     with open_scene(tree) as scene:
 
@@ -106,12 +106,6 @@ def _points(
     if len(found) < 2:  # noqa: PLR2004 - a good one and a bad one
         raise StateError(f"too little code of thread {thread} was kept to compare")
     return found
-
-
-def _require_all(tree: WorkTree, points: list[Point]) -> None:
-    from uwfgit.cli.code.cmd_changes import require_here
-
-    require_here(tree, *dict.fromkeys(point.tree for point in points))
 
 
 def _run(context: CommandContext, command: list[str], folder: Path) -> Verdict:

@@ -48,8 +48,11 @@ def push_code(
     """
     from uwfgit.code.exchange import choose_remote, list_remote, pack_chain, push_chains
     from uwfgit.code.exchange import list_commits as list_travelling
+    from uwfgit.code.worktree import WorkTree
 
-    tree = tree or _require_tree(context)
+    tree = tree or WorkTree.find(context.cwd, context.environment)
+    if tree is None:
+        raise StateError("this is not a git work tree", hint="run it in a clone")
     there_name = choose_remote(tree, remote)
     threads = _choose(ledger, tree, names, send_all=send_all)
     there = list_remote(tree, there_name)
@@ -99,15 +102,6 @@ def code_text(payload: dict[str, Any]) -> str:
         for each in payload["commits"]
     ]
     return "\n".join(lines)
-
-
-def _require_tree(context: CommandContext) -> WorkTree:
-    from uwfgit.code.worktree import WorkTree
-
-    tree = WorkTree.find(context.cwd, context.environment)
-    if tree is None:
-        raise StateError("this is not a git work tree", hint="run it in a clone")
-    return tree
 
 
 def _choose(

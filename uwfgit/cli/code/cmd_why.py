@@ -184,7 +184,9 @@ class _Search(Struct, frozen=True, kw_only=True):
 
         context, tree, scratch = self.context, self.tree, room / "objects"
         scratch.mkdir()
-        contents = _staged_copy(tree, path, room) if self.staged else None
+        contents = room / "staged" if self.staged else None
+        if contents is not None:
+            contents.write_bytes(tree.ask("cat-file", "blob", f":{path}"))
         # git's own answer takes longest; all else, imports too, is done meanwhile.
         plain = meanwhile(partial(blame_plainly, tree, path, lines, contents=contents))
         from uwfgit.code.blame.why import MOST_CHAINS, Question, all_open, find_origins
@@ -226,12 +228,6 @@ def _content(
                     hint="git blame may say more",
                 )
         return taken.tree
-
-
-def _staged_copy(tree: WorkTree, path: str, room: Path) -> Path:
-    copy = room / "staged"
-    copy.write_bytes(tree.ask("cat-file", "blob", f":{path}"))
-    return copy
 
 
 def _list_chains(context: CommandContext, tree: WorkTree) -> list[Chain]:
@@ -344,10 +340,13 @@ def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
     from uwfgit import __version__
     from uwfgit.code.blame.agent_trace import make_record
 
+    paths = [path for path, _ in found]
+    is_head = tree.run(["diff", "--quiet", "HEAD", "--", *paths]).code == 0
     record = make_record(
         found,
         models=_find_models(context, found),
-        revision=_revision(tree, [path for path, _ in found]),
+        # That of HEAD, if the files whose lines were counted are its.
+        revision=tree.resolve("HEAD") if is_head else None,
         tool_version=__version__,
         now=now(),
         random=os.urandom(16),
@@ -356,12 +355,6 @@ def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
     if has_secret("", text.encode()):
         raise InvalidError("the record would carry a secret: a path or a model is one")
     context.output.emit_data(record, text)
-
-
-def _revision(tree: WorkTree, paths: list[str]) -> str | None:
-    """Return the commit whose lines were counted, if the files are those of HEAD."""
-    is_same = tree.run(["diff", "--quiet", "HEAD", "--", *paths]).code == 0
-    return tree.resolve("HEAD") if is_same else None
 
 
 def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None]:

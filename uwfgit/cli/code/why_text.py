@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.cli.frame.screen import shown
@@ -10,7 +11,6 @@ from uwfgit.model.wording import count_of, format_time
 
 if TYPE_CHECKING:
     from uwfgit.code.blame.porcelain import Commit
-    from uwfgit.code.blame.steps import KnownStep
     from uwfgit.code.blame.why import Origin
 
 _SHORT: Final = 5
@@ -24,7 +24,18 @@ def why_text(found: Sequence[tuple[str, tuple[Origin, ...]]]) -> str:
     parts = []
     for path, origins in found:
         lines = [shown(path)] if len(found) > 1 else []
-        for group in _groups(origins):
+        # Lines that follow each other and have one answer share it.
+        for _, run in groupby(
+            enumerate(origins),
+            lambda at: (
+                at[1].number - at[0],
+                at[1].steps,
+                at[1].commit,
+                at[1].shared,
+                at[1].not_asked,
+            ),
+        ):
+            group = [each for _, each in run]
             first, last = group[0].number, group[-1].number
             place = str(first) if first == last else f"{first}-{last}"
             lines += [
@@ -35,29 +46,12 @@ def why_text(found: Sequence[tuple[str, tuple[Origin, ...]]]) -> str:
     return "\n\n".join(parts)
 
 
-def _groups(origins: tuple[Origin, ...]) -> Iterator[list[Origin]]:
-    group: list[Origin] = []
-    for each in origins:
-        is_next = group and each.number == group[-1].number + 1
-        if group and not (is_next and _same(each, group[-1])):
-            yield group
-            group = []
-        group.append(each)
-    if group:
-        yield group
-
-
-def _same(a: Origin, b: Origin) -> bool:
-    return (a.steps, a.commit, a.shared, a.not_asked) == (
-        b.steps,
-        b.commit,
-        b.shared,
-        b.not_asked,
-    )
-
-
 def _tell(origin: Origin) -> Iterator[str]:
-    answers = [_name_step(step) for step in origin.steps]
+    answers = [
+        f"step {step.number} of {step.thread}: {step.role} by {step.agent}, "
+        f"{step.status or '-'}, {format_time(step.completed_at * _MS)}"
+        for step in origin.steps
+    ]
     answers += [
         f"thread {thread}, at work in the same folder" for thread in origin.shared
     ]
@@ -72,14 +66,6 @@ def _tell(origin: Origin) -> Iterator[str]:
         if step.note:
             yield shown(f"note:  {_first_line(step.note)}")
         yield f"more:  uwf step show {step.thread}:{step.number}"
-
-
-def _name_step(step: KnownStep) -> str:
-    status = step.status or "-"
-    return (
-        f"step {step.number} of {step.thread}: {step.role} by {step.agent}, {status}, "
-        f"{format_time(step.completed_at * _MS)}"
-    )
 
 
 def _name_commit(commit: Commit, *, alone: bool) -> str:

@@ -105,7 +105,9 @@ def map_command(
     queue of a remote, which any worker may run. Run again with the same name
     it goes on with the lines that have not ended. Exits 1 when any did not.
     """
+    from uwfgit.cli.workflow.workflows import find_workflow
     from uwfgit.fleet.batch import open_batch, read_lines
+    from uwfgit.sync.exchange.queue_state import is_worker_name
 
     context = get_context(ctx)
     if not inputs:
@@ -121,15 +123,20 @@ def map_command(
     if executor != "process":
         require_extra("fleet", ("distributed",), what="--executor dask")
     with open_queue(context, remote) as queue:
-        found = _find_workflow(context, queue, workflow)
+        found = find_workflow(context, queue.ledger, workflow)
         task = None if prompt is None else read_text(context, prompt, what="--prompt")
         text = read_text(
             context, inputs if inputs == "-" else f"@{inputs}", what="--inputs"
         )
         context.warn_of_secrets(f"{task}\n{text}", what="--inputs")
         lines = read_lines(text, task=task, schemas=found.workflow.inputs or {})
-        called = name or _name(found.workflow.name, inputs)
-        batch = open_batch(queue.ledger, _check_name(called), found.hash)
+        if name is None:
+            stem = "stdin" if inputs == "-" else Path(inputs).stem
+            name = f"{found.workflow.name}-{stem}"
+            name = re.sub(r"[^A-Za-z0-9._-]", "-", name)[:64]
+        if not is_worker_name(name):
+            raise UsageError(f"--name: '{name}' is not 1 to 64 of A-Z a-z 0-9 . _ -")
+        batch = open_batch(queue.ledger, name, found.hash)
         rows = [
             _Row(line=line, thread=thread)
             for line, thread in zip(lines, batch.thread_ids(lines), strict=True)
@@ -146,27 +153,6 @@ def map_command(
     }
     context.output.emit(payload, lambda: _text(context, payload))
     raise typer.Exit(0 if payload["ended"] == len(items) else 1)
-
-
-def _name(workflow: str, inputs: str) -> str:
-    stem = "stdin" if inputs == "-" else Path(inputs).stem
-    return re.sub(r"[^A-Za-z0-9._-]", "-", f"{workflow}-{stem}")[:64]
-
-
-def _check_name(name: str) -> str:
-    from uwfgit.sync.exchange.queue_state import is_worker_name
-
-    if not is_worker_name(name):
-        raise UsageError(f"--name: '{name}' is not 1 to 64 of A-Z a-z 0-9 . _ -")
-    return name
-
-
-def _find_workflow(
-    context: CommandContext, queue: Queue, workflow: str
-) -> FoundWorkflow:
-    from uwfgit.cli.workflow.workflows import find_workflow
-
-    return find_workflow(context, queue.ledger, workflow)
 
 
 def _begin(
@@ -392,19 +378,11 @@ def _text(context: CommandContext, payload: Mapping[str, Any]) -> str:
         Column(title="result", flexible=True),
     )
     items = payload["items"]
-    rows = [
-        (
-            str(item["line"]),
-            item["threadId"],
-            item["status"],
-            item["why"] or _one_line(item["output"]),
-        )
-        for item in items
-    ]
+    rows = []
+    for item in items:
+        output = {k: v for k, v in (item["output"] or {}).items() if k != STATUS}
+        told = json.dumps(output, ensure_ascii=False) if output else ""
+        line = str(item["line"])
+        rows.append((line, item["threadId"], item["status"], item["why"] or told))
     table = format_table(context.output, columns, rows)
     return f"{table}\n{payload['ended']} of {len(items)} ended"
-
-
-def _one_line(output: Mapping[str, Any] | None) -> str:
-    fields = {name: value for name, value in (output or {}).items() if name != STATUS}
-    return json.dumps(fields, ensure_ascii=False) if fields else ""

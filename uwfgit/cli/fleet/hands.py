@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -71,7 +72,8 @@ class WorkerHands(Struct, kw_only=True):
                 return each.message or each.result
         if find_ref(self.ledger.store, thread_ref(thread)) is None:
             return "it was removed here"
-        self._exchange_memory("no-memory", self._pull_memory, thread)
+        bring = partial(pull_memory, self.ledger, self.remote, [thread], wire=self.wire)
+        self._exchange_memory("no-memory", thread, bring)
         return None
 
     def _pull(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
@@ -182,28 +184,24 @@ class WorkerHands(Struct, kw_only=True):
         if self.trees is not None and (why := self.trees.send(thread)):
             self.tell("without-code", thread=thread, why=why)
         if self.remote.memory:
-            self._exchange_memory("without-memory", self._push_memory, thread)
-
-    def _push_memory(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
-        return push_memory(
-            self.ledger,
-            self.remote,
-            [thread],
-            wire=self.wire,
-            scan=make_scan(self.context, self.ledger.store),
-        )
-
-    def _pull_memory(self, thread: ThreadId) -> tuple[RefOutcome, ...]:
-        return pull_memory(self.ledger, self.remote, [thread], wire=self.wire)
+            send = partial(
+                push_memory,
+                self.ledger,
+                self.remote,
+                [thread],
+                wire=self.wire,
+                scan=make_scan(self.context, self.ledger.store),
+            )
+            self._exchange_memory("without-memory", thread, send)
 
     def _exchange_memory(
         self,
         event: str,
-        exchange: Callable[[ThreadId], tuple[RefOutcome, ...]],
         thread: ThreadId,
+        exchange: Callable[[], tuple[RefOutcome, ...]],
     ) -> None:
         try:
-            failed = [each for each in exchange(thread) if each.result in FAILED]
+            failed = [each for each in exchange() if each.result in FAILED]
             why = failed[0].message or failed[0].result if failed else None
         except UwfError as exc:
             why = exc.message

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Final, TextIO
 
 import typer
 
@@ -150,7 +150,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         with _signals_raise():
-            code = _leave(run_command(words, context), context)
+            code = run_command(words, context)
+            if code == 0 or context.output.is_text:
+                context.output.flush_notes()
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except Terminated:
         talk("terminated")
         code = EXIT_TERMINATED
@@ -158,7 +162,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         talk("interrupted")
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
-        code = _close_pipe()
+        # The reader went away; nothing may be flushed into the pipe at exit.
+        _silence(sys.stdout)
+        code = EXIT_PIPE
     # An interrupted agent is recorded, and the run ends as a result; or as an
     # error, when it cannot be told to a terminal that was closed.
     return EXIT_TERMINATED if code and _signals else code
@@ -171,8 +177,14 @@ def run_command(words: list[str], context: CommandContext) -> int:
         KeyboardInterrupt, BrokenPipeError: As they come.
     """
     try:
-        with context.closing:
-            return _invoke(fill_wait(words), context)
+        # Not root.main(): it would turn Ctrl-C into an exit code of its own.
+        given = fill_wait(words) or ["--help"]
+        with (
+            context.closing,
+            make_program().make_context("uwf", given, obj=context) as ctx,
+        ):
+            code = ctx.command.invoke(ctx)
+        return code if isinstance(code, int) else 0
     except BrokenPipeError:
         raise
     except typer.Exit as exc:
@@ -182,7 +194,12 @@ def run_command(words: list[str], context: CommandContext) -> int:
         if not context.has_begun and _asks_for_json(words, exc):
             context.options.format = "json"
         if error is None:
-            return _report_bug(exc, context)
+            message, path = keep_bug(exc, context)
+            hint = (
+                f"the traceback is in {path}" if path else "--debug shows the traceback"
+            )
+            _print_error("bug", message, hint, context)
+            return EXIT_BUG
         return _report(error, context)
 
 
@@ -201,23 +218,11 @@ def _as_error(exc: Exception) -> UwfError | None:
     return None
 
 
-def _invoke(words: list[str], context: CommandContext) -> int:
-    root = make_program()
-    # Not root.main(): it would turn Ctrl-C into an exit code of its own.
-    with root.make_context("uwf", words or ["--help"], obj=context) as ctx:
-        code = root.invoke(ctx)
-    return code if isinstance(code, int) else 0
-
-
 def make_program() -> Root:
     """Make the command tree."""
-    return make_root(_version_option())
-
-
-def _version_option() -> list[Any]:
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command()(_declare_version)
-    return list(typer.main.get_command(app).params)
+    return make_root(typer.main.get_command(app).params)
 
 
 def _print_version(value: bool) -> None:
@@ -244,14 +249,6 @@ def _declare_version(
     """Carry the declaration; never run."""
 
 
-def _leave(code: int, context: CommandContext) -> int:
-    if code == 0 or context.output.is_text:
-        context.output.flush_notes()
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    return code
-
-
 def _usage_error(exc: BaseException) -> UsageError:
     message = str(getattr(exc, "format_message", exc.__str__)())
     message = message.strip().removesuffix(".")
@@ -273,17 +270,14 @@ def _usage_error(exc: BaseException) -> UsageError:
 def _report(error: UwfError, context: CommandContext) -> int:
     if context.options.debug:
         talk(shown_lines("".join(traceback.format_exception(error))))
-    hint = _find_elsewhere(error, context) or error.hint
+    hint = None
+    if isinstance(error, errors.NotFoundError):
+        from uwfgit.cli.frame.other_stores import find_elsewhere
+
+        hint = find_elsewhere(error, context)
+    hint = hint or error.hint
     _print_error(error.code, error.message, hint, context)
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
-
-
-def _find_elsewhere(error: UwfError, context: CommandContext) -> str | None:
-    if not isinstance(error, errors.NotFoundError):
-        return None
-    from uwfgit.cli.frame.other_stores import find_elsewhere
-
-    return find_elsewhere(error, context)
 
 
 def _print_error(
@@ -316,13 +310,6 @@ def _asks_for_json(words: Sequence[str], exc: BaseException) -> bool:
         or (last, word) == ("--format", "json")
         for last, word in pairs
     )
-
-
-def _report_bug(exc: BaseException, context: CommandContext) -> int:
-    message, path = keep_bug(exc, context)
-    hint = f"the traceback is in {path}" if path else "--debug shows the traceback"
-    _print_error("bug", message, hint, context)
-    return EXIT_BUG
 
 
 def keep_bug(exc: BaseException, context: CommandContext) -> tuple[str, Path | None]:
@@ -362,12 +349,6 @@ def _prepare_streams() -> None:
         if reconfigure is not None:
             with suppress(ValueError, OSError):
                 reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def _close_pipe() -> int:
-    # The reader went away; nothing may be flushed into the pipe at exit.
-    _silence(sys.stdout)
-    return EXIT_PIPE
 
 
 def _silence(stream: TextIO) -> None:

@@ -289,17 +289,13 @@ def make_group(help_text: str) -> typer.Typer:
         context_settings=dict(CONTEXT),
     )
     # A group stays a group also while it has a single command.
-    app.callback()(_nothing)
+    app.callback()(lambda: None)
     return app
 
 
 def make_single() -> typer.Typer:
     """Make an app for one top-level command."""
     return typer.Typer(rich_markup_mode=None, add_completion=False)
-
-
-def _nothing() -> None:
-    return
 
 
 def add_command(
@@ -313,11 +309,13 @@ def add_command(
     """Add a function as a command, and under other, unlisted spellings."""
 
     def add(function: F) -> F:
+        # Docstrings end their first line with a full stop, help does not.
+        first, _, rest = (getdoc(function) or "").partition("\n")
         for spelling in (name, *aliases):
             app.command(
                 spelling,
                 cls=cls,
-                help=_help_text(function),
+                help=f"{first.removesuffix('.')}\n{rest}",
                 epilog=EPILOG,
                 hidden=hidden or spelling != name,
                 context_settings={**CONTEXT, **(settings or {})},
@@ -358,12 +356,6 @@ def add_later(
 
     for spelling in (name, *aliases):
         app.registered_commands.append(_Later(spelling, partial(load, spelling)))
-
-
-def _help_text(function: Callable[..., None]) -> str:
-    # Docstrings end their first line with a full stop, help does not.
-    first, _, rest = (getdoc(function) or "").partition("\n")
-    return first.removesuffix(".") + "\n" + rest
 
 
 def make_root(params: Sequence[Any]) -> Root:

@@ -32,9 +32,7 @@ from uwfgit.cli.frame.world import (
 from uwfgit.errors import ConfigError, NotFoundError, StoreError, UsageError, UwfError
 
 if TYPE_CHECKING:
-    from uwfgit.agents.base import Agent
     from uwfgit.config import Settings
-    from uwfgit.engine.run.executor import Engine
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.mask import Masker
     from uwfgit.store.git.enclosing import Enclosing
@@ -58,7 +56,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
     """Stands in for the process's working directory."""
     command: str = "uwf"
     closing: ExitStack = field(default_factory=ExitStack)
-    _code_roots: dict[Path, Path] = field(default_factory=dict)
     has_begun: bool = False
     """Whether the whole command line was parsed and a command runs."""
     is_plain: bool = False
@@ -160,12 +157,10 @@ class CommandContext(Struct, kw_only=True, dict=True):
             return None
         named = enclosing_setting(enclosing, "uwf.store")
         if named:
-            path = Path(os.path.normpath(enclosing.root / self._expand(named)))
+            path = self.resolve(named) if named.startswith("~") else Path(named)
+            path = Path(os.path.normpath(enclosing.root / path))
             return StoreChoice(path=path, source="git config")
         return StoreChoice(path=enclosing.common_dir / "uwf", source="repository")
-
-    def _expand(self, path: str) -> str:
-        return str(self.resolve(path)) if path.startswith("~") else path
 
     def open_store(self, *, write: bool = False, create: bool = True) -> Store:
         """Open the store; a command that writes creates it and says so.
@@ -201,7 +196,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
     def _may_create(self) -> bool:
         from uwfgit.store.git.worktree import find_settings
 
-        home = self._home_for_paths()
+        home = self.home_for_paths
         found = find_settings(
             (_AUTO_INIT,), self.environment, enclosing=self.enclosing, home=home
         )
@@ -221,6 +216,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Put a ledger over an open store."""
         from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node.node import STEP_TYPE
+        from uwfgit.store.git.worktree import Identity
         from uwfgit.store.kept import Kept
         from uwfgit.store.local import open_local
         from uwfgit.store.lookup.table import open_lookup
@@ -234,7 +230,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
             kept=Kept(store=store),
             lookup=lookup,
             local=local,
-            identity=self.identity if write else _nobody(),
+            # Readers commit nothing; asking git's config for a name would cost them.
+            identity=self.identity if write else Identity(name="", email=""),
             now_ms=now_ms,
             random=os.urandom,
             utc_offset=utc_offset(),
@@ -252,7 +249,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
                 self.environment,
                 store=store.path,
                 enclosing=self.enclosing,
-                home=self._home_for_paths(),
+                home=self.home_for_paths,
             )
 
         def make(*facts: Any) -> bytes:  # noqa: ANN401 - as the signer gives them
@@ -273,7 +270,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.store.git.worktree import Identity, find_identity
 
         found = find_identity(
-            self.environment, enclosing=self.enclosing, home=self._home_for_paths()
+            self.environment, enclosing=self.enclosing, home=self.home_for_paths
         )
         if not found.is_default:
             return found
@@ -315,57 +312,14 @@ class CommandContext(Struct, kw_only=True, dict=True):
             read(repository_file) if root else None,
             user_source=user_file,
             repository_source=repository_file,
-            home=self._home_for_paths(),
+            home=self.home_for_paths,
             root=root,
         )
 
-    def _home_for_paths(self) -> Path:
+    @property
+    def home_for_paths(self) -> Path:
+        """Where ``~`` of git's settings leads; ``UWF_HOME`` when there is no HOME."""
         return self.user_home if self.environment.get("HOME") else self.home
-
-    def make_engine(self, ledger: Ledger) -> Engine:
-        """Put an engine over a ledger, with the agents of the configuration."""
-        from uwfgit.agents.registry import choose_agent, make_reader
-        from uwfgit.cli.frame.snapshots import make_keeper
-        from uwfgit.engine.run.executor import Engine
-
-        environment = self.child_environment()
-
-        def choose(flag: str | None, workflow: str, role: str) -> Agent:
-            agent = choose_agent(
-                flag,
-                settings=self.settings,
-                workflow=workflow,
-                role=role,
-                base_dir=self.search_folder or Path("/"),
-                environment=environment,
-                variables=self.variables,
-            )
-            self.output.say_more(shown(f"agent of role {role}: {agent.label}"))
-            return agent
-
-        return Engine(
-            ledger=ledger,
-            settings=self.settings,
-            choose=choose,
-            environment=environment,
-            home=self.home,
-            code_head=self._code_head,
-            keeper=make_keeper(
-                ledger,
-                settings=self.settings,
-                environment=self.environment,
-                home=self._home_for_paths(),
-                say=self.output.say,
-            ),
-            tell=lambda text: self.output.say(shown(text)),
-            masker=self.masker,
-            command=self.command,
-            on_ready=self.ready.tell_begun,
-            on_wait=lambda why: self.output.say(shown(why)),
-            read_reply=make_reader(
-                self.settings, variables=self.variables, now_ms=now_ms
-            ),
-        )
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
@@ -408,17 +362,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
             # Without a home there is no file, and the variables count all the same.
             return make_masker(self.environment, Path("/nonexistent")).mask_cut(text)
 
-    def _code_head(self, folder: Path) -> str | None:
-        from uwfgit.store.git.enclosing import find_enclosing
-        from uwfgit.store.git.worktree import read_head
-
-        root = self._code_roots.get(folder)
-        if root is None:
-            if (enclosing := find_enclosing(folder)) is None:
-                return None
-            root = self._code_roots[folder] = enclosing.root
-        return read_head(root, environment=self.environment)
-
     def child_environment(self) -> dict[str, str]:
         """The environment agents start from: ours, with this ``uwf`` first."""
         environment = {k: v for k, v in self.environment.items() if k != VARIABLE}
@@ -426,13 +369,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
             path = environment.get("PATH") or os.defpath
             environment["PATH"] = os.pathsep.join([own, path])
         return environment
-
-
-def _nobody() -> Identity:
-    # Readers commit nothing; asking git's config for a name would cost them.
-    from uwfgit.store.git.worktree import Identity
-
-    return Identity(name="", email="", is_default=True)
 
 
 def get_context(ctx: typer.Context) -> CommandContext:

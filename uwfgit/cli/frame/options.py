@@ -11,7 +11,7 @@ import copy
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from msgspec import Struct
@@ -27,7 +27,10 @@ FORMATS: Final[dict[str, Format]] = {
     "raw-yaml": "yaml",
     "github": "github",
 }
-COLORS: Final = ("auto", "always", "never")
+_CHOICES: Final[dict[str, dict[str, str]]] = {
+    "format": {**FORMATS},
+    "color": {word: word for word in ("auto", "always", "never")},
+}
 
 
 class GlobalOptions(Struct):
@@ -41,50 +44,23 @@ class GlobalOptions(Struct):
     debug: bool = False
 
 
-def _options(ctx: typer.Context) -> GlobalOptions:
-    return cast("GlobalOptions", ctx.obj.options)
-
-
-def _set_format(ctx: typer.Context, value: str | None) -> None:
-    if value is None:
+def _note(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:  # noqa: ANN401 - what the parser read
+    """Note what an option says, wherever it stands on the line."""
+    if value in (None, 0):
         return
-    if value not in FORMATS:
-        raise typer.BadParameter(f"'{value}' is none of {', '.join(FORMATS)}")
-    _options(ctx).format = FORMATS[value]
-
-
-def _set_json(ctx: typer.Context, value: bool) -> None:
-    if value:
-        _options(ctx).format = "json"
-
-
-def _set_store(ctx: typer.Context, value: str | None) -> None:
-    if value is not None:
-        if not value:
-            raise typer.BadParameter("the path is empty")
-        _options(ctx).store = value
-
-
-def _set_color(ctx: typer.Context, value: str | None) -> None:
-    if value is None:
-        return
-    if value not in COLORS:
-        raise typer.BadParameter(f"'{value}' is none of {', '.join(COLORS)}")
-    _options(ctx).color = cast("Color", value)
-
-
-def _set_quiet(ctx: typer.Context, value: bool) -> None:
-    if value:
-        _options(ctx).quiet = True
-
-
-def _set_verbose(ctx: typer.Context, value: int) -> None:
-    _options(ctx).verbose += value or 0
-
-
-def _set_debug(ctx: typer.Context, value: bool) -> None:
-    if value:
-        _options(ctx).debug = True
+    options: GlobalOptions = ctx.obj.options
+    name = str(param.name).removeprefix("global_")
+    choices = _CHOICES.get(name)
+    if choices is not None and value not in choices:
+        raise typer.BadParameter(f"'{value}' is none of {', '.join(choices)}")
+    if value == "":
+        raise typer.BadParameter("the path is empty")
+    if name == "json":
+        options.format = "json"
+    elif name == "verbose":
+        options.verbose += value
+    else:
+        setattr(options, name, value if choices is None else choices[value])
 
 
 def _declare(
@@ -94,7 +70,7 @@ def _declare(
             "--format",
             metavar="FORMAT",
             help="Write text, json or yaml (raw-json and raw-yaml are the same).",
-            callback=_set_format,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -104,7 +80,7 @@ def _declare(
         typer.Option(
             "--json",
             help="Short for --format json.",
-            callback=_set_json,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -115,7 +91,7 @@ def _declare(
             "--store",
             metavar="PATH",
             help="Use this store.",
-            callback=_set_store,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -126,7 +102,7 @@ def _declare(
             "--color",
             metavar="WHEN",
             help="Colour the output: auto, always or never.",
-            callback=_set_color,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -137,7 +113,7 @@ def _declare(
             "--quiet",
             "-q",
             help="Leave out notes on stderr.",
-            callback=_set_quiet,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -150,7 +126,7 @@ def _declare(
             count=True,
             show_default=False,
             help="Say more on stderr.",
-            callback=_set_verbose,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -160,7 +136,7 @@ def _declare(
         typer.Option(
             "--debug",
             help="Show tracebacks.",
-            callback=_set_debug,
+            callback=_note,
             is_eager=True,
             expose_value=False,
         ),

@@ -22,10 +22,15 @@ def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
     ``None`` too when this store knows the thread or hash itself: then it lacks
     only a step of that number, or the node is of another kind or thread.
     """
-    if error.kind not in _KINDS or not _is_id(error.name):
+    from uwfgit.store.repository import resolve_path
+    from uwfgit.store.safety.stores import list_stores
+
+    first = error.name.partition(":")[0]
+    if error.kind not in _KINDS or not (find_thread_id(first) or find_hash(first)):
         return None
     try:
-        own, others = _list_stores(context)
+        own = resolve_path(context.store_choice.path)
+        others = [path for path in list_stores(context.home) if path != own]
     except UwfError:
         return None
     if _knows(context, own, error.name):
@@ -34,19 +39,6 @@ def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
         if _knows(context, path, error.name):
             return f"it is in another store; add: --store {shlex.quote(str(path))}"
     return None
-
-
-def _is_id(name: str) -> bool:
-    first = name.partition(":")[0]
-    return find_thread_id(first) is not None or find_hash(first) is not None
-
-
-def _list_stores(context: CommandContext) -> tuple[Path, list[Path]]:
-    from uwfgit.store.repository import resolve_path
-    from uwfgit.store.safety.stores import list_stores
-
-    own = resolve_path(context.store_choice.path)
-    return own, [path for path in list_stores(context.home) if path != own]
 
 
 def _knows(context: CommandContext, path: Path, name: str) -> bool:

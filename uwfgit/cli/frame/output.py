@@ -92,8 +92,10 @@ class Output(Struct, kw_only=True):
             rendered = text()
             if rendered:
                 write(_ended(rendered))
+        elif self.options.format == "yaml":
+            _put(format_yaml(payload))
         else:
-            _put(self._format(payload))
+            _put(format_json(payload) + "\n")
 
     def emit_data(self, payload: Any, text: str) -> None:  # noqa: ANN401 - a JSON value
         """Print a result whose text is data: into a pipe or a file as it is."""
@@ -101,11 +103,6 @@ class Output(Struct, kw_only=True):
             _put(_ended(text))
         else:
             self.emit(payload, lambda: shown_lines(text))
-
-    def _format(self, payload: Any) -> str:  # noqa: ANN401 - a JSON value
-        if self.options.format == "yaml":
-            return format_yaml(payload)
-        return format_json(payload) + "\n"
 
     def emit_document(self, text: str) -> None:
         """Print a text for people, through the pager when it may be long."""
@@ -295,7 +292,13 @@ def format_table(
     Cells are cut to fit a terminal, and in a pipe only when they are huge.
     """
     given = zip(*rows, strict=True) if rows else [()] * len(columns)
-    cells = [[_cell(cell) if cell else "-" for cell in column] for column in given]
+    cells = [
+        [
+            shown(cell if len(cell) <= _CELL else f"{cell[:_CELL]}…") if cell else "-"
+            for cell in column
+        ]
+        for column in given
+    ]
     widths = [
         max(map(display_width, (column.title, *texts)))
         for column, texts in zip(columns, cells, strict=True)
@@ -308,14 +311,17 @@ def format_table(
     return "\n".join(_GAP.join(line).rstrip() for line in zip(*parts, strict=True))
 
 
-def _cell(text: str) -> str:
-    return shown(text if len(text) <= _CELL else f"{text[:_CELL]}…")
-
-
 def _format_column(
     output: Output, column: Column, cells: Sequence[str], width: int
 ) -> list[str]:
-    padded = [_pad(cell, width, right=column.right) for cell in (column.title, *cells)]
+    padded = []
+    for cell in (column.title, *cells):
+        text, columns = cell, len(cell)
+        if not cell.isascii() or columns > width:
+            text = cut(cell, width)
+            columns = display_width(text)
+        space = " " * (width - columns)
+        padded.append(space + text if column.right else text + space)
     if not (column.status and output.is_colored):
         return padded
     painted = [
@@ -324,14 +330,6 @@ def _format_column(
         for word in (cell.partition(" ")[0],)
     ]
     return [padded[0], *painted]
-
-
-def _pad(cell: str, width: int, *, right: bool) -> str:
-    if cell.isascii() and len(cell) <= width:
-        return cell.rjust(width) if right else cell.ljust(width)
-    text = cut(cell, width)
-    space = " " * (width - display_width(text))
-    return space + text if right else text + space
 
 
 def _narrow(widths: list[int], columns: Sequence[Column], terminal: int | None) -> None:

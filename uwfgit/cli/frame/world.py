@@ -144,16 +144,14 @@ def require_extra(extra: str, parts: Sequence[str], *, what: str) -> None:
 
     if all(find_spec(name) is not None for name in parts):
         return
+    here = Path(sys.prefix).parts
+    if "pipx" in here:
+        command = f"pipx inject uwfgit 'uwfgit[{extra}]'"
+    elif "uv" in here and "tools" in here:
+        command = f"uv tool install 'uwfgit[{extra}]'"
+    else:
+        command = f"{shown(sys.executable)} -m pip install 'uwfgit[{extra}]'"
     raise StateError(
         f"{what} needs uwfgit[{extra}], which is not installed",
-        hint=f"run: {_how_to_install(extra)}",
+        hint=f"run: {command}",
     )
-
-
-def _how_to_install(extra: str) -> str:
-    prefix = Path(sys.prefix)
-    if "pipx" in prefix.parts:
-        return f"pipx inject uwfgit 'uwfgit[{extra}]'"
-    if "uv" in prefix.parts and "tools" in prefix.parts:
-        return f"uv tool install 'uwfgit[{extra}]'"
-    return f"{shown(sys.executable)} -m pip install 'uwfgit[{extra}]'"

@@ -94,6 +94,7 @@ def write_summary(
         ConfigError: No model or agent is configured for it.
         AgentError: There is no summary; the thread is as it was.
     """
+    from uwfgit.cli.frame.engine import make_engine
     from uwfgit.engine.judge.supervise import summarise
     from uwfgit.engine.run.hold import hold_thread
     from uwfgit.store.objects import read_commit
@@ -107,7 +108,7 @@ def write_summary(
             key="summarize.model",
             hint="`uwf config set summarize.model MODEL`, or use --model",
         )
-    engine = context.make_engine(ledger)
+    engine = make_engine(context, ledger)
     judge = _make_judge(context, engine, "summarize", who)
     with hold_thread(ledger, thread, command=context.command):
         tip, text = summarise(ledger, thread, judge, masker=context.masker)

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 EXIT_AGENT = 5
 
 
-def make_engine(
+def _engine_beside(
     context: CommandContext, ledger: Ledger, *, trust: bool, fresh: bool, memory: bool
 ) -> Engine:
     """Make the engine of a command that runs nothing of the thread."""
-    engine = context.make_engine(ledger)
+    from uwfgit.cli.frame.engine import make_engine
+
+    engine = make_engine(context, ledger)
     return replace(
         engine,
         admit=make_admit(context, ledger, engine.choose, trust=trust),
@@ -72,7 +74,7 @@ def open_command(
 
     context = get_context(ctx)
     ledger = context.open_ledger(write=True, create=False)
-    engine = make_engine(context, ledger, trust=trust, fresh=False, memory=memory)
+    engine = _engine_beside(context, ledger, trust=trust, fresh=False, memory=memory)
     opened = open_session(
         engine,
         resolve_thread(ledger, thread),
@@ -150,7 +152,7 @@ def ask_command(
     ledger = context.open_ledger(write=True, create=False)
     record, found = resolve_step(ledger, step)
     asked = ask_step(
-        make_engine(context, ledger, trust=trust, fresh=fresh, memory=memory),
+        _engine_beside(context, ledger, trust=trust, fresh=fresh, memory=memory),
         record.tip.thread,
         found.number,
         question,

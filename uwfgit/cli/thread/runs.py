@@ -81,7 +81,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     Exits 3 when the thread then waits for a person, 5 when the agent failed
     (what it said is kept), 4 when somebody else runs the thread.
     """
-    from uwfgit.cli.frame.waiting import (
+    from uwfgit.cli.live.waiting import (
         add_report,
         count_good,
         read_duration,
@@ -212,6 +212,7 @@ def run_started(
     context: CommandContext, ledger: Ledger, thread: ThreadId, *, agent: str | None
 ) -> None:
     """Run a thread that was just started until it stops."""
+    from uwfgit.cli.frame.engine import make_engine
     from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
@@ -220,7 +221,7 @@ def run_started(
     notifier = Notifier(context)
     with refusal_told(context, ledger, thread), Watching(context) as watching:
         report = exec_thread(
-            replace(context.make_engine(ledger), watcher=watching),
+            replace(make_engine(context, ledger), watcher=watching),
             thread,
             count=None,
             agent=agent,
@@ -233,6 +234,7 @@ def _run(
     context: CommandContext, thread: str, call: _Call, run: Callable[..., RunReport]
 ) -> None:
     """Run a thread here, or see it run by a worker; print what came of it."""
+    from uwfgit.cli.frame.engine import make_engine
     from uwfgit.cli.live.judges import with_judges
     from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
@@ -247,7 +249,7 @@ def _run(
     with refusal_told(context, ledger, found):
         ledger.local.set_last(found)
         folder = find_folder(context, call.cwd)
-        engine = with_judges(context, context.make_engine(ledger), call.budget)
+        engine = with_judges(context, make_engine(context, ledger), call.budget)
         admit = make_admit(context, ledger, engine.choose, trust=call.trust)
         engine = replace(
             engine,
