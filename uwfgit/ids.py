@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NewType
+from typing import Annotated, Final, NewType
 
-Oid = NewType("Oid", str)
+from msgspec import Meta
+
+HASH_SHAPE: Final = r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}"
+THREAD_SHAPE: Final = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
+_OID_SHAPE: Final = r"[0-9a-f]{40}"
+
+# Whatever msgspec reads of these types has their shape.
+Oid = NewType("Oid", Annotated[str, Meta(pattern=rf"\A{_OID_SHAPE}\Z")])
 """A git object id: 40 lower-case hex digits."""
-Hash = NewType("Hash", str)
+Hash = NewType("Hash", Annotated[str, Meta(pattern=rf"\A{HASH_SHAPE}\Z")])
 """uwf's content hash: 13 Crockford base-32 characters, upper case."""
-ThreadId = NewType("ThreadId", str)
+ThreadId = NewType("ThreadId", Annotated[str, Meta(pattern=rf"\A{THREAD_SHAPE}\Z")])
 """An upper-case canonical ULID."""
 
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS: Final = tuple(first + second for first in ALPHABET for second in ALPHABET)
-HASH_SHAPE: Final = r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}"
 _HASH = re.compile(HASH_SHAPE, re.ASCII)
-_THREAD = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
+_THREAD = re.compile(THREAD_SHAPE, re.ASCII)
 _TIME_CHARS: Final = 10
 """Of a ULID's 26: 48 bits of time, in characters of five."""
-_OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
+_OID = re.compile(_OID_SHAPE, re.ASCII)
 
 
 def find_hash(text: str) -> Hash | None:

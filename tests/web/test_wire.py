@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -128,11 +128,15 @@ def views(ledger: Ledger, ended: str) -> Views:
     ]
 
 
+def send(view: object) -> Json:
+    return json.loads(json.dumps(pack_view(view), ensure_ascii=False))
+
+
 def test_a_view_that_was_sent_is_the_view(views: Views) -> None:
     for kind, view, show in views:
-        sent = json.loads(json.dumps(pack_view(view), ensure_ascii=False))
+        sent = send(view)
         read: Any = read_view(kind, sent)
-        assert pack_view(read) == sent
+        assert send(read) == sent
         assert show(read) == show(view)
 
 
@@ -160,7 +164,7 @@ def spoiled(value: Json, at: tuple[Any, ...], odd: Json) -> Json:
 def test_whatever_stands_in_a_view_it_is_refused_or_shown_as_text(views: Views) -> None:
     shown = refused = 0
     for kind, view, show in views:
-        value = pack_view(view)
+        value = send(view)
         for at in places(value):
             if kind is ThreadView and at[0] in {"workflow", "steps", "events"}:
                 continue  # They are in the other views, and in this one's block.
@@ -188,7 +192,13 @@ def test_a_view_of_another_shape_is_refused_with_its_place() -> None:
         (Listing, {}),
         (Listing, []),
         (Hash, "x"),
+        (Hash, "0123456789ABC\n"),
         (Oid, 7),
+        (ThreadId, "01arz3ndektsv4rrffq69g5fav"),
+        (Mapping[ThreadId, str], {"../x": "a"}),
+        (dict[str, Any], {"a": 2**60}),
+        (dict[str, Any], {"a": float("nan")}),
+        (dict[str, Any], {"\ud800": 1}),
         (int, True),
         (int, 2**60),
         (str, "\ud800"),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from uwfgit.ids import HASH_SHAPE, THREAD_SHAPE
 from uwfgit.web.hub.frames import Ask
 from uwfgit.web.serve.gate import Refusal
 
@@ -17,8 +18,6 @@ ACTS: Final = frozenset({"resume", "stop", "pause", "cancel"})
 EXEC: Final = frozenset({"start", "exec"})
 """What ``--allow-exec`` allows."""
 
-_THREAD: Final = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
-_NODE: Final = "[0-9A-HJKMNP-TV-Z]{13}"
 _NAME: Final = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _READING: Final = tuple(
     re.compile(place, re.ASCII)
@@ -26,23 +25,23 @@ _READING: Final = tuple(
         "/api/workflows",
         f"/api/workflows/{_NAME}",
         "/api/threads",
-        f"/api/threads/{_THREAD}",
-        f"/api/threads/{_THREAD}/live",
-        f"/api/threads/{_THREAD}/nodes/{_NODE}",
+        f"/api/threads/{THREAD_SHAPE}",
+        f"/api/threads/{THREAD_SHAPE}/live",
+        f"/api/threads/{THREAD_SHAPE}/nodes/{HASH_SHAPE}",
         "/view/threads",
         "/view/live",
-        f"/view/threads/{_THREAD}",
-        f"/view/threads/{_THREAD}/nodes/{_NODE}",
-        f"/view/threads/{_THREAD}/verify",
-        f"/view/threads/{_THREAD}/code/[0-9]{{1,7}}",
-        f"/view/compare/{_THREAD}/{_THREAD}",
+        f"/view/threads/{THREAD_SHAPE}",
+        f"/view/threads/{THREAD_SHAPE}/nodes/{HASH_SHAPE}",
+        f"/view/threads/{THREAD_SHAPE}/verify",
+        f"/view/threads/{THREAD_SHAPE}/code/[0-9]{{1,7}}",
+        f"/view/compare/{THREAD_SHAPE}/{THREAD_SHAPE}",
         "/view/workflows",
         f"/view/workflows/{_NAME}",
-        f"/view/workflows/{_NAME}/{_NODE}",
-        f"/view/workflows/{_NAME}/{_NODE}/changes",
+        f"/view/workflows/{_NAME}/{HASH_SHAPE}",
+        f"/view/workflows/{_NAME}/{HASH_SHAPE}/changes",
     )
 )
-_ACTING: Final = re.compile(f"/api/threads/{_THREAD}/([a-z]+)", re.ASCII)
+_ACTING: Final = re.compile(f"/api/threads/{THREAD_SHAPE}/([a-z]+)", re.ASCII)
 _QUERY: Final = re.compile(r"[A-Za-z0-9._~%+&=*-]*", re.ASCII)
 _HEADERS: Final = frozenset({"content-type", "last-event-id"})
 
