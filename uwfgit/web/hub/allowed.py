@@ -66,17 +66,18 @@ def find_refusal(ask: Ask, acts: Iterable[str]) -> Refusal | None:
         return None if is_known and not ask.body else _NOT_HERE
     if ask.method != "POST" or query:
         return _NOT_HERE
-    act = _act_of(path)
-    if act is None or act not in ACTS | EXEC:
-        return _NOT_HERE
-    return None if act in frozenset(acts) else _not_allowed(act)
-
-
-def _act_of(path: str) -> str | None:
-    if path == "/api/threads":
-        return "start"
     found = _ACTING.fullmatch(path)
-    return found[1] if found is not None else None
+    act = "start" if path == "/api/threads" else found[1] if found is not None else ""
+    if act not in ACTS | EXEC:
+        return _NOT_HERE
+    if act in frozenset(acts):
+        return None
+    flag = "--allow-exec" if act in EXEC else "--allow-acts"
+    return Refusal(
+        status=403,
+        code="refused",
+        message=f"this client does not allow '{act}': it runs without {flag}",
+    )
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -87,12 +88,3 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 _NOT_HERE: Final = Refusal(
     status=404, code="not-found", message="a client does not answer that"
 )
-
-
-def _not_allowed(act: str) -> Refusal:
-    flag = "--allow-exec" if act in EXEC else "--allow-acts"
-    return Refusal(
-        status=403,
-        code="refused",
-        message=f"this client does not allow '{act}': it runs without {flag}",
-    )

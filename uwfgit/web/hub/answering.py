@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from msgspec import Struct, field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Scope
 
@@ -20,10 +18,10 @@ from uwfgit.errors import InvalidError, UwfError
 from uwfgit.web.hub.allowed import find_refusal, kept_headers
 from uwfgit.web.hub.frames import PIECE, Ask, Reply, read_ask, write_reply
 from uwfgit.web.hub.views import Views
-from uwfgit.web.serve.acts import Outcome
 from uwfgit.web.serve.api import Api
-from uwfgit.web.serve.gate import Refusal
+from uwfgit.web.serve.gate import Refusal, replay
 from uwfgit.web.serve.site import Served, Shapes
+from uwfgit.web.serve.told import answer_error
 
 MOST_AT_ONCE: Final = 32
 _BUSY: Final = Refusal(status=503, code="busy", message="too much is asked at once")
@@ -38,23 +36,8 @@ def make_answers(served: Served, shapes: Shapes) -> ASGIApp:
             Mount("/api", routes=Api(shapes, served).routes()),
             Mount("/view", routes=Views(served.place.reading).routes()),
         ],
-        exception_handlers={UwfError: _known, HTTPException: _missing},
+        exception_handlers={UwfError: answer_error, HTTPException: answer_error},
     )
-
-
-async def _known(request: Request, exc: Exception) -> Response:
-    del request
-    assert isinstance(exc, UwfError)  # noqa: S101 - registered for it
-    error = {"code": exc.code, "message": exc.message, "hint": exc.hint}
-    status = Outcome(code=1, error=error).http_status
-    return JSONResponse({"error": error}, status_code=status)
-
-
-async def _missing(request: Request, exc: Exception) -> Response:
-    del request
-    assert isinstance(exc, HTTPException)  # noqa: S101 - registered for it
-    error = {"code": "not-found", "message": exc.detail, "hint": None}
-    return JSONResponse({"error": error}, status_code=exc.status_code)
 
 
 class Answering(Struct, kw_only=True, dict=True):
@@ -100,7 +83,7 @@ class Answering(Struct, kw_only=True, dict=True):
     async def _answer(self, ask: Ask) -> None:
         written = _Written(id=ask.id, send=self.send)
         try:
-            await self.app(_scope(ask), _receive(ask), written)
+            await self.app(_scope(ask), replay(ask.body.encode(), _wait), written)
         except Exception as exc:  # noqa: BLE001 - one question's bug ends no client
             bug = Refusal(status=500, code="bug", message=self.on_bug(exc))
             if written.has_begun:
@@ -137,12 +120,11 @@ class _Written(Struct, kw_only=True):
 
 
 def _refused(number: int, refusal: Refusal) -> str:
-    error = {"code": refusal.code, "message": refusal.message, "hint": None}
     reply = Reply(
         id=number,
         status=refusal.status,
         headers={"content-type": "application/json"},
-        body=json.dumps({"error": error}),
+        body=json.dumps(refusal.payload),
     )
     return write_reply(reply)
 
@@ -159,29 +141,17 @@ def _scope(ask: Ask) -> Scope:
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": query.encode(),
-        "headers": _pairs(kept_headers(ask.headers).items()),
+        "headers": [
+            (name.encode("latin-1"), value.encode("latin-1", "replace"))
+            for name, value in kept_headers(ask.headers).items()
+        ],
         "client": None,
         "server": None,
     }
 
 
-def _pairs(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [
-        (name.encode("latin-1"), value.encode("latin-1", "replace"))
-        for name, value in headers
-    ]
-
-
-def _receive(ask: Ask) -> Callable[[], Awaitable[Message]]:
-    given = False
-
-    async def receive() -> Message:
-        nonlocal given
-        if given:
-            # A response that streams waits here for its reader to leave: that
-            # ends the whole task.
-            await asyncio.Event().wait()
-        given = True
-        return {"type": "http.request", "body": ask.body.encode(), "more_body": False}
-
-    return receive
+async def _wait() -> Message:
+    # A response that streams waits here for its reader to leave: that ends the whole
+    # task.
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")

@@ -13,16 +13,19 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from uwfgit.errors import InvalidError, NotFoundError, UwfError
+from uwfgit.web.hub.allowed import kept_headers
 from uwfgit.web.hub.doors import Doors
 from uwfgit.web.hub.far import FarReading
 from uwfgit.web.hub.frames import Ask, Hello, read_hello
-from uwfgit.web.hub.line import STREAM, GoneError, Line
+from uwfgit.web.hub.line import GoneError, Line
 from uwfgit.web.render.frame import Stand
-from uwfgit.web.serve.gate import CONNECT
+from uwfgit.web.serve.gate import CONNECT, Refusal
+from uwfgit.web.serve.live import STREAM
 from uwfgit.web.serve.site import FAR_ROOT, Place
 
 _HELLO_SECONDS: Final = 10.0
-_WRONG, _TAKEN, _UNKNOWN = "wrong secret", "name in use", "unknown name"
+_WRONG: Final = Refusal(status=401, code="refused", message="wrong secret")
+_TAKEN: Final = Refusal(status=409, code="refused", message="name in use")
 
 
 class Clients:
@@ -84,10 +87,10 @@ class Clients:
         name = socket.path_params["client"]
         kind, _, secret = socket.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not self.doors.is_open(name, secret.strip()):
-            await _deny(socket, 401, _WRONG)
+            await _deny(socket, _WRONG)
             return
         if name in self._begun:
-            await _deny(socket, 409, _TAKEN)
+            await _deny(socket, _TAKEN)
             return
         self._begun.add(name)
         try:
@@ -117,16 +120,11 @@ class Clients:
         if name not in self.doors.names():
             raise NotFoundError("client", name)
         query = f"?{request.url.query}" if request.url.query else ""
-        kept = {
-            key: request.headers[key]
-            for key in ("content-type", "last-event-id")
-            if key in request.headers
-        }
         ask = Ask(
             id=0,
             method=request.method,
             path=f"/api/{request.path_params['path']}{query}",
-            headers=kept,
+            headers=kept_headers(request.headers),
             body=(await request.body()).decode("utf-8", "replace"),
         )
         return await _passed_on(self._line(name), ask)
@@ -156,7 +154,6 @@ async def _passed_on(line: Line, ask: Ask) -> Response:
     )
 
 
-async def _deny(socket: WebSocket, status: int, why: str) -> None:
-    error = {"code": "refused", "message": why, "hint": None}
-    answer = JSONResponse({"error": error}, status_code=status)
+async def _deny(socket: WebSocket, refusal: Refusal) -> None:
+    answer = JSONResponse(refusal.payload, status_code=refusal.status)
     await socket.send_denial_response(answer)

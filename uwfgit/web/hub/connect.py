@@ -10,15 +10,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from uwfgit.errors import InvalidError, RemoteError, UsageError
 from uwfgit.web.hub.answering import Answering
 from uwfgit.web.hub.frames import MAX_ASK, Hello, write_hello
-from uwfgit.web.serve.gate import CONNECT, is_loopback
+from uwfgit.web.serve.gate import CONNECT, HEARTBEAT_SECONDS, is_loopback
 
-_HEARTBEAT: Final = 60.0
 _ANSWER_SECONDS: Final = 20.0
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 30.0
@@ -111,28 +110,24 @@ async def _connect_once(client: Client) -> None:
         user_agent_header=None,
         proxy=True if is_far else None,
         max_size=MAX_ASK,
-        ping_interval=_HEARTBEAT,
+        ping_interval=HEARTBEAT_SECONDS,
         ping_timeout=_ANSWER_SECONDS,
     ) as socket:
-        await _answer(client, socket)
-
-
-async def _answer(client: Client, socket: ClientConnection) -> None:
-    await socket.send(write_hello(client.hello))
-    client.tell(f"connected to {client.url} as '{client.name}'")
-    answering = Answering(
-        app=client.app,
-        acts=client.hello.acts,
-        send=socket.send,
-        on_bug=client.on_bug,
-    )
-    try:
-        async for text in socket:
-            await answering.take(text)
-    except InvalidError as exc:
-        client.tell(f"the hub sent what is not a question: {exc.message}")
-    finally:
-        await answering.close()
+        await socket.send(write_hello(client.hello))
+        client.tell(f"connected to {client.url} as '{client.name}'")
+        answering = Answering(
+            app=client.app,
+            acts=client.hello.acts,
+            send=socket.send,
+            on_bug=client.on_bug,
+        )
+        try:
+            async for text in socket:
+                await answering.take(text)
+        except InvalidError as exc:
+            client.tell(f"the hub sent what is not a question: {exc.message}")
+        finally:
+            await answering.close()
 
 
 def _refusal(client: Client, exc: InvalidStatus) -> RemoteError:

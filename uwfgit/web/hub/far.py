@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar, cast, get_args
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -15,21 +15,16 @@ from uwfgit.ids import Hash, Oid, ThreadId, is_oid
 from uwfgit.web.hub.frames import Ask
 from uwfgit.web.hub.line import GoneError, Line, OddError, SlowError
 from uwfgit.web.serve.acts import Outcome, Request
-from uwfgit.web.serve.live import Message, Messages
+from uwfgit.web.serve.live import Message, Messages, What
 from uwfgit.web.view.comparison import ComparisonView
 from uwfgit.web.view.listing import Listing, Question
 from uwfgit.web.view.node import NodeView
 from uwfgit.web.view.report import Report
-from uwfgit.web.view.thread import Numbered, Run, ThreadView
+from uwfgit.web.view.thread import Run, ThreadView
 from uwfgit.web.view.wire import pack_view, read_view
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView
 
 T = TypeVar("T")
-
-_FAILED: Final = 500
-_EVENTS: Final = frozenset(
-    {"event", "running", "turns", "end", "gone", "problem", "reset", "changed"}
-)
 
 
 class _Call(Struct, frozen=True, kw_only=True):
@@ -74,7 +69,17 @@ class FarReading:
         """Return a thread, and the steps from ``first`` on, or the newest."""
         query = "" if first is None else f"?from={first}"
         view = await self._view(ThreadView, f"/view/threads/{thread}{query}")
-        return replace(view, block=tuple(map(_checked, view.block)))
+        # What agents said has a shape that no view's type fixes.
+        block = (
+            replace(
+                each,
+                run=_checked_run(each.run) if each.run is not None else None,
+                attempts=tuple(map(_checked_run, each.attempts)),
+                replaced=tuple(map(_checked_run, each.replaced)),
+            )
+            for each in view.block
+        )
+        return replace(view, block=tuple(block))
 
     async def node(self, thread: ThreadId, node: Hash) -> NodeView:
         """Return a node, as one thread has it."""
@@ -183,30 +188,19 @@ def _message(line: Line, block: str) -> Message | None:
     """Read a message; ``None`` for a word that says only that the line is there."""
     parts = dict(each.split(": ", 1) for each in block.split("\n") if ": " in each)
     event, oid = parts.get("event"), parts.get("id", "")
-    if event not in _EVENTS:
+    if event not in get_args(What):
         return None
     data = _parse(line, parts.get("data", ""))
     if not isinstance(data, dict):
         raise OddError(line.name, "an event is not an object")
     if event == "turns":
-        data = {"items": _turns(line, data.get("items"))}
-    return Message(event=event, data=data, oid=Oid(oid) if is_oid(oid) else None)
-
-
-def _turns(line: Line, value: Any) -> Any:  # noqa: ANN401 - JSON values
-    try:
-        return pack_view(read_view(tuple[_Turn, ...], value))
-    except InvalidError as exc:
-        raise OddError(line.name, exc.message) from exc
-
-
-def _checked(numbered: Numbered) -> Numbered:
-    """Check what agents said, whose shape no view's type fixes."""
-    return replace(
-        numbered,
-        run=_checked_run(numbered.run) if numbered.run is not None else None,
-        attempts=tuple(map(_checked_run, numbered.attempts)),
-        replaced=tuple(map(_checked_run, numbered.replaced)),
+        try:
+            turns = read_view(tuple[_Turn, ...], data.get("items"))
+        except InvalidError as exc:
+            raise OddError(line.name, exc.message) from exc
+        data = {"items": pack_view(turns)}
+    return Message(
+        event=cast("What", event), data=data, oid=Oid(oid) if is_oid(oid) else None
     )
 
 

@@ -11,15 +11,12 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from uwfgit.errors import InvalidError
+from uwfgit.web.serve.gate import MAX_BODY, MAX_FRAME
 
 T = TypeVar("T")
 
-MAX_FRAME: Final = 2_000_000
-"""Bytes of one frame of an answer."""
 MAX_ASK: Final = 7_000_000
 """Bytes of one frame of a question: its body, however it is escaped."""
-MAX_BODY: Final = 1_000_000
-"""Characters of a request's body."""
 PIECE: Final = 200_000
 """Characters of an answer in one frame; however they are escaped, they fit."""
 _LONGEST: Final = 2_000

@@ -13,6 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.web.hub.frames import Ask, Hello, Reply, read_reply, write_ask
+from uwfgit.web.serve.live import STREAM
 
 _MOST_WAITING: Final = 32_000_000
 """Characters of an answer that may lie here unread."""
@@ -169,7 +170,10 @@ class Line:
         finally:
             del self._waiting[number]
             if not waiting.is_over:
-                await self._end(number)
+                # The rest is not wanted.
+                with suppress(GoneError, TimeoutError):
+                    async with asyncio.timeout(_LEAVING_SECONDS):
+                        await self._send(Ask(id=number, ends=True))
 
     async def _begin(self, ask: Ask, waiting: _Waiting) -> Reply:
         try:
@@ -200,18 +204,8 @@ class Line:
         waiting.is_over = True
         raise GoneError(self.name)
 
-    async def _end(self, number: int) -> None:
-        """Say that the rest of an answer is not wanted."""
-        with suppress(GoneError, TimeoutError):
-            async with asyncio.timeout(_LEAVING_SECONDS):
-                await self._send(Ask(id=number, ends=True))
-
     async def _send(self, ask: Ask) -> None:
         try:
             await self._socket.send_text(write_ask(ask))
         except (RuntimeError, WebSocketDisconnect, OSError) as exc:
             raise GoneError(self.name) from exc
-
-
-STREAM: Final = "text/event-stream"
-"""The kind of an answer that goes on."""

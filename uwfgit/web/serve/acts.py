@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -150,29 +151,12 @@ def thread_command(thread: ThreadId, act: str, request: Request) -> Command:
 def _exec(thread: ThreadId, request: Request) -> Command:
     count = ("--all",) if request.is_on("all") else ()
     trust = ("--trust",) if request.is_on("trust") else ()
-    return Command(
-        words=(
-            "thread",
-            "exec",
-            thread,
-            "--background",
-            *count,
-            *trust,
-            *request.agent(),
-        )
-    )
-
-
-def _resume(thread: ThreadId, request: Request) -> Command:
-    return _with_text("resume", thread, request, is_needed=False)
-
-
-def _poke(thread: ThreadId, request: Request) -> Command:
-    return _with_text("poke", thread, request, is_needed=True)
+    words = ("thread", "exec", thread, "--background")
+    return Command(words=(*words, *count, *trust, *request.agent()))
 
 
 def _with_text(
-    verb: str, thread: ThreadId, request: Request, *, is_needed: bool
+    thread: ThreadId, request: Request, *, verb: str, is_needed: bool
 ) -> Command:
     text = request.text("prompt")
     if is_needed and not text.strip():
@@ -185,40 +169,33 @@ def _with_text(
     )
 
 
-def _fork(thread: ThreadId, request: Request) -> Command:
-    at = request.number("at")
-    return Command(
-        words=("thread", "fork", thread, *(() if at is None else (f"--at={at}",)))
-    )
-
-
-def _cancel(thread: ThreadId, request: Request) -> Command:
-    reason = request.text("reason").strip()
-    return Command(
-        words=("thread", "cancel", thread, *((f"--reason={reason}",) if reason else ()))
-    )
-
-
-def _approve(thread: ThreadId, request: Request) -> Command:
-    step, message = request.number("step"), request.text("message").strip()
-    return Command(
-        words=(
-            *("review", "approve", thread),
-            *((f"--step={step}",) if step is not None else ()),
-            *((f"--message={message}",) if message else ()),
-        )
-    )
+def _option(name: str, value: str | int | None) -> tuple[str, ...]:
+    """Write an option behind an ``=``; none for what was left empty."""
+    return () if value is None or value == "" else (f"--{name}={value}",)
 
 
 THREAD_ACTS: Final[Mapping[str, Callable[[ThreadId, Request], Command]]] = {
     "exec": _exec,
-    "resume": _resume,
-    "poke": _poke,
-    "fork": _fork,
+    "resume": partial(_with_text, verb="resume", is_needed=False),
+    "poke": partial(_with_text, verb="poke", is_needed=True),
+    "fork": lambda thread, asked: Command(
+        words=("thread", "fork", thread, *_option("at", asked.number("at")))
+    ),
     "stop": lambda thread, _: Command(words=("thread", "stop", thread)),
     "pause": lambda thread, _: Command(words=("thread", "pause", thread)),
-    "cancel": _cancel,
-    "approve": _approve,
+    "cancel": lambda thread, asked: Command(
+        words=(
+            *("thread", "cancel", thread),
+            *_option("reason", asked.text("reason").strip()),
+        )
+    ),
+    "approve": lambda thread, asked: Command(
+        words=(
+            *("review", "approve", thread),
+            *_option("step", asked.number("step")),
+            *_option("message", asked.text("message").strip()),
+        )
+    ),
 }
 
 
@@ -235,27 +212,22 @@ def typed_inputs(
         kind = input_type(schema)
         if kind == "boolean":
             values[name] = bool(text)
-        elif text and kind in {"integer", "number"}:
-            values[name] = _number(text)
-        elif text and kind in {"array", "object"}:
-            values[name] = _json(text)
         elif text:
-            values[name] = text.replace("\r\n", "\n")
+            values[name] = _typed(kind, text.replace("\r\n", "\n"))
     return values
 
 
-def _number(text: str) -> int | float | str:
+def _typed(kind: str, text: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Read a field by its type; what is no such value stays a text, and is refused."""
     try:
-        return int(text) if "." not in text and "e" not in text.lower() else float(text)
-    except ValueError:
-        return text
-
-
-def _json(text: str) -> Any:  # noqa: ANN401 - a JSON value
-    try:
-        return json.loads(text)
+        if kind in {"array", "object"}:
+            return json.loads(text)
+        if kind in {"integer", "number"}:
+            is_whole = "." not in text and "e" not in text.lower()
+            return int(text) if is_whole else float(text)
     except (ValueError, RecursionError):
-        return text
+        pass
+    return text
 
 
 def start_command(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,22 +22,16 @@ from uwfgit.model.ledger.registry import (
 from uwfgit.model.ledger.standing import list_sharing
 from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.sharing import NOT_SHARED
-from uwfgit.web.serve.acts import (
-    Command,
-    Outcome,
-    RefusedError,
-    start_command,
-    thread_command,
-)
+from uwfgit.web.serve.acts import THREAD_ACTS, Outcome, RefusedError
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.asked import node_hash, parse_question, seen_commit, thread_id
-from uwfgit.web.serve.live import stream, thread_messages
+from uwfgit.web.serve.live import stream
 from uwfgit.web.serve.site import Served, Shapes
 from uwfgit.web.view.listing import answer, rows_of
 
 _MOST = 1_000
 _USUAL = 50
-API_ACTS = ("exec", "resume", "poke", "fork", "stop", "pause", "cancel")
+API_ACTS = THREAD_ACTS.keys() - {"approve"}
 
 
 class Api:
@@ -147,8 +140,8 @@ class Api:
 
     async def live(self, request: Request) -> Response:
         """A thread's events as they come, the turns of a running step among them."""
-        messages = thread_messages(self.shelf, thread_id(request), seen_commit(request))
-        return stream(messages)
+        reading = self.served.place.reading
+        return stream(reading.follow(thread_id(request), seen_commit(request)))
 
     async def node(self, request: Request) -> Response:
         """A node, as ``cas get`` has it; a hash names one inside a thread."""
@@ -168,7 +161,7 @@ class Api:
             raise InvalidError("inputs: is not a JSON object")
         if name not in await self.shelf.ask(list_workflows):
             raise NotFoundError("workflow", name)
-        return await self._do(start_command(name, wanted, inputs))
+        return _answer(await self.served.place.acting.start(name, wanted, inputs))
 
     async def act(self, request: Request) -> Response:
         """Do something with a thread; the answer is the command's own."""
@@ -182,7 +175,7 @@ class Api:
         }
         wanted = Wanted(fields=fields, agents=self.served.agents)
         await self.shelf.ask(lambda ledger: load_tip(ledger.store, ThreadId(thread)))
-        return await self._do(thread_command(thread, act, wanted))
+        return _answer(await self.served.place.acting.act(thread, act, wanted))
 
     async def _fields(self, request: Request) -> Mapping[str, Any]:
         if not self.served.acts:
@@ -194,10 +187,6 @@ class Api:
         if not isinstance(value, dict):
             raise InvalidError("the body is not a JSON object")
         return value
-
-    async def _do(self, command: Command) -> Response:
-        outcome = await anyio.to_thread.run_sync(self.served.run, command)
-        return _answer(outcome)
 
 
 def _answer(outcome: Outcome) -> Response:

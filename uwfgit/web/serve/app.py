@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
-    JSONResponse,
     PlainTextResponse,
     RedirectResponse,
     Response,
@@ -21,13 +20,13 @@ from starlette.responses import (
 from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from uwfgit.errors import NotFoundError, UwfError
+from uwfgit.errors import UwfError
 from uwfgit.web.render.forms import problem_page
-from uwfgit.web.serve.acts import Outcome
 from uwfgit.web.serve.api import Api
 from uwfgit.web.serve.gate import Gate
 from uwfgit.web.serve.pages import Pages
-from uwfgit.web.serve.site import EDIT_ROOT, FAR_ROOT, Place, Served, Serving
+from uwfgit.web.serve.site import EDIT_ROOT, FAR_ROOT, Served, Serving
+from uwfgit.web.serve.told import answer_error, refusal_of
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -67,12 +66,10 @@ def make_app(serving: Serving) -> ASGIApp:
         ),
         *_pages(serving, first).routes(),
     ]
+    errors = _Errors(serving)
     app = Starlette(
         routes=routes,
-        exception_handlers={
-            UwfError: _Errors(serving).known,
-            HTTPException: _Errors(serving).http,
-        },
+        exception_handlers={UwfError: errors.answer, HTTPException: errors.answer},
         lifespan=_life(serving),
     )
     app.router.redirect_slashes = False
@@ -162,44 +159,25 @@ def _static(package: str, name: str, kind: str) -> Handler:
 
 
 class _Errors:
-    """Errors as pages, or as JSON for the API; never a traceback."""
+    """Errors as pages, or as JSON for the API."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
 
-    async def known(self, request: Request, exc: Exception) -> Response:
-        """Answer with an error of ours."""
-        assert isinstance(exc, UwfError)  # noqa: S101 - registered for it
-        error = {"code": exc.code, "message": exc.message, "hint": exc.hint}
-        status = Outcome(code=1, error=error).http_status
-        return self._answer(request, error, status)
-
-    async def http(self, request: Request, exc: Exception) -> Response:
-        """Answer where there is no such page, or not by this method."""
-        assert isinstance(exc, HTTPException)  # noqa: S101 - registered for it
-        missing = NotFoundError("page", request.url.path)
-        message = missing.message if exc.status_code == 404 else exc.detail  # noqa: PLR2004 - not found
-        error = {"code": "not-found", "message": message, "hint": None}
-        return self._answer(request, error, exc.status_code)
-
-    def _answer(
-        self, request: Request, error: dict[str, str | None], status: int
-    ) -> Response:
+    async def answer(self, request: Request, exc: Exception) -> Response:
+        """Answer with what went wrong."""
         if request.url.path.startswith("/api"):
-            return JSONResponse({"error": error}, status_code=status)
-        site = self.serving.site(self._place(request.url.path))
-        title = _TITLES.get(status, "Not done")
+            return await answer_error(request, exc)
+        refusal = refusal_of(request, exc)
+        first, *others = (each.place for each in self.serving.stores)
+        path = request.url.path
+        mine = (each for each in others if path.startswith(f"{each.root}/"))
+        site = self.serving.site(next(mine, first))
+        title = _TITLES.get(refusal.status, "Not done")
         page = problem_page(
-            site, title, str(error["message"]), error["hint"], site.links.threads()
+            site, title, refusal.message, refusal.hint, site.links.threads()
         )
-        return HTMLResponse(page, status_code=status)
-
-    def _place(self, path: str) -> Place:
-        places = [each.place for each in self.serving.stores]
-        mine = (
-            each for each in places if each.root and path.startswith(f"{each.root}/")
-        )
-        return next(mine, places[0])
+        return HTMLResponse(page, status_code=refusal.status)
 
 
 def _life(serving: Serving) -> Lifespan[Starlette]:

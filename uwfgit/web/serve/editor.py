@@ -68,7 +68,9 @@ class Editor(Struct, frozen=True, kw_only=True):
         return HTMLResponse(page, status_code=status)
 
     async def _done(self, opened: Opened, fields: Mapping[str, str]) -> Draft:
-        text, was = _text(fields), fields.get("was", "")
+        text, was = fields.get("text", "").replace("\r\n", "\n"), fields.get("was", "")
+        if len(text) > _TEXT:
+            raise InvalidError(f"the text has more than {_TEXT:,} characters")
         act, said, is_bad = fields.get("act", "check"), "", False
         try:
             if act == "save":
@@ -104,13 +106,6 @@ class Editor(Struct, frozen=True, kw_only=True):
             said=said,
             is_bad=is_bad,
         )
-
-
-def _text(fields: Mapping[str, str]) -> str:
-    text = fields.get("text", "").replace("\r\n", "\n")
-    if len(text) > _TEXT:
-        raise InvalidError(f"the text has more than {_TEXT:,} characters")
-    return text
 
 
 def _look(opened: Opened, text: str) -> Draft:

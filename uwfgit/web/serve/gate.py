@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,9 +25,14 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
 _OPEN: Final = frozenset({"/enter", "/welcome"})
 CONNECT: Final = "/connect/"
 """Where a hub's clients connect, each by its name."""
+MAX_FRAME: Final = 2_000_000
+"""Bytes of one frame of a client's answer."""
+HEARTBEAT_SECONDS: Final = 60.0
+"""After which both ends of a client's line see whether the other is there."""
 _FORMS: Final = ("application/json", "application/x-www-form-urlencoded")
 _PATH: Final = re.compile(rb"(?:/[A-Za-z0-9@._~:+$-]+)*/?")
 _LONGEST: Final = 1_000
+_DIGITS: Final = 20
 _ONCE: Final = frozenset({"host", "origin", "authorization", "content-length"})
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -83,6 +88,13 @@ class Refusal(Struct, frozen=True, kw_only=True):
     status: int
     code: str
     message: str
+    hint: str | None = None
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What is answered as JSON."""
+        error = {"code": self.code, "message": self.message, "hint": self.hint}
+        return {"error": error}
 
 
 BAD_TOKEN: Final = Refusal(
@@ -113,12 +125,22 @@ class Rules(Struct, frozen=True, kw_only=True):
     def refusal(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         """Say why a request is refused before its body is read."""
         is_open = scope["path"] in _OPEN
-        refusal = self._address_refusal(scope, headers, is_open=is_open)
-        if refusal is not None or is_open:
-            return refusal
+        if headers.get("host", "").lower() not in self.hosts:
+            return Refusal(status=403, code="host", message="unknown host")
+        if scope["method"] not in _METHODS or (is_open and scope["method"] == "POST"):
+            return Refusal(status=405, code="method", message="not allowed")
+        if not _is_plain(scope):
+            return Refusal(status=404, code="not-found", message="no such page")
+        return None if is_open else self._visitor_refusal(scope, headers)
+
+    def _visitor_refusal(
+        self, scope: Scope, headers: Mapping[str, str]
+    ) -> Refusal | None:
         if not self._is_ours(headers):
             return Refusal(status=403, code="origin", message="asked from elsewhere")
-        if not self._has_bearer(headers) and not self._has_cookie(headers):
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        has_bearer = kind.lower() == "bearer" and self.keys.is_bearer(value.strip())
+        if not has_bearer and not self._has_cookie(headers):
             return _LOCKED
         return self._post_refusal(headers) if scope["method"] == "POST" else None
 
@@ -135,33 +157,17 @@ class Rules(Struct, frozen=True, kw_only=True):
             and _is_plain(scope)
         )
 
-    def _address_refusal(
-        self, scope: Scope, headers: Mapping[str, str], *, is_open: bool
-    ) -> Refusal | None:
-        if headers.get("host", "").lower() not in self.hosts:
-            return Refusal(status=403, code="host", message="unknown host")
-        if scope["method"] not in _METHODS or (is_open and scope["method"] == "POST"):
-            return Refusal(status=405, code="method", message="not allowed")
-        if not _is_plain(scope):
-            return Refusal(status=404, code="not-found", message="no such page")
-        return None
-
     def _is_ours(self, headers: Mapping[str, str]) -> bool:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin == "null":
             # So a browser writes that of a form of ours, for we tell no referrer.
             return site == "same-origin"
-        if origin is not None and not self._is_origin(origin):
+        scheme, _, host = (origin or "").partition("://")
+        if origin is not None and (
+            scheme not in {"http", "https"} or host.lower() not in self.hosts
+        ):
             return False
         return site in {None, "same-origin", "none"}
-
-    def _is_origin(self, origin: str) -> bool:
-        scheme, _, host = origin.partition("://")
-        return scheme in {"http", "https"} and host.lower() in self.hosts
-
-    def _has_bearer(self, headers: Mapping[str, str]) -> bool:
-        kind, _, value = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and self.keys.is_bearer(value.strip())
 
     def _has_cookie(self, headers: Mapping[str, str]) -> bool:
         # Whoever sends neither header is no browser, and a script has its token.
@@ -183,7 +189,8 @@ class Rules(Struct, frozen=True, kw_only=True):
         if kind not in _FORMS:
             return Refusal(status=415, code="type", message="send JSON or a form")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MAX_BODY:
+        is_number = length.isascii() and length.isdigit() and len(length) < _DIGITS
+        if not is_number or int(length) > MAX_BODY:
             return TOO_LARGE
         # A form has the token in its body, which the route looks at.
         if "authorization" not in headers and kind == _FORMS[0]:
@@ -234,7 +241,7 @@ class Gate:
             if isinstance(body, Refusal):
                 refusal = body
             else:
-                receive = _replay(body, receive)
+                receive = replay(body, receive)
         if refusal is not None:
             await _refuse(scope, send, refusal)
             return
@@ -304,25 +311,25 @@ async def _read_body(receive: Receive) -> bytes | Refusal:
         return _TOO_SLOW
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read already, and then what else comes."""
     given = False
 
-    async def replay() -> Message:
+    async def given_first() -> Message:
         nonlocal given
         if given:
             return await receive()
         given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return replay
+    return given_first
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
     """Answer with the error: as JSON to a script, as a line to a person."""
     is_api = scope["path"].startswith("/api")
     if is_api:
-        error = {"code": refusal.code, "message": refusal.message, "hint": None}
-        body = json.dumps({"error": error}).encode()
+        body = json.dumps(refusal.payload).encode()
     else:
         body = f"{refusal.message}\n".encode()
     kind = b"application/json" if is_api else b"text/plain; charset=utf-8"

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,12 @@ _LISTING_POLL: Final = 1.0
 _QUIET: Final = 15.0
 """Seconds after which a comment shows that the line is still there."""
 _ENDED: Final = ("end", "cancelled")
+STREAM: Final = "text/event-stream"
+"""The kind of an answer that goes on."""
+What = Literal[
+    "event", "running", "turns", "end", "gone", "problem", "reset", "changed"
+]
+"""What a message can be."""
 
 Turns = list[dict[str, Any]]
 
@@ -39,7 +45,7 @@ Turns = list[dict[str, Any]]
 class Message(Struct, frozen=True, kw_only=True):
     """One message of a stream; ``oid`` is the commit that the reader knows with it."""
 
-    event: str
+    event: What
     data: Any
     oid: Oid | None = None
 
@@ -168,7 +174,7 @@ def stream(
         messages: The messages.
         show: Makes of the turns of a running step what is sent of them.
     """
-    return StreamingResponse(_written(messages, show), media_type="text/event-stream")
+    return StreamingResponse(_written(messages, show), media_type=STREAM)
 
 
 async def _written(
@@ -183,12 +189,9 @@ async def _written(
             said = loop.time()
             if show is not None and message.event == "turns":
                 message = replace(message, data=show(message.data["items"]))  # noqa: PLW2901 - as it is shown
-            yield _text(message).encode()
+            head = f"id: {message.oid}\n" if message.oid else ""
+            data = json.dumps(message.data)
+            yield f"{head}event: {message.event}\ndata: {data}\n\n".encode()
         elif loop.time() - said > _QUIET:
             said = loop.time()
             yield b": still here\n\n"
-
-
-def _text(message: Message) -> str:
-    head = f"id: {message.oid}\n" if message.oid else ""
-    return f"{head}event: {message.event}\ndata: {json.dumps(message.data)}\n\n"

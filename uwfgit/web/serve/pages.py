@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -166,20 +166,10 @@ class Pages:
         if (outcome.error or {}).get("code") == "untrusted" and not fields.get("trust"):
             screen = await place.acting.trust_screen(thread, act, wanted)
             if screen is not None:
-                form = await self._trust_form(place, thread, act, fields, screen)
+                view = await place.reading.thread(thread, None)
+                form = trust_form(self.serving.site(place), view, screen, act, fields)
                 return self._problem(place, outcome, links.thread(thread), form)
         return self._problem(place, outcome, links.thread(thread))
-
-    async def _trust_form(
-        self,
-        place: Place,
-        thread: ThreadId,
-        act: str,
-        fields: Mapping[str, str],
-        screen: str,
-    ) -> Html:
-        view = await place.reading.thread(thread, None)
-        return trust_form(self.serving.site(place), view, screen, act, fields)
 
     async def start(self, request: Request) -> Response:
         """Start a thread of a registered workflow, and run it if that is wanted."""
@@ -222,26 +212,18 @@ async def read_form(request: Request, serving: Serving, place: Place) -> dict[st
     """Read a form that carries the page's token.
 
     Raises:
-        UwfError: It does not, or nothing may be done here.
+        InvalidError: It is not one, or has far too many fields.
+        RefusedError: It has no token, or nothing may be done here.
     """
-    fields = _parse_form(await request.body())
+    try:
+        text = (await request.body()).decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS)
+    except ValueError as exc:
+        raise InvalidError(f"the form cannot be read: {exc}") from exc
+    fields = dict(pairs)
     is_known = serving.rules.keys.is_page_token(fields.pop("token", ""))
     if not is_known and not request.scope["uwf.bearer"]:
         raise RefusedError(BAD_TOKEN.message)
     if not place.acts:
         raise RefusedError("nothing can be changed here")
     return fields
-
-
-def _parse_form(body: bytes) -> dict[str, str]:
-    """Read a form's fields, as a browser encodes them.
-
-    Raises:
-        InvalidError: It is not one, or has far too many.
-    """
-    try:
-        text = body.decode("ascii")
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS)
-    except ValueError as exc:
-        raise InvalidError(f"the form cannot be read: {exc}") from exc
-    return dict(pairs)

@@ -205,8 +205,19 @@ class StoreReading:
         return listing_messages(self.shelf)
 
     async def act(self, thread: ThreadId, act: str, wanted: Request) -> Outcome:
-        """Do something with a thread."""
-        await self._check_trust(thread, wanted)
+        """Do something with a thread.
+
+        Raises:
+            RefusedError: What was agreed to is another tip or workflow by now.
+        """
+        fields = wanted.fields
+        if fields.get("trust"):
+            tip = await self.shelf.ask(lambda ledger: load_tip(ledger.store, thread))
+            shown = (fields.get("tip"), fields.get("workflow"))
+            if shown != (tip.commit, tip.state.workflow_oid):
+                raise RefusedError(
+                    "the thread has changed since it was shown; look again"
+                )
         return await self._do(thread_command(thread, act, wanted))
 
     async def start(
@@ -226,16 +237,6 @@ class StoreReading:
 
     async def _do(self, command: Command) -> Outcome:
         return await anyio.to_thread.run_sync(self.run, command)
-
-    async def _check_trust(self, thread: ThreadId, wanted: Request) -> None:
-        """Refuse an answer that was given for another tip or workflow."""
-        fields = wanted.fields
-        if not fields.get("trust"):
-            return
-        tip = await self.shelf.ask(lambda ledger: load_tip(ledger.store, thread))
-        shown = (fields.get("tip"), fields.get("workflow"))
-        if shown != (tip.commit, tip.state.workflow_oid):
-            raise RefusedError("the thread has changed since it was shown; look again")
 
 
 def _standing(ledger: Ledger, thread: ThreadId) -> str:

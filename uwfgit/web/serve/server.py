@@ -11,15 +11,13 @@ from msgspec import Struct
 from starlette.types import ASGIApp
 
 from uwfgit.errors import StoreError
-from uwfgit.web.serve.gate import Hosts, is_loopback
+from uwfgit.web.serve.gate import HEARTBEAT_SECONDS, MAX_FRAME, Hosts, is_loopback
 
 PORT: Final = 8642
 _BACKLOG: Final = 128
 _LINE: Final = 16 * 1024
 _GRACE: Final = 2
 _ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - what --host may say
-_FRAME: Final = 2_000_000
-_HEARTBEAT: Final = 60
 
 
 class Listening(Struct, frozen=True, kw_only=True):
@@ -97,8 +95,8 @@ def serve(
         date_header=False,
         proxy_headers=False,
         ws="websockets-sansio" if takes_lines else "none",
-        ws_max_size=_FRAME,
-        ws_ping_interval=_HEARTBEAT,
+        ws_max_size=MAX_FRAME,
+        ws_ping_interval=HEARTBEAT_SECONDS,
         ws_per_message_deflate=False,
         lifespan="on",
         timeout_keep_alive=20,

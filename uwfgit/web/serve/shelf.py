@@ -51,13 +51,13 @@ class Shelf:
         Raises:
             UwfError: What the question raises.
         """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._worker, self._answer, question)
 
-    def _answer(self, question: Callable[[Ledger], T]) -> T:
-        ledger = self._opened()
-        ledger.lookup.refresh()
-        return question(ledger)
+        def answer() -> T:
+            ledger = self._opened()
+            ledger.lookup.refresh()
+            return question(ledger)
+
+        return await asyncio.get_running_loop().run_in_executor(self._worker, answer)
 
     def _opened(self) -> Ledger:
         if self._ledger is None:
@@ -66,21 +66,19 @@ class Shelf:
 
     async def lines(self) -> tuple[Line, ...]:
         """Return all threads as they stand now."""
-        return await self.ask(self._read_lines)
 
-    def _read_lines(self, ledger: Ledger) -> tuple[Line, ...]:
-        mark = mark_of(ledger)
-        if self._known is None or self._known.mark != mark:
-            self._known = _Known(mark=mark, lines=list_lines(ledger))
-        return self._known.lines
+        def read(ledger: Ledger) -> tuple[Line, ...]:
+            mark = mark_of(ledger)
+            if self._known is None or self._known.mark != mark:
+                self._known = _Known(mark=mark, lines=list_lines(ledger))
+            return self._known.lines
+
+        return await self.ask(read)
 
     async def mark(self) -> Mark:
         """Return what changes whenever a thread does; costs next to nothing."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._worker, self._mark)
-
-    def _mark(self) -> Mark:
-        return mark_of(self._opened())
+        return await loop.run_in_executor(self._worker, lambda: mark_of(self._opened()))
 
     def close(self) -> None:
         """Close the store in its own thread, and let that end."""

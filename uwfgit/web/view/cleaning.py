@@ -69,9 +69,10 @@ class Cleaner(Struct, frozen=True, kw_only=True):
         if isinstance(value, list):
             return [self._any(each) for each in value]
         if isinstance(value, Mapping):
-            return {
-                self._any(key): self._entry(key, each) for key, each in value.items()
-            }
+            turns = value.get("turns")
+            if not self.full and isinstance(turns, list):
+                value = {**value, "turns": [_without_talk(turn) for turn in turns]}
+            return {self._any(key): self._any(each) for key, each in value.items()}
         if isinstance(value, Struct):
             return replace(
                 value,
@@ -81,11 +82,6 @@ class Cleaner(Struct, frozen=True, kw_only=True):
                 },
             )
         return value
-
-    def _entry(self, key: object, value: Any) -> Any:  # noqa: ANN401 - any value of a page
-        if not self.full and key == "turns" and isinstance(value, list):
-            value = [_without_talk(turn) for turn in value]
-        return self._any(value)
 
 
 def _without_talk(turn: Any) -> Any:  # noqa: ANN401 - a turn, if it is well formed

@@ -175,16 +175,15 @@ def _has(line: Line, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _tokens(line: Line) -> int:
-    usage = line.state.usage if line.state else None
-    return usage.input_tokens + usage.output_tokens if usage else 0
-
-
 _KEYS: Final = {
     "updated": lambda line: line.updated_ms,
     "started": lambda line: line.started_ms,
     "steps": lambda line: line.state.steps if line.state else 0,
-    "tokens": _tokens,
+    "tokens": lambda line: (
+        line.state.usage.input_tokens + line.state.usage.output_tokens
+        if line.state and line.state.usage
+        else 0
+    ),
     "duration": lambda line: (
         line.state.usage.duration_ms if line.state and line.state.usage else 0
     ),

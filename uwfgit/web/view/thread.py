@@ -159,6 +159,9 @@ def view_thread(
     except CorruptError:
         # The step whose record is damaged says so itself.
         cost = UNKNOWN
+    given = record.start.values
+    above = find_parent_step(ledger, record)
+    approved = f"{APPROVED_PREFIX}{tip.thread}/"
     return ThreadView(
         tip=tip,
         status=status,
@@ -171,24 +174,15 @@ def view_thread(
         block=tuple(_block(record, steps, events, start, end)),
         first=start,
         relatives=tuple(_relatives(tip, known.values())),
-        inputs=_inputs(record),
+        inputs=given if isinstance(given, dict) else {},
         summary=_summary(record),
         cost=cost,
-        parent=_parent(ledger, record, known),
+        parent=None if above is None else _kin(ledger, *above, known),
         children=tuple(_children(ledger, record, steps, known)),
-        approvals=_approvals(record),
+        approvals=tuple(
+            ref.removeprefix(approved) for ref in list_refs(record.store, approved)
+        ),
     )
-
-
-def _inputs(record: Record) -> Mapping[str, Any]:
-    node = record.start.inputs
-    payload = record.node(node).payload if node is not None else None
-    return payload if isinstance(payload, dict) else {}
-
-
-def _approvals(record: Record) -> tuple[str, ...]:
-    prefix = f"{APPROVED_PREFIX}{record.tip.thread}/"
-    return tuple(ref.removeprefix(prefix) for ref in list_refs(record.store, prefix))
 
 
 def _summary(record: Record) -> str:
@@ -247,13 +241,6 @@ def _other_runs(
             run = _run(record, record.step(node, number), event)
             found[number] = (*found.get(number, ()), run)
     return found
-
-
-def _parent(
-    ledger: Ledger, record: Record, known: Mapping[ThreadId, ThreadRow]
-) -> Kin | None:
-    found = find_parent_step(ledger, record)
-    return None if found is None else _kin(ledger, *found, known)
 
 
 def _children(
