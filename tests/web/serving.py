@@ -128,7 +128,8 @@ def free_port() -> int:
 def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Server]:
     """Run ``uwf web`` in a folder, as a user would."""
     uwf = [sys.executable, "-P", "-m", "uwfgit"]
-    command = [*uwf, "web", "--port", str(port or free_port()), *words]
+    number = port or free_port()
+    command = [*uwf, "web", "--port", str(number), *words]
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -140,13 +141,13 @@ def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Serv
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://[\w.-]+:(\d+)/\S+", line)
+        found = re.search(r"https?://[\w.:-]+/\S+", line)
         assert found, f"printed {line!r}, ended with {process.poll()}"
         token = subprocess.run(
             [*uwf, "web", "token"], capture_output=True, text=True, check=True
         ).stdout.strip()
         yield Server(
-            port=int(found[1]),
+            port=number,
             url=found[0],
             token=token,
             process=process,

@@ -373,6 +373,103 @@ def test_with_a_token_file_others_may_look_and_act_if_that_is_said(
         assert server.ask("GET", "/edit/ping.yaml", headers=bearer).status == 404
 
 
+PUBLIC = "hub.example.org"
+TLS = ("--hub", "--public", f"https://{PUBLIC}/")
+
+
+def visitor(cookie: str, **more: str) -> dict[str, str]:
+    """Return what a browser sends from a page at the public name."""
+    pair = cookie.partition(";")[0]
+    return {"Cookie": pair, "Sec-Fetch-Site": "same-origin", **more}
+
+
+@pytest.mark.parametrize("acts", [False, True], ids=["reading", "acts"])
+def test_behind_tls_the_public_name_is_answered_and_no_other_is(
+    uwf: Uwf,
+    work: Path,
+    thread: str,
+    acts: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    uwf("web", "hub", "add", "laptop")
+    with serving(work, *TLS, *(["--allow-acts"] if acts else [])) as server:
+        assert server.url.startswith(f"https://{PUBLIC}/enter?code=")
+        path = server.url.removeprefix(f"https://{PUBLIC}")
+        entered = server.ask("GET", path, host=PUBLIC)
+        cookie = entered.headers["set-cookie"]
+        assert {"Secure", "HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
+
+        mine = visitor(cookie)
+        for host, status in (
+            (PUBLIC, 200),
+            (PUBLIC.upper(), 200),
+            (f"127.0.0.1:{server.port}", 200),
+            (f"{PUBLIC}:{server.port}", 403),
+            (f"{PUBLIC}:443", 403),
+            (f"www.{PUBLIC}", 403),
+            (f"{PUBLIC}.evil.example", 403),
+            ("", 403),
+        ):
+            got = server.ask("GET", "/threads", headers=mine, host=host or "x")
+            assert got.status == status, host
+        assert server.ask("GET", "/edit/ping", headers=mine, host=PUBLIC).status == 404
+
+        page = server.ask("GET", f"/threads/{thread}", headers=mine, host=PUBLIC)
+        token = re.search(r'name="token" value="([^"]+)"', page.text)
+        assert (token is not None) is acts
+        body = f"token={token[1] if token else 'x'}&reason=enough".encode()
+        place = f"/threads/{thread}/cancel"
+        for origin in (
+            f"http://{PUBLIC}",
+            f"https://www.{PUBLIC}",
+            "https://x.example",
+        ):
+            theirs = visitor(cookie, Origin=origin, **FORM)
+            asked = server.ask("POST", place, headers=theirs, body=body, host=PUBLIC)
+            assert asked.status == 403, origin
+        ours = visitor(cookie, Origin=f"https://{PUBLIC}", **FORM)
+        done = server.ask("POST", place, headers=ours, body=body, host=PUBLIC)
+        assert done.status == (303 if acts else 403)
+
+        # A client's line comes in by that name, and by no other.
+        words = {"Upgrade": "websocket", "Connection": "Upgrade"}
+        words |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "x" * 22 + "=="}
+        words |= {"Authorization": "Bearer wrong"}
+        for host, status in ((PUBLIC, 401), (f"www.{PUBLIC}", 403)):
+            line = server.ask("GET", "/connect/laptop", headers=words, host=host)
+            assert line.status == status
+
+
+def test_without_tls_the_cookie_is_sent_on_this_machine(
+    server: Server, cookie: str
+) -> None:
+    # A browser sends no secure cookie to http://127.0.0.1.
+    assert server.port
+    assert "Secure" not in cookie
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://hub.example.org", "hub.example.org", "https://", "https://h/x"),
+        *("https://u@h", "https://h?x", "https://h#x", "https://[::1]", "https://h:x"),
+        *("https://h\n", "https://h h", "wss://h", "https://.h", "https://é.example"),
+    ],
+)
+@pytest.mark.parametrize("words", [("web",), ("web", "link")])
+def test_what_is_no_public_address_is_a_line(
+    uwf: Uwf, words: tuple[str, ...], url: str
+) -> None:
+    refused = uwf(*words, "--public", url, "--json")
+
+    assert (refused.code, refused.error["code"]) == (2, "usage")
+
+
+def test_a_link_leads_to_the_public_name(uwf: Uwf) -> None:
+    made = uwf("web", "link", "--public", "https://Hub.example.org:443", "--json")
+
+    assert made.json["url"].startswith(f"https://{PUBLIC}/enter?code=")
+
+
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999999"])
 def test_a_number_that_is_no_port_is_a_line(uwf: Uwf, port: str) -> None:
     refused = uwf("web", "--port", port, "--json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import webbrowser
 from typing import TYPE_CHECKING, Annotated
@@ -21,11 +22,14 @@ app = make_group("Look at threads in a browser, and act on them.")
 app.add_typer(hub_app, name="hub")
 
 _PORTS = 2**16
+_PUBLIC = re.compile(
+    r"https://([a-z0-9-]+(?:\.[a-z0-9-]+)*(?::[0-9]{1,5})?)/?", re.ASCII
+)
 _PARTS = ("starlette", "uvicorn", "websockets")
 
 
 @app.callback(invoke_without_command=True)
-def web(
+def web(  # noqa: PLR0917 - one parameter an option
     ctx: typer.Context,
     port: Annotated[
         int | None, typer.Option("--port", metavar="N", help="Else 8642, or any.")
@@ -42,12 +46,23 @@ def web(
     ] = False,
     allow_acts: Annotated[
         bool,
-        typer.Option("--allow-acts", help="With another --host: let it change things."),
+        typer.Option(
+            "--allow-acts",
+            help="With another --host, or --public: let it change things.",
+        ),
     ] = False,
     token_file: Annotated[
         str | None,
         typer.Option(
             "--token-file", metavar="FILE", help="With another --host: who may look."
+        ),
+    ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            "--public",
+            metavar="URL",
+            help="Where a proxy with TLS stands in front: https://hub.example.org.",
         ),
     ] = None,
     hub: Annotated[
@@ -76,11 +91,15 @@ def web(
         read_only=read_only,
         allow_acts=allow_acts,
         token_file=context.resolve(token_file) if token_file else None,
+        public=None if public is None else _public_host(public),
         hub=hub,
     )
-    run_server(
-        context, wishes, lambda listening: _tell(context, listening, open_=open_)
-    )
+
+    def tell(listening: Listening) -> None:
+        origin = f"https://{wishes.public}" if wishes.public else listening.origin
+        _tell(context, origin, listening.port, open_=open_)
+
+    run_server(context, wishes, tell)
 
 
 def _check_port(port: int) -> int:
@@ -98,14 +117,33 @@ def require_web() -> None:
     require_extra("web", _PARTS, what="the web view")
 
 
-def _tell(context: CommandContext, listening: Listening, *, open_: bool) -> None:
-    """Print the address with its code, or hand it to the browser unseen."""
+def _public_host(url: str) -> str:
+    """Return what a browser sends as ``Host`` at a public address.
+
+    Raises:
+        UsageError: It is not one.
+    """
+    found = _PUBLIC.fullmatch(url.lower())
+    if found is None:
+        raise UsageError(
+            f"--public: '{url}' is not an address with TLS",
+            hint="such as https://hub.example.org, without a path",
+        )
+    return found[1].removesuffix(":443")
+
+
+def _address(context: CommandContext, origin: str, port: int) -> str:
     from uwfgit.web.serve.keys import load_key, make_code
 
-    key = load_key(context.home, str(listening.port))
-    address = f"{listening.origin}/enter?code={make_code(key, time.time())}"
+    code = make_code(load_key(context.home, str(port)), time.time())
+    return f"{origin}/enter?code={code}"
+
+
+def _tell(context: CommandContext, origin: str, port: int, *, open_: bool) -> None:
+    """Print the address with its code, or hand it to the browser unseen."""
+    address = _address(context, origin, port)
     if open_ and _open(context, address):
-        context.output.say(f"serving {listening.origin}; Ctrl-C ends it")
+        context.output.say(f"serving {origin}; Ctrl-C ends it")
         return
     context.output.emit({"url": address}, lambda: f"open {address}")
     context.output.say("the address opens once, within a minute; Ctrl-C ends it")
@@ -135,17 +173,21 @@ def link(
         int | None,
         typer.Option("--port", metavar="N", help="Of the server; else 8642."),
     ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option("--public", metavar="URL", help="Of the server, if it has one."),
+    ] = None,
 ) -> None:
     """Print a new address that opens the running server, once and within a minute."""
-    from uwfgit.web.serve.keys import load_key, make_code
-
     context = get_context(ctx)
     require_web()
     from uwfgit.web.serve.server import PORT
 
     number = PORT if port is None else _check_port(port)
-    code = make_code(load_key(context.home, str(number)), time.time())
-    address = f"http://127.0.0.1:{number}/enter?code={code}"
+    origin = (
+        f"https://{_public_host(public)}" if public else f"http://127.0.0.1:{number}"
+    )
+    address = _address(context, origin, number)
     context.output.emit({"url": address}, lambda: address)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit import __version__
 from uwfgit.cli.frame.context import CommandContext
@@ -35,7 +36,13 @@ class Wishes(Struct, frozen=True, kw_only=True):
     read_only: bool
     allow_acts: bool
     token_file: Path | None
+    public: str | None
     hub: bool
+
+    @property
+    def is_near(self) -> bool:
+        """Whether only this machine can look."""
+        return is_loopback(self.host) and self.public is None
 
 
 def run_server(
@@ -55,7 +62,7 @@ def run_server(
     own = context.open_store()
     bearer = _bearer(context, wishes.token_file)
     listening = listen(wishes.host, wishes.port)
-    acts = not wishes.read_only and (is_loopback(wishes.host) or wishes.allow_acts)
+    acts = not wishes.read_only and (wishes.is_near or wishes.allow_acts)
     keys = Keys(
         key=load_key(context.home, str(listening.port)),
         port=listening.port,
@@ -63,19 +70,21 @@ def run_server(
         now_s=time.time,
     )
     serving = Serving(
-        rules=Rules(keys=keys, hosts=listening.hosts),
+        rules=Rules(keys=keys, hosts=replace(listening.hosts, public=wishes.public)),
         stores=_stores(context, own, wishes, acts=acts),
         shapes=SHAPES,
         about=f"uwf {__version__}" + ("" if acts else ", read-only"),
-        desk=_desk(context) if acts and is_loopback(wishes.host) else None,
+        desk=_desk(context) if acts and wishes.is_near else None,
         on_bug=partial(on_bug, context),
         elsewhere=_clients(context) if wishes.hub else None,
     )
-    if not is_loopback(wishes.host):
+    if not wishes.is_near:
         what = "read and change" if acts else "read"
+        origin = f"https://{wishes.public}" if wishes.public else listening.origin
+        warning = "" if wishes.public else "; the line is not encrypted"
         context.output.say(
-            f"whoever reaches {listening.origin} with the token can {what} "
-            f"{len(serving.stores)} store(s); the line is not encrypted"
+            f"whoever reaches {origin} with the token can {what} "
+            f"{len(serving.stores)} store(s){warning}"
         )
     app = make_app(serving)
     serve(app, listening, on_ready=lambda: tell(listening), takes_lines=wishes.hub)

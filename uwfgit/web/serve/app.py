@@ -121,6 +121,7 @@ class _Home:
 
     def __init__(self, serving: Serving) -> None:
         self.keys = serving.rules.keys
+        self.hosts = serving.rules.hosts
         self.start = f"{serving.stores[0].shelf.root}/threads"
 
     async def home(self, request: Request) -> Response:
@@ -137,6 +138,7 @@ class _Home:
             self.keys.cookie_name,
             self.keys.cookie,
             httponly=True,
+            secure=request.headers["host"].lower() == self.hosts.public,
             samesite="strict",
             path="/",
         )

@@ -58,17 +58,19 @@ class Hosts(Struct, frozen=True, kw_only=True):
     """The values of ``Host`` by which a server is meant, ports included.
 
     With ``is_wide`` every address that is written as one counts: what leads here by a
-    trick of DNS is a name.
+    trick of DNS is a name. ``public`` is the name at which a proxy with TLS stands in
+    front of it.
     """
 
     names: frozenset[str]
     port: int
     is_wide: bool = False
+    public: str | None = None
 
     def __contains__(self, host: object) -> bool:
         if not isinstance(host, str):
             return False
-        if host in self.names:
+        if host in self.names or host == self.public:
             return True
         name, _, port = host.rpartition(":")
         return self.is_wide and port == str(self.port) and _is_address(name)
@@ -162,10 +164,10 @@ class Rules(Struct, frozen=True, kw_only=True):
         if origin == "null":
             # So a browser writes that of a form of ours, for we tell no referrer.
             return site == "same-origin"
-        scheme, _, host = (origin or "").partition("://")
-        if origin is not None and (
-            scheme not in {"http", "https"} or host.lower() not in self.hosts
-        ):
+        scheme, _, host = (origin or "").lower().partition("://")
+        # What is written at the public name without TLS may be anybody's.
+        schemes = {"https"} if host == self.hosts.public else {"http", "https"}
+        if origin is not None and (scheme not in schemes or host not in self.hosts):
             return False
         return site in {None, "same-origin", "none"}
 
