@@ -38,7 +38,6 @@ from uwfgit.web.view.cleaning import Cleaner
 from uwfgit.web.view.comparison import ComparisonView, Side
 from uwfgit.web.view.listing import (
     Line,
-    Listing,
     Question,
     answer,
     list_families,
@@ -75,7 +74,9 @@ class Export(Struct, kw_only=True):
 
     def iter_folder(self) -> Iterator[tuple[str, str]]:
         """Yield the files of a folder: the path in it, and the text."""
-        titles = self._titles()
+        titles = self.cleaner.clean(titles_of(self.lines))
+        lines = [self.cleaner.clean(line) for line in self.lines]
+        listing = answer(lines, Question(limit=len(lines)))
         tips = self._tips()
         pinned = self._pinned(tips)
         diffs = self._diffs(tips)
@@ -87,7 +88,7 @@ class Export(Struct, kw_only=True):
         )
         top = self._site(replace(links, up=""))
         yield STYLE, style_sheet()
-        yield INDEX, threads_page(top, self._listing(), base=None)
+        yield INDEX, threads_page(top, listing, base=None)
         yield WORKFLOWS, workflows_page(top, self._workflow_lines(pinned))
         for workflow, view in pinned.items():
             yield (
@@ -116,9 +117,6 @@ class Export(Struct, kw_only=True):
     def _site(self, links: FolderLinks | SingleLinks) -> Site:
         return Site(links=links, name=self.name, about=self.about, year=self.year)
 
-    def _titles(self) -> dict[ThreadId, str]:
-        return self.cleaner.clean(titles_of(self.lines))
-
     def _tips(self) -> dict[ThreadId, Tip]:
         """Read the tips of those that can be shown, and why the others cannot."""
         tips: dict[ThreadId, Tip] = {}
@@ -130,10 +128,6 @@ class Export(Struct, kw_only=True):
             except UwfError as exc:
                 self.problems[line.thread] = exc.message
         return tips
-
-    def _listing(self) -> Listing:
-        lines = [self.cleaner.clean(line) for line in self.lines]
-        return answer(lines, Question(limit=len(lines)))
 
     def _status(self, thread: ThreadId) -> str:
         return next(line.status for line in self.lines if line.thread == thread)
@@ -199,7 +193,8 @@ class Export(Struct, kw_only=True):
             view = self._view(thread, tip, first=first)
             yield thread_file(thread, first, steps), thread_page(site, view)
         for node in nodes:
-            yield node_file(thread, node), self._node(site, record, node)
+            shown = self.cleaner.clean(view_node(record, node))
+            yield node_file(thread, node), node_page(site, thread, shown)
         self.nodes += len(nodes)
 
     def _view(
@@ -235,10 +230,6 @@ class Export(Struct, kw_only=True):
             for node, (node_type, _) in record.places.items()
             if node not in hidden and (self.cleaner.full or node_type != DETAIL_TYPE)
         ]
-
-    def _node(self, site: Site, record: Record, name: Hash) -> Html:
-        view = self.cleaner.clean(view_node(record, name))
-        return node_page(site, record.tip.thread, view)
 
     def _diff(
         self, links: FolderLinks, titles: Mapping[ThreadId, str], a: Tip, b: Tip

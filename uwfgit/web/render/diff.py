@@ -98,7 +98,7 @@ def _side(
     site: Site, tip: Tip, step: Step | None, other: Step | None, pair: Pair
 ) -> Html:
     if step is None:
-        return div("side absent", "-")
+        return div("side absent", "-", data_of=tail(tip.thread))
     said = join(span("arrow", " → "), step.status) if step.status else None
     differs = bool({"role", "status"} & set(pair.differs))
     return div(
@@ -110,6 +110,7 @@ def _side(
         ),
         facts([join("by ", step.agent), *spent(step_duration(step), step.usage)]),
         tag("dl", list(_fields(step, other, pair)), class_="fields"),
+        data_of=tail(tip.thread),
     )
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from uwfgit.constants import END
 from uwfgit.errors import Problem
 from uwfgit.model.picture.chart import Chart
+from uwfgit.model.wording import count_of
 from uwfgit.web.edit.redraw import Drawn
 from uwfgit.web.render.frame import Site, page, section
 from uwfgit.web.render.markup import Html, div, join, link, span, tag
@@ -83,21 +84,24 @@ def editor_page(site: Site, draft: Draft, base: str) -> Html:
 def editor_side(draft: Draft) -> Html:
     """Lay out what stands beside the text; it is replaced while one types."""
     errors = sum(each.severity == "error" for each in draft.problems)
+    links = {name: f"#edit-{number}" for number, name in enumerate(draft.drawn.roles)}
     told = draft.said or ("nothing is wrong" if not draft.problems else "")
     return tag(
         "div",
         tag(
             "p",
-            told or f"{len(draft.problems)} found",
+            told or count_of(len(draft.problems), "problem"),
             class_="said-line bad"
             if draft.is_bad or (errors and not told)
             else "said-line",
             role="status",
         ),
-        _problems(draft.problems),
+        tag("ol", [_problem(each) for each in draft.problems], class_="problems")
+        if draft.problems
+        else None,
         section(
             "Graph",
-            div("scroll", svg_picture(draft.chart, links=_links(draft)))
+            div("scroll", svg_picture(draft.chart, links=links))
             if draft.chart is not None
             else tag("p", "There is no graph yet.", class_="none"),
             class_="path",
@@ -106,16 +110,6 @@ def editor_side(draft: Draft) -> Html:
         id="side",
         data_was=draft.was,
     )
-
-
-def _links(draft: Draft) -> dict[str, str]:
-    return {name: f"#edit-{number}" for number, name in enumerate(draft.drawn.roles)}
-
-
-def _problems(problems: Sequence[Problem]) -> Html | None:
-    if not problems:
-        return None
-    return tag("ol", [_problem(each) for each in problems], class_="problems")
 
 
 def _problem(problem: Problem) -> Html:

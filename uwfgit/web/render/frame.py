@@ -33,7 +33,6 @@ _ICON: Final = "data:image/svg+xml," + quote(
 )
 _THOUSAND: Final = 1000
 _TAIL: Final = 6
-_OF_THREADS: Final = frozenset({"threads", "thread", "diff", "node", "report"})
 _MONTHS: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
     *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),

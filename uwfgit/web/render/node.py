@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node.node import BUILTIN_NAMES, TEXT_TYPE, Node
+from uwfgit.model.node.node import BUILTIN_NAMES, TEXT_TYPE
 from uwfgit.web.render.code import json_block
 from uwfgit.web.render.frame import Site, command, facts, page, section, tail
 from uwfgit.web.render.markdown import markdown
@@ -40,7 +39,12 @@ def node_page(site: Site, thread: ThreadId, view: NodeView) -> Html:
             facts([type_name(node.type), join("type ", tag("code", node.type))]),
             class_="head",
         ),
-        section("Payload", _payload(node)),
+        section(
+            "Payload",
+            markdown(node.payload)
+            if node.type == TEXT_TYPE and isinstance(node.payload, str)
+            else json_block(node.payload),
+        ),
         _refs(site, thread, view.refs),
         section(
             "In git",
@@ -49,13 +53,6 @@ def node_page(site: Site, thread: ThreadId, view: NodeView) -> Html:
         ),
     )
     return page(site, f"node {node.hash}", body, kind="node")
-
-
-def _payload(node: Node) -> Html:
-    payload: Any = node.payload
-    if node.type == TEXT_TYPE and isinstance(payload, str):
-        return markdown(payload)
-    return json_block(payload)
 
 
 def _refs(site: Site, thread: ThreadId, refs: tuple[Hash, ...]) -> Html | None:

@@ -125,15 +125,12 @@ class _Drawing:
             self._add_port(wire.source, self._side(wire), (wire.target, "out"))
         for place in self.places.values():
             for ports in place.ports.values():
-                ports.sort(key=self._port_rank)
+                ports.sort(key=lambda key: (key[1] == "out", self.order.index(key[0])))
 
     def _add_port(self, name: str, side: Side, key: tuple[str, str]) -> None:
         ports = self.places[name].ports[side]
         if key not in ports:
             ports.append(key)
-
-    def _port_rank(self, key: tuple[str, str]) -> tuple[int, int]:
-        return (key[1] == "out", self.order.index(key[0]))
 
     def _stack(self) -> None:
         y = float(_MARGIN)
@@ -190,24 +187,20 @@ class _Drawing:
     def svg(self, label: str) -> Html:
         width = self.left + self.box_width + self.right
         ordered = sorted(self.wires, key=lambda wire: wire.taken)
+        classes = ["graph"]
+        classes += ["taken"] if self.is_thread else []
+        classes += ["wide"] if width > _WIDE else []
         return tag(
             "svg",
             [self._wire(wire) for wire in ordered],
             [self._box(self.places[name]) for name in self.order],
-            class_=" ".join(self._classes(width)),
+            class_=" ".join(classes),
             viewBox=f"0 0 {width:.0f} {self.height:.0f}",
             width=f"{width:.0f}",
             height=f"{self.height:.0f}",
             role="group",
             aria_label=label,
         )
-
-    def _classes(self, width: float) -> Iterator[str]:
-        yield "graph"
-        if self.is_thread:
-            yield "taken"
-        if width > _WIDE:
-            yield "wide"
 
     def _wire(self, wire: _Wire) -> Html:
         kind = " ".join(
@@ -269,8 +262,9 @@ class _Drawing:
             y=f"{place.middle + 4.5:.1f}",
             text_anchor="middle",
         )
+        about = box.text + ("" if box.reachable else ", not reachable from $START")
         inner = self._frame(place, round_, by=3) if box.workflow is not None else None
-        body = join(tag("title", _about(box)), shape, inner, words)
+        body = join(tag("title", about), shape, inner, words)
         href = self.links.get(box.name)
         body = tag("a", body, href=href) if href else body
         return tag("g", body, class_=_box_class(box))
@@ -293,11 +287,6 @@ def _box_class(box: Box) -> str:
     words += ["lost"] if not box.reachable else []
     words += [f"here {box.mark}"] if box.mark else []
     return " ".join(words)
-
-
-def _about(box: Box) -> str:
-    """Say in words what the box looks like."""
-    return box.text if box.reachable else f"{box.text}, not reachable from $START"
 
 
 def _box_width(box: Box) -> float:

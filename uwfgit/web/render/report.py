@@ -25,6 +25,8 @@ def report_page(site: Site, thread: ThreadId, report: Report) -> Html:
             tag("p", command(report.told), class_="sum"),
             class_="head",
         ),
-        code_block(report.text, report.kind),
+        code_block(report.text, report.kind)
+        if report.kind
+        else tag("pre", report.text, class_="plain", tabindex=0),
     )
     return page(site, report.title, body, kind="report")

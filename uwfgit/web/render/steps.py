@@ -81,9 +81,15 @@ def _heading(site: Site, run: Run) -> Html:
 
 def run_body(site: Site, thread: ThreadId, run: Run) -> Html:
     """Lay out a run below its heading."""
-    step = run.step
+    step, child = run.step, run.step.child
     return join(
-        _child(site, step),
+        tag(
+            "p",
+            "Done by thread ",
+            link(site.links.thread(child.thread), tag("code", child.thread)),
+        )
+        if child is not None
+        else None,
         fields_list(step.output),
         markdown(step.body) if step.body.strip() else None,
         [div("warning", "Warning: ", warning) for warning in step.warnings],
@@ -92,14 +98,6 @@ def run_body(site: Site, thread: ThreadId, run: Run) -> Html:
         else None,
         div("folds", list(_folds(site, thread, run))),
     )
-
-
-def _child(site: Site, step: Step) -> Html | None:
-    """Lead to the thread that did the step."""
-    if step.child is None:
-        return None
-    name = tag("code", step.child.thread)
-    return tag("p", "Done by thread ", link(site.links.thread(step.child.thread), name))
 
 
 def fields_list(output: Mapping[str, Any]) -> Html | None:
@@ -113,7 +111,7 @@ def fields_list(output: Mapping[str, Any]) -> Html | None:
 
 def _value(value: Any) -> Html:  # noqa: ANN401 - a JSON value
     if isinstance(value, str):
-        return _text_value(value)
+        return markdown(value) if "\n" in value.strip() else tag("span", value or "-")
     if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
         return tag("ul", [tag("li", each) for each in value], class_="values")
     if value is None or isinstance(value, bool | int | float):
@@ -121,25 +119,21 @@ def _value(value: Any) -> Html:  # noqa: ANN401 - a JSON value
     return json_block(value)
 
 
-def _text_value(value: str) -> Html:
-    if "\n" in value.strip():
-        return markdown(value)
-    return tag("span", value or "-")
-
-
 def _folds(site: Site, thread: ThreadId, run: Run) -> Iterator[Html]:
     step, detail = run.step, run.detail
+    line = " ".join(step.edge_prompt.split())
+    hint = line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
     asked = [div("asked", markdown(step.edge_prompt))]
     if step.note:
         asked += [tag("h4", "Note"), div("asked", markdown(step.note))]
-    yield fold(join("Asked", span("hint", _one_line(step.edge_prompt))), *asked)
+    yield fold(join("Asked", span("hint", hint)), *asked)
     turns = detail.get("turns") or []
     # A single one without tools is the reply itself.
     if len(turns) > 1 or any(turn.get("toolCalls") for turn in turns):
-        yield fold(
-            join("Turns", span("hint", _turns_hint(turns))),
-            turns_list(turns),
-        )
+        calls = sum(len(turn.get("toolCalls") or []) for turn in turns)
+        told = count_of(len(turns), "turn")
+        told += f", {count_of(calls, 'tool call')}" if calls else ""
+        yield fold(join("Turns", span("hint", told)), turns_list(turns))
     if run.code:
         yield fold("Code", code_block(run.code, "diff"))
     whole = detail.get("assembledPrompt")
@@ -153,17 +147,6 @@ def _folds(site: Site, thread: ThreadId, run: Run) -> Iterator[Html]:
 def turns_list(turns: Sequence[Mapping[str, Any]]) -> Html:
     """Lay out the turns of a run, one that is still going on too."""
     return tag("ol", [_turn(turn) for turn in turns], class_="turns")
-
-
-def _turns_hint(turns: Sequence[Mapping[str, Any]]) -> str:
-    calls = sum(len(turn.get("toolCalls") or []) for turn in turns)
-    told = count_of(len(turns), "turn")
-    return f"{told}, {count_of(calls, 'tool call')}" if calls else told
-
-
-def _one_line(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _SHORT else plain[: _SHORT - 1] + "…"
 
 
 def _turn(turn: Mapping[str, Any]) -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash
 from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event
 from uwfgit.web.render.frame import (
@@ -63,9 +63,11 @@ def thread_body(site: Site, view: ThreadView, *, acts: Child = None) -> Html:
             ),
             div(
                 "main",
-                _summary(view),
+                section("Summary", markdown(view.summary), class_="summary")
+                if view.summary
+                else None,
                 _task(view),
-                _inputs(view),
+                section("Inputs", fields_list(view.inputs)) if view.inputs else None,
                 _time(site, view),
                 _steps(site, view),
             ),
@@ -141,18 +143,6 @@ def _task(view: ThreadView) -> Html | None:
     return section("Task", laid_out)
 
 
-def _summary(view: ThreadView) -> Html | None:
-    if not view.summary:
-        return None
-    return section("Summary", markdown(view.summary), class_="summary")
-
-
-def _inputs(view: ThreadView) -> Html | None:
-    if not view.inputs:
-        return None
-    return section("Inputs", fields_list(view.inputs))
-
-
 def _time(site: Site, view: ThreadView) -> Html | None:
     if not view.steps:
         return None
@@ -207,26 +197,25 @@ def _blocks(site: Site, view: ThreadView) -> Html | None:
 def _family(site: Site, view: ThreadView) -> Html | None:
     if not view.relatives:
         return None
-    return section(
-        "Forks",
-        tag(
-            "ul",
-            [
-                tag(
-                    "li",
-                    link(
-                        site.links.thread(each.thread), tag("code", tail(each.thread))
-                    ),
-                    span("note", _kinship(each.is_origin, each.number)),
-                    chip(each.status),
-                    _compare(site, view.tip.thread, each.thread),
-                )
-                for each in view.relatives
-            ],
-            class_="family",
-        ),
-        class_="forks",
-    )
+    lines = []
+    for each in view.relatives:
+        where = f"step {each.number}" if each.number else "the start"
+        href = site.links.diff(*sorted((view.tip.thread, each.thread)))
+        lines.append(
+            tag(
+                "li",
+                link(site.links.thread(each.thread), tag("code", tail(each.thread))),
+                span(
+                    "note",
+                    f"origin, left after {where}"
+                    if each.is_origin
+                    else f"fork after {where}",
+                ),
+                chip(each.status),
+                link(href, "compare", class_="quiet") if href else None,
+            )
+        )
+    return section("Forks", tag("ul", lines, class_="family"), class_="forks")
 
 
 def _threads(site: Site, view: ThreadView) -> Html | None:
@@ -238,14 +227,10 @@ def _threads(site: Site, view: ThreadView) -> Html | None:
     if parent is not None:
         where = f"this does its step {parent.number}" if parent.number else "not here"
         lines.append(_kin(site, parent, where, number=parent.number or None))
-    lines += [_kin(site, each, _did(each)) for each in view.children]
+    for child in view.children:
+        did = f"did step {child.number}" if child.number else "at work for this"
+        lines.append(_kin(site, child, did if child.status else f"{did}, not here"))
     return section("Threads", tag("ul", lines, class_="family"), class_="kin")
-
-
-def _did(child: Kin) -> str:
-    if not child.status:
-        return f"did step {child.number}, not here"
-    return f"did step {child.number}" if child.number else "at work for this"
 
 
 def _kin(site: Site, kin: Kin, note: str, *, number: int | None = None) -> Html:
@@ -258,17 +243,6 @@ def _kin(site: Site, kin: Kin, note: str, *, number: int | None = None) -> Html:
         span("note", note),
         chip(kin.status) if kin.status else None,
     )
-
-
-def _kinship(is_origin: bool, number: int) -> str:  # noqa: FBT001 - a fact, not a switch
-    where = f"step {number}" if number else "the start"
-    return f"origin, left after {where}" if is_origin else f"fork after {where}"
-
-
-def _compare(site: Site, one: ThreadId, other: ThreadId) -> Html | None:
-    older, newer = sorted((one, other))
-    href = site.links.diff(older, newer)
-    return link(href, "compare", class_="quiet") if href else None
 
 
 def _in_git(site: Site, view: ThreadView) -> Html:
@@ -284,16 +258,12 @@ def _in_git(site: Site, view: ThreadView) -> Html:
         else None,
         fold("Raw", tag("dl", list(_raw(site, view)), class_="record")),
         tag("p", f"approved: step {', '.join(approved)}") if approved else None,
-        _proof(site, thread),
+        # Only a server can make the proof.
+        tag("p", link(f"{site.links.thread(thread)}/verify", "verify it"))
+        if site.script
+        else None,
         class_="git",
     )
-
-
-def _proof(site: Site, thread: ThreadId) -> Html | None:
-    """Lead to the proof, where there is a server to make it."""
-    if site.script is None:
-        return None
-    return tag("p", link(f"{site.links.thread(thread)}/verify", "verify it"))
 
 
 def _event(site: Site, event: Event) -> Html:

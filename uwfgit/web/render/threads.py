@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from uwfgit.constants import MAX_NESTED
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.wording import count_of
 from uwfgit.web.render.frame import (
     DASH,
@@ -94,6 +93,7 @@ def _line(
     state = line.state
     role = (state.current_role or state.suspended_role) if state else None
     told = line.title or line.problem or line.thread
+    until = moment(state.retry_at_ms, site.year) if state else None
     return tag(
         "li",
         chip(line.status),
@@ -104,7 +104,7 @@ def _line(
                 [
                     state.workflow_name if state else None,
                     join("at ", tag("b", role)) if role else None,
-                    _until(site, state),
+                    join("until ", until) if until else None,
                     steps_of(state.steps) if state else None,
                     *(
                         spent(
@@ -150,12 +150,6 @@ def _fold(
         ),
         class_="below",
     )
-
-
-def _until(site: Site, state: ThreadState | None) -> Html | None:
-    """Say until when a limit lasts that it waits for."""
-    at = moment(state.retry_at_ms, site.year) if state is not None else None
-    return join("until ", at) if at else None
 
 
 def _filters(listing: Listing, base: str) -> Html:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from uwfgit.model.ledger.registry import Version
@@ -44,6 +44,9 @@ def workflow_body(
 ) -> Html:
     """Lay out what stands inside the frame."""
     workflow = view.workflow
+    start = _edges(workflow.graph.get("$START"))
+    same = (each.origin for each in view.versions if each.hash == view.hash)
+    origin = next(filter(None, same), None)
     return join(
         tag(
             "header",
@@ -58,7 +61,8 @@ def workflow_body(
                 [
                     count_of(len(workflow.roles), "role"),
                     tag("code", view.hash),
-                    *_origin(view),
+                    # The commit elsewhere that the version shown is of.
+                    tag("code", origin) if origin is not None else None,
                 ]
             ),
             class_="head",
@@ -74,7 +78,7 @@ def workflow_body(
             ),
             div(
                 "main",
-                _inputs(view),
+                _inputs(workflow.inputs) if workflow.inputs else None,
                 section(
                     "Roles",
                     [
@@ -82,21 +86,13 @@ def workflow_body(
                         for number, (name, role) in enumerate(_in_order(workflow))
                     ],
                 ),
-                _start(workflow.graph.get("$START")),
+                section("How it begins", start) if start else None,
                 section("File", fold("Show the file", code_block(view.source, "yaml")))
                 if view.source
                 else None,
             ),
         ),
     )
-
-
-def _origin(view: WorkflowView) -> Iterator[Html]:
-    """Say which commit elsewhere the version shown is of."""
-    for version in view.versions:
-        if version.hash == view.hash and version.origin is not None:
-            yield tag("code", version.origin)
-            return
 
 
 def _in_order(workflow: Workflow) -> list[tuple[str, Role]]:
@@ -113,14 +109,8 @@ def _graph(view: WorkflowView) -> Html:
     return svg_picture(chart_of(view.workflow), links=links)
 
 
-def _inputs(view: WorkflowView) -> Html | None:
-    inputs = view.workflow.inputs
-    if not inputs:
-        return None
-    return section("Inputs", tag("dl", list(_input_rows(inputs)), class_="fields"))
-
-
-def _input_rows(inputs: Mapping[str, Any]) -> Iterator[Html]:
+def _inputs(inputs: Mapping[str, Any]) -> Html:
+    rows = []
     for name, schema in inputs.items():
         known = schema if isinstance(schema, Mapping) else {}
         told, choices = known.get("description"), known.get("enum")
@@ -132,15 +122,14 @@ def _input_rows(inputs: Mapping[str, Any]) -> Iterator[Html]:
             f"else {known['default']}" if "default" in known else "",
         ]
         facts_ = ", ".join(each for each in kinds if each)
-        yield join(
-            tag("dt", name),
-            tag(
-                "dd",
-                tag("span", str(told)) if told else None,
-                tag("p", facts_, class_="note") if facts_ else None,
-                json_block(schema) if not told and not facts_ else None,
-            ),
+        about = tag(
+            "dd",
+            tag("span", str(told)) if told else None,
+            tag("p", facts_, class_="note") if facts_ else None,
+            json_block(schema) if not told and not facts_ else None,
         )
+        rows.append(join(tag("dt", name), about))
+    return section("Inputs", tag("dl", rows, class_="fields"))
 
 
 def _role(number: int, name: str, role: Role, edges: Edges | None) -> Html:
@@ -201,11 +190,6 @@ def _edges(edges: Edges | None) -> Html | None:
         ],
         class_="edges",
     )
-
-
-def _start(edges: Edges | None) -> Html | None:
-    laid_out = _edges(edges)
-    return section("How it begins", laid_out) if laid_out else None
 
 
 def _versions(site: Site, view: WorkflowView) -> Html | None:

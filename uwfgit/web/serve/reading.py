@@ -177,7 +177,7 @@ class StoreReading:
             title=f"What step {number} changed",
             told=f"uwf {' '.join(words)}",
             text=str(done.value["out"] or done.value["err"]),
-            kind="diff",
+            kind="diff" if done.code == 0 else "",
         )
 
     async def workflows(self) -> tuple[WorkflowLine, ...]:

@@ -154,11 +154,6 @@ def view_thread(
     start = 1 if whole else block_start(first if first is not None else len(steps))
     end = len(steps) if whole else min(start + BLOCK - 1, len(steps))
     chart = chart_of(record.workflow, trips_of(record.workflow, tip.state, steps))
-    try:
-        cost = thread_cost(record, events)
-    except CorruptError:
-        # The step whose record is damaged says so itself.
-        cost = UNKNOWN
     given = record.start.values
     above = find_parent_step(ledger, record)
     approved = f"{APPROVED_PREFIX}{tip.thread}/"
@@ -176,13 +171,21 @@ def view_thread(
         relatives=tuple(_relatives(tip, known.values())),
         inputs=given if isinstance(given, dict) else {},
         summary=_summary(record),
-        cost=cost,
+        cost=_cost(record, events),
         parent=None if above is None else _kin(ledger, *above, known),
         children=tuple(_children(ledger, record, steps, known)),
         approvals=tuple(
             ref.removeprefix(approved) for ref in list_refs(record.store, approved)
         ),
     )
+
+
+def _cost(record: Record, events: Sequence[Event]) -> Cost | None:
+    try:
+        return thread_cost(record, events)
+    except CorruptError:
+        # The step whose record is damaged says so itself.
+        return UNKNOWN
 
 
 def _summary(record: Record) -> str:
