@@ -54,26 +54,22 @@ def open_private(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     db = connect(str(path))
     try:
-        _use_wal(db)
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as exc:
+                # The first switch to WAL does not wait for another's switch.
+                if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE)
+        # What is deleted may be a secret; not every build of SQLite blanks it itself.
+        db.execute("PRAGMA secure_delete = ON")
     except BaseException:
         db.close()
         raise
     return db
-
-
-def _use_wal(db: sqlite3.Connection) -> None:
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as exc:
-            # The first switch to WAL does not wait for another's switch.
-            if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(_PAUSE)
-    # What is deleted may be a secret; not every build of SQLite blanks it by itself.
-    db.execute("PRAGMA secure_delete = ON")
 
 
 def close_unsynced(db: sqlite3.Connection, path: Path) -> None:

@@ -23,9 +23,7 @@ class Kept(Struct, kw_only=True):
     store: Store
     commit: Oid | None = None
     _roots: Mapping[str, TreeEntry] = field(default_factory=dict)
-    _folders: dict[str, Mapping[Hash, tuple[Content, ...]]] = field(
-        default_factory=dict
-    )
+    _folders: dict[str, dict[Hash, tuple[Content, ...]]] = field(default_factory=dict)
 
     def refresh(self) -> None:
         """Notice that others changed what is kept; costs the look at one ref.
@@ -53,7 +51,13 @@ class Kept(Struct, kw_only=True):
         name = node[:2]
         folder = self._folders.get(name)
         if folder is None:
-            folder = self._folders[name] = self._read_folder(name)
+            entry = self._roots.get(name)
+            files = list_tree(self.store, entry.oid) if entry else {}
+            folder = self._folders[name] = {}
+            for file, blob in files.items():
+                if parts := find_node_name(file):
+                    known = folder.get(parts[0], ())
+                    folder[parts[0]] = (*known, (parts[1], blob.oid))
         found = folder.get(node, ())
         if len(found) > 1:
             raise CorruptError(
@@ -61,15 +65,3 @@ class Kept(Struct, kw_only=True):
                 hint="one of the two was made to collide; drop it with: uwf cas drop",
             )
         return found[0] if found else None
-
-    def _read_folder(self, name: str) -> Mapping[Hash, tuple[Content, ...]]:
-        entry = self._roots.get(name)
-        if entry is None:
-            return {}
-        found: dict[Hash, tuple[Content, ...]] = {}
-        for file, blob in list_tree(self.store, entry.oid).items():
-            parts = find_node_name(file)
-            if parts is not None:
-                known = found.get(parts[0], ())
-                found[parts[0]] = (*known, (parts[1], blob.oid))
-        return found

@@ -319,7 +319,20 @@ class Local:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:
-            self._db = _open_file(self._path)
+            db = open_private(self._path)
+            try:
+                if _read_version(db) == 0:
+                    with write(db):
+                        if _read_version(db) == 0:
+                            # Not executescript(): that would commit before.
+                            for statement in _TABLES.split(";"):
+                                db.execute(statement)
+                            db.execute(f"PRAGMA user_version = {_VERSION}")
+                _require_version(_read_version(db))
+            except BaseException:
+                db.close()
+                raise
+            self._db = db
         return self._db
 
     def _put_aside(self) -> bool:
@@ -340,27 +353,6 @@ def open_local(store: Store) -> Local:
 
 def _raw(oid: Oid) -> tuple[bytes]:
     return (bytes.fromhex(oid),)
-
-
-def _open_file(path: Path) -> sqlite3.Connection:
-    db = open_private(path)
-    try:
-        if _read_version(db) == 0:
-            with write(db):
-                if _read_version(db) == 0:
-                    _make_tables(db)
-        _require_version(_read_version(db))
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _make_tables(db: sqlite3.Connection) -> None:
-    # Not executescript(): that would commit the transaction first.
-    for statement in _TABLES.split(";"):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _require_version(version: int) -> None:

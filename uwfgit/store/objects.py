@@ -157,21 +157,16 @@ def find_entry(store: Store, tree: Oid, path: str) -> TreeEntry | None:
         CorruptError: A tree on the way is missing.
     """
     entry = TreeEntry(oid=tree, mode=TREE_MODE)
-    for name in path.encode().split(b"/"):
-        if not entry.is_tree:
+    for wanted in path.encode().split(b"/"):
+        if entry.mode != TREE_MODE:
             return None
-        found = _find_name(store, entry.oid, name)
-        if found is None:
+        for mode, name, oid in _list_entries(store, entry.oid):
+            if name == wanted:
+                entry = TreeEntry(oid=Oid(oid.hex()), mode=int(mode, 8))
+                break
+        else:
             return None
-        entry = found
     return entry
-
-
-def _find_name(store: Store, tree: Oid, name: bytes) -> TreeEntry | None:
-    for mode, found, oid in _list_entries(store, tree):
-        if found == name:
-            return TreeEntry(oid=Oid(oid.hex()), mode=int(mode, 8))
-    return None
 
 
 def walk_files(
@@ -222,7 +217,8 @@ def edit_tree(
         CorruptError: An entry's object is missing or damaged.
     """
     with git_errors("write a tree"):
-        return _edit(store, base, _nest(changes)) or _empty_tree(store)
+        edited = _edit(store, base, _nest(changes))
+        return edited or write_object(store, raw.TREE, b"")
 
 
 _Nested = dict[str, "TreeEntry | _Nested | None"]
@@ -253,22 +249,17 @@ def _edit(
             below = old.oid if old is not None else None
             written = _edit(store, below, change, f"{path}{name}/")
             change = TreeEntry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
-        elif change is not None:
-            _require_there(store, name, change)
+        elif change is not None and not store.raw.exists(change.oid):
+            raise CorruptError(
+                f"object {change.oid} ('{name}') is missing",
+                hint="uwf doctor says how to fix the store",
+            )
         if change is not None:
             entries[name] = change
         else:
             entries.pop(name, None)
     require_width(entries, path)
     return write_object(store, raw.TREE, encode_tree(entries)) if entries else None
-
-
-def _require_there(store: Store, name: str, entry: TreeEntry) -> None:
-    if not store.raw.exists(entry.oid):
-        raise CorruptError(
-            f"object {entry.oid} ('{name}') is missing",
-            hint="uwf doctor says how to fix the store",
-        )
 
 
 def require_width(entries: Mapping[str, TreeEntry], path: str) -> None:
@@ -290,21 +281,15 @@ def require_width(entries: Mapping[str, TreeEntry], path: str) -> None:
 
 def encode_tree(entries: Mapping[str, TreeEntry]) -> bytes:
     """Return the bytes of a tree object."""
-    ordered = sorted(entries.items(), key=_tree_order)
+    # git sorts a folder as if its name ended in a slash.
+    named = {
+        (f"{name}/" if entry.is_tree else name).encode(errors=_ODD): (name, entry)
+        for name, entry in entries.items()
+    }
     return b"".join(
         f"{entry.mode:o} {name}\0".encode(errors=_ODD) + bytes.fromhex(entry.oid)
-        for name, entry in ordered
+        for _, (name, entry) in sorted(named.items())
     )
-
-
-def _tree_order(item: tuple[str, TreeEntry]) -> bytes:
-    # git sorts a folder as if its name ended in a slash.
-    name, entry = item
-    return (f"{name}/" if entry.is_tree else name).encode(errors=_ODD)
-
-
-def _empty_tree(store: Store) -> Oid:
-    return write_object(store, raw.TREE, b"")
 
 
 def write_commit(
@@ -343,7 +328,9 @@ def format_commit(
 
     Neither the tree nor the parents need to be there yet.
     """
-    _require_whole(message)
+    if "\0" in message:
+        # git would cut the message there without a word.
+        raise ValueError("NUL in a commit message")
     lines = (
         f"tree {tree}",
         *(f"parent {parent}" for parent in parents),
@@ -351,12 +338,6 @@ def format_commit(
         f"committer {format_person(committer)}",
     )
     return "\n".join([*lines, "", message]).encode()
-
-
-def _require_whole(message: str) -> None:
-    if "\0" in message:
-        # git would cut the message there without a word.
-        raise ValueError("NUL in a commit message")
 
 
 def format_person(person: Person) -> str:

@@ -14,7 +14,6 @@ import secrets
 import stat
 import zlib
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -226,10 +225,10 @@ class RawObjects(Struct, eq=False):
         return None
 
     def _find_packed(self, oid: str, limit: int) -> RawObject | None:
-        packs, name = self._open(), pygit2.Oid(hex=oid)
+        packs = self._open()
         try:
-            kind, size = packs.read_header(name)
-            data: bytes | None = packs.read(name)[1] if size <= limit else None
+            kind, size = packs.read_header(oid)
+            data: bytes | None = packs.read(oid)[1] if size <= limit else None
         except (KeyError, ValueError, OSError, pygit2.GitError):
             return None
         return RawObject(int(kind), size, data)
@@ -237,7 +236,7 @@ class RawObjects(Struct, eq=False):
     def _open(self) -> pygit2.Odb:
         if self._packs is None:
             self._packs = pygit2.Odb()
-            self._folders = self._folders or list(_list_folders(self.folder))
+            self._folders = self._folders or _list_folders(self.folder)
             for folder in self._folders:
                 self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
         return self._packs
@@ -274,25 +273,21 @@ def _path(folder: str, oid: str) -> str:
     return f"{folder}/{oid[:2]}/{oid[2:]}"
 
 
-def _list_folders(own: Path) -> Iterator[str]:
+def _list_folders(own: Path) -> list[str]:
     """List an ``objects`` folder and those it borrows from, as git would."""
-    waiting, seen = [str(own)], set[str]()
-    while waiting and len(seen) < _MOST_FOLDERS:
+    waiting, found = [str(own)], list[str]()
+    while waiting and len(found) < _MOST_FOLDERS:
         folder = waiting.pop(0)
-        if folder not in seen:
-            seen.add(folder)
-            yield folder
-            waiting += _list_alternates(folder)
-
-
-def _list_alternates(folder: str) -> list[str]:
-    try:
-        with open(f"{folder}/info/alternates", "rb") as file:  # noqa: PTH123 - no Path is made for each store
-            text = os.fsdecode(file.read(_MAX_ALTERNATES))
-    except OSError:
-        return []
-    lines = [line for line in text.split("\n") if line and not line.startswith("#")]
-    return [os.path.normpath(os.path.join(folder, line)) for line in lines]  # noqa: PTH118 - as above
+        if folder in found:
+            continue
+        found.append(folder)
+        with suppress(OSError), open(f"{folder}/info/alternates", "rb") as file:  # noqa: PTH123 - no Path is made for each store
+            waiting += [
+                os.path.normpath(os.path.join(folder, line))  # noqa: PTH118 - as above
+                for line in os.fsdecode(file.read(_MAX_ALTERNATES)).split("\n")
+                if line and not line.startswith("#")
+            ]
+    return found
 
 
 def _read_loose(folder: str, oid: str, *, limit: int | None) -> RawObject | None:

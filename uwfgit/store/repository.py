@@ -26,6 +26,7 @@ from uwfgit.store.safety import init, trust
 from uwfgit.store.safety.configfile import ConfigEntry, find_value
 from uwfgit.store.safety.hooks import mend_hook
 from uwfgit.store.safety.refspecs import drop_forced, is_mirror
+from uwfgit.store.safety.settings import FORMAT, SHAPE
 from uwfgit.store.safety.stores import (
     is_known,
     list_stores,
@@ -34,7 +35,7 @@ from uwfgit.store.safety.stores import (
     write_id,
 )
 
-_STORE_CODES = frozenset({trust.SHAPE, trust.FORMAT})
+_STORE_CODES = frozenset({SHAPE, FORMAT})
 
 
 def open_store(
@@ -88,7 +89,10 @@ def open_store(
             init.mend_main(path)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
-    store = make_store(path, _open_repository(path), fsync=fsync, on_pack=on_pack)
+    flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
+    with git_errors(f"cannot open store '{path}'"):
+        repo = pygit2.Repository(str(path), flags)
+    store = make_store(path, repo, fsync=fsync, on_pack=on_pack)
     with suppress(StoreError):
         # One that may only be read is read as it is.
         tidy_up(store)
@@ -114,7 +118,13 @@ def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
         LockedError: Another process keeps its config locked.
     """
     path = resolve_path(path)
-    if not _is_vacant(path):
+    names = []
+    try:
+        with suppress(FileNotFoundError):
+            names = [entry.name for entry in path.iterdir()]
+    except OSError as exc:
+        raise StoreError(f"cannot use '{path}' as a store: {exc.strerror}") from exc
+    if not all(name.startswith(init.SCRATCH) for name in names):
         _complete(path, home=home)
         return False
     # Listed first: who finds the store finds it trusted.
@@ -192,22 +202,17 @@ def resolve_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _is_vacant(path: Path) -> bool:
-    try:
-        names = [entry.name for entry in path.iterdir()]
-    except FileNotFoundError:
-        return True
-    except OSError as exc:
-        raise StoreError(f"cannot use '{path}' as a store: {exc.strerror}") from exc
-    return all(name.startswith(init.SCRATCH) for name in names)
-
-
 def _complete(path: Path, *, home: Path) -> None:
     init.await_maker(path)
     problems = _inspect(path).problems
     if problems and all(problem.code == trust.MODE for problem in problems):
         init.make_private(path)
-    _drop_mirrors(path)
+    # Plain remotes are made of mirrors where nothing else is wrong.
+    inspection = _inspect(path)
+    mirrors = [entry for entry in inspection.config if is_mirror(entry)]
+    if mirrors and len(mirrors) == len(inspection.problems):
+        with git_errors(f"completing store '{path}'"):
+            drop_forced(path / "config", inspection.config)
     config = _require_safe(path)
     _require_format(path, config, missing=True)
     if not is_known(path, home=home):
@@ -216,21 +221,6 @@ def _complete(path: Path, *, home: Path) -> None:
         drop_forced(path / "config", config)
         init.complete_store(path, config)
     _adopt(path, home=home)
-
-
-def _drop_mirrors(path: Path) -> None:
-    """Make plain remotes of mirrors where nothing else is wrong."""
-    inspection = _inspect(path)
-    mirrors = [entry for entry in inspection.config if is_mirror(entry)]
-    if mirrors and len(mirrors) == len(inspection.problems):
-        with git_errors(f"completing store '{path}'"):
-            drop_forced(path / "config", inspection.config)
-
-
-def _open_repository(path: Path) -> pygit2.Repository:
-    flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
-    with git_errors(f"cannot open store '{path}'"):
-        return pygit2.Repository(str(path), flags)
 
 
 def _inspect(path: Path) -> trust.Inspection:

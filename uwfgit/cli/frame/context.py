@@ -221,8 +221,9 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.store.local import open_local
         from uwfgit.store.lookup.table import open_lookup
 
-        lookup = self.closing.enter_context(open_lookup(store, step_type=STEP_TYPE))
-        local = self.closing.enter_context(open_local(store))
+        lookup, local = open_lookup(store, step_type=STEP_TYPE), open_local(store)
+        self.closing.callback(lookup.close)
+        self.closing.callback(local.close)
         if write:
             self._tell_identity(local)
         return Ledger(

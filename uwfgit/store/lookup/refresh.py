@@ -85,12 +85,15 @@ def sync(db: sqlite3.Connection, source: RefreshSource) -> None:
     with write(db):
         if _read_data_version(db) != version:
             # Another process was faster, maybe with the very same changes.
-            changes = _find_changes(db, source, read_meta(db), fingerprint)
-        _apply(db, source, changes)
-        write_meta(
-            db,
-            {"loose": fingerprint.loose or "", "packed": fingerprint.packed or ""},
-        )
+            changes = _find_changes(db, source, meta := read_meta(db), fingerprint)
+        new = {"loose": fingerprint.loose or "", "packed": fingerprint.packed or ""}
+        if changes:
+            is_stale = meta.get("stale") != "0"
+            if changes.gone or is_stale or not _add_rows(db, source, changes):
+                new["stale"] = "1"
+            _write_refs(db, changes)
+            _write_threads(db, source, changes)
+        write_meta(db, new)
 
 
 def _read_data_version(db: sqlite3.Connection) -> int:
@@ -170,18 +173,6 @@ def _compare(
         elif loose != target.loose:
             repacked[name] = target
     return moved, repacked
-
-
-def _apply(db: sqlite3.Connection, source: RefreshSource, changes: _Changes) -> None:
-    if not changes:
-        return
-    stale = read_meta(db).get("stale") != "0"
-    if not stale:
-        stale = bool(changes.gone) or not _add_rows(db, source, changes)
-    _write_refs(db, changes)
-    _write_threads(db, source, changes)
-    if stale:
-        write_meta(db, {"stale": "1"})
 
 
 def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
@@ -367,9 +358,5 @@ def _collect_tip(
             else:
                 is_whole = False
     if not is_whole:
-        whole = read_chain(source.reader, tip, _never)
+        whole = read_chain(source.reader, tip, lambda _: False)
         _collect(source, found, whole, branch=branch)
-
-
-def _never(_: bytes) -> bool:
-    return False

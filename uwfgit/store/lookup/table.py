@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -116,7 +115,8 @@ class Lookup:
     def refresh(self) -> None:
         """Notice refs that others moved since the last look."""
         self._is_synced = self._is_filled = False
-        self._run(_do_nothing)
+        # Opening alone does the work.
+        self._run(lambda _: None)
 
     @property
     def is_in_memory(self) -> bool:
@@ -178,7 +178,15 @@ class Lookup:
             " WHERE hash = ? ORDER BY thread",
             step,
         )
-        return tuple(map(_make_step, rows))
+        return tuple(
+            StepRow(
+                hash=Hash(name),
+                thread=ThreadId(thread),
+                commit=Oid(commit.hex()),
+                number=number,
+            )
+            for name, commit, thread, number in rows
+        )
 
     def list_threads(self) -> tuple[ThreadTipRow, ...]:
         """Return the tips of all threads, newest id first."""
@@ -186,15 +194,24 @@ class Lookup:
 
     def iter_threads(self) -> Iterator[ThreadTipRow]:
         """Yield the same, without holding all of their texts at once."""
+        query = (
+            "SELECT ulid, commit_oid, state, task, parent FROM thread WHERE ulid < ? "
+            "ORDER BY ulid DESC LIMIT ?"
+        )
+
+        def select(db: sqlite3.Connection) -> list[_Row]:
+            return db.execute(query, (last, _MANY)).fetchall()
+
         last = _AFTER_ALL
-        while rows := self._run(partial(_select_before, last)):
+        while rows := self._run(select):
             for thread, commit, state, task, parent in rows:
+                started, _, step = (parent or "").partition(" ")
                 yield ThreadTipRow(
                     thread=ThreadId(thread),
                     commit=Oid(commit.hex()),
                     state_json=state,
                     task=task,
-                    parent=_make_parent(parent),
+                    parent=(ThreadId(started), Hash(step)) if started else None,
                 )
             last = rows[-1][0]
 
@@ -202,17 +219,23 @@ class Lookup:
         self, *, prefix: str = "", suffix: str = ""
     ) -> tuple[ThreadId, ...]:
         """Return the threads whose id starts and ends so, oldest first."""
-        names = self._run(_select_thread_ids)
+        # Off the refs: the rows of threads are wide.
+        query = f"SELECT name FROM ref WHERE name GLOB '{THREAD_PREFIX}*'"  # noqa: S608 - a constant
+        names = self._run(lambda db: db.execute(query).fetchall())
+        found = (ThreadId(name.removeprefix(THREAD_PREFIX)) for (name,) in names)
         return tuple(
-            ThreadId(name)
-            for name in names
-            if name.startswith(prefix) and name.endswith(suffix)
+            name for name in found if name.startswith(prefix) and name.endswith(suffix)
         )
 
     def find_children(self, thread: ThreadId) -> tuple[ThreadId, ...]:
         """Return the threads that say they were started for a step of one."""
-        names = self._run(lambda db: _select_children(db, thread))
-        return tuple(map(ThreadId, names))
+        query = (
+            "SELECT ulid FROM thread WHERE parent > '' AND parent BETWEEN ? AND ?"
+            " ORDER BY ulid"
+        )
+        values = (f"{thread} ", f"{thread} ~")
+        rows = self._run(lambda db: db.execute(query, values).fetchall())
+        return tuple(ThreadId(name) for (name,) in rows)
 
     def threads_with_node(self, node: Hash, oid: Oid) -> tuple[ThreadId, ...]:
         """Return the threads whose newest tree holds a node with this content.
@@ -229,16 +252,13 @@ class Lookup:
 
     def _find_live(self, query: str, *names: str) -> list[_Row]:
         """Return the rows whose second column, an oid, is in the store."""
-        rows = self._ask(query, names)
-        live = list(filter(self._is_there, rows))
-        if len(live) == len(rows) or self._looked_again:
-            return live
-        self._looked_again = True
-        self._run(self._rebuild, sync=False)
-        return list(filter(self._is_there, self._ask(query, names)))
-
-    def _is_there(self, row: _Row) -> bool:
-        return self._store.raw.exists(row[1].hex())
+        while True:
+            rows = self._ask(query, names)
+            live = [row for row in rows if self._store.raw.exists(row[1].hex())]
+            if len(live) == len(rows) or self._looked_again:
+                return live
+            self._looked_again = True
+            self._run(self._rebuild, sync=False)
 
     def _ask(self, query: str, values: tuple[str, ...]) -> list[_Row]:
         def ask(db: sqlite3.Connection) -> list[_Row]:
@@ -260,47 +280,38 @@ class Lookup:
         self, work: Callable[[sqlite3.Connection], _T], *, sync: bool = True
     ) -> _T:
         """Do work on the file; on a mended file; else in memory."""
-        for mend in (self._mend, self._leave_file):
+        for is_first in (True, False):
             try:
                 return work(self._open(sync=sync))
             except (sqlite3.Error, OSError) as exc:
                 self.close()
-                mend(exc)
+                if not is_first or self._read_only or is_refusal(exc):
+                    self._in_memory = True
+                    continue
+            try:
+                schema.discard(self._file, inode=self._inode)
+            except (UwfError, OSError):
+                self._in_memory = True
         return work(self._open(sync=sync))
 
     def _open(self, *, sync: bool) -> sqlite3.Connection:
         if self._db is None:
-            self._db = self._connect()
+            step_type = self._source.step_type
+            if self._read_only and not self._in_memory:
+                db = schema.open_existing(self._file, step_type=step_type)
+                if db is not None and refresh.is_synced(db, self._source):
+                    self._db, self._is_synced = db, True
+                    return db
+                self._in_memory = True
+            if self._in_memory:
+                self._db = schema.open_memory(step_type=step_type)
+            else:
+                self._db = schema.open_file(self._file, step_type=step_type)
+                self._inode = schema.read_inode(self._file)
         if sync and not self._is_synced:
             refresh.sync(self._db, self._source)
             self._is_synced = True
         return self._db
-
-    def _connect(self) -> sqlite3.Connection:
-        step_type = self._source.step_type
-        if self._read_only and not self._in_memory:
-            db = schema.open_existing(self._file, step_type=step_type)
-            if db is not None and refresh.is_synced(db, self._source):
-                self._is_synced = True
-                return db
-            self._in_memory = True
-        if self._in_memory:
-            return schema.open_memory(step_type=step_type)
-        db = schema.open_file(self._file, step_type=step_type)
-        self._inode = schema.read_inode(self._file)
-        return db
-
-    def _mend(self, error: Exception) -> None:
-        if self._read_only or is_refusal(error):
-            self._in_memory = True
-            return
-        try:
-            schema.discard(self._file, inode=self._inode)
-        except (UwfError, OSError):
-            self._in_memory = True
-
-    def _leave_file(self, _: Exception) -> None:
-        self._in_memory = True
 
 
 def open_lookup(store: Store, *, step_type: Hash, read_only: bool = False) -> Lookup:
@@ -314,47 +325,6 @@ def open_lookup(store: Store, *, step_type: Hash, read_only: bool = False) -> Lo
     return Lookup(store, step_type=step_type, read_only=read_only)
 
 
-def _do_nothing(_: sqlite3.Connection) -> None:
-    """Let opening alone do the work."""
-
-
-def _select_before(last: str, db: sqlite3.Connection) -> list[_Row]:
-    return db.execute(
-        "SELECT ulid, commit_oid, state, task, parent FROM thread WHERE ulid < ? "
-        "ORDER BY ulid DESC LIMIT ?",
-        (last, _MANY),
-    ).fetchall()
-
-
-def _select_children(db: sqlite3.Connection, thread: ThreadId) -> list[str]:
-    query = (
-        "SELECT ulid FROM thread WHERE parent > '' AND parent BETWEEN ? AND ?"
-        " ORDER BY ulid"
-    )
-    return [name for (name,) in db.execute(query, (f"{thread} ", f"{thread} ~"))]
-
-
-def _select_thread_ids(db: sqlite3.Connection) -> list[str]:
-    # Off the refs: the rows of threads are wide.
-    rows = db.execute("SELECT name FROM ref WHERE name GLOB ?", (f"{THREAD_PREFIX}*",))
-    return [name.removeprefix(THREAD_PREFIX) for (name,) in rows]
-
-
-def _make_parent(text: str | None) -> tuple[ThreadId, Hash] | None:
-    thread, _, step = (text or "").partition(" ")
-    return (ThreadId(thread), Hash(step)) if thread else None
-
-
 def _make_node(row: _Row) -> NodeRow:
     node, oid, node_type = row
     return NodeRow(hash=Hash(node), oid=Oid(oid.hex()), type=Hash(node_type))
-
-
-def _make_step(row: _Row) -> StepRow:
-    step, commit, thread, number = row
-    return StepRow(
-        hash=Hash(step),
-        thread=ThreadId(thread),
-        commit=Oid(commit.hex()),
-        number=number,
-    )

@@ -7,7 +7,7 @@ The check of a store must know its config before anything that would act on it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -63,7 +63,40 @@ def read_config(path: Path) -> tuple[ConfigEntry, ...]:
         OSError: The file cannot be read.
     """
     text = path.read_bytes().decode("utf-8", "surrogateescape")
-    return tuple(_iter_entries(text, str(path)))
+    entries: list[ConfigEntry] = []
+    group = middle = None
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.removesuffix("\r").strip(" \t")
+        if not line or line[0] in "#;":
+            continue
+        match = (_SECTION if line[0] == "[" else _KEY).fullmatch(line)
+        if match is None or _CONTROL.search(line):
+            raise _not_plain(path, number)
+        if line[0] == "[":
+            group, middle = match[1], match[2]
+            if middle is not None:
+                middle = re.sub(r"\\(.)", r"\1", middle)
+            continue
+        if group is None:
+            raise _not_plain(path, number)
+        between = "." if middle is None else f".{middle}."
+        value = match[2] and match[2][1:].strip(" \t")
+        if value and _SPECIAL.search(value):
+            value = _unquote(value)
+            if value is None:
+                raise _not_plain(path, number)
+        entries.append(
+            ConfigEntry(
+                key=f"{group.lower()}{between}{match[1].lower()}",
+                section=group.lower(),
+                subsection=middle,
+                name=match[1].lower(),
+                written=f"{group}{between}{match[1]}",
+                value=value,
+                line=number,
+            )
+        )
+    return tuple(entries)
 
 
 def find_value(entries: Sequence[ConfigEntry], key: str) -> str | None:
@@ -72,59 +105,6 @@ def find_value(entries: Sequence[ConfigEntry], key: str) -> str | None:
         if entry.key == key:
             return entry.value or ""
     return None
-
-
-def _dotted(section: str, subsection: str | None, name: str) -> str:
-    middle = "" if subsection is None else f".{subsection}"
-    return f"{section}{middle}.{name}"
-
-
-def _iter_entries(text: str, file: str) -> Iterator[ConfigEntry]:
-    section: tuple[str, str | None] | None = None
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = raw.removesuffix("\r").strip(" \t")
-        if not line or line[0] in "#;":
-            continue
-        if _CONTROL.search(line):
-            raise _not_plain(file, number)
-        if line[0] == "[":
-            section = _read_section(line, file, number)
-            continue
-        match = _KEY.fullmatch(line)
-        if match is None or section is None:
-            raise _not_plain(file, number)
-        group, middle = section
-        yield ConfigEntry(
-            key=_dotted(group.lower(), middle, match[1].lower()),
-            section=group.lower(),
-            subsection=middle,
-            name=match[1].lower(),
-            written=_dotted(group, middle, match[1]),
-            value=_read_value(match[2], file, number),
-            line=number,
-        )
-
-
-def _read_section(line: str, file: str, number: int) -> tuple[str, str | None]:
-    match = _SECTION.fullmatch(line)
-    if match is None:
-        raise _not_plain(file, number)
-    subsection = match[2]
-    if subsection is not None:
-        subsection = re.sub(r"\\(.)", r"\1", subsection)
-    return match[1], subsection
-
-
-def _read_value(text: str | None, file: str, number: int) -> str | None:
-    if text is None:
-        return None
-    value = text[1:].strip(" \t")
-    if not _SPECIAL.search(value):
-        return value
-    unquoted = _unquote(value)
-    if unquoted is None:
-        raise _not_plain(file, number)
-    return unquoted
 
 
 def _unquote(value: str) -> str | None:
@@ -151,12 +131,12 @@ def _unquote(value: str) -> str | None:
     return None if quoted else "".join(out[:solid])
 
 
-def _not_plain(file: str, line: int) -> InvalidError:
+def _not_plain(file: Path, line: int) -> InvalidError:
     problem = Problem(
         code="config",
         message="not a plain git config line",
         hint="write one section or 'key = value' a line",
-        file=file,
+        file=str(file),
         line=line,
     )
     return InvalidError((problem,))

@@ -90,7 +90,14 @@ def list_stores(home: Path) -> tuple[Path, ...]:
 def _read_lines(path: Path) -> list[str]:
     try:
         with path.open(encoding="utf-8", errors="surrogateescape") as file:
-            _check_list(path, os.fstat(file.fileno()))
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid():
+                raise UntrustedError(f"'{path}' belongs to another user")
+            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise UntrustedError(
+                    f"'{path}' may be written by others",
+                    hint=f"chmod go-w {shlex.quote(str(path))}",
+                )
             return [line for line in file.read().split("\n") if line]
     except FileNotFoundError:
         return []
@@ -129,16 +136,6 @@ def _hold_list(home: Path) -> Iterator[None]:
         if not os.access(home if home.is_dir() else home.parent, os.W_OK):
             exc.hint = "set UWF_HOME to a folder that you may write to"
         raise
-
-
-def _check_list(path: Path, status: os.stat_result) -> None:
-    if status.st_uid != os.geteuid():
-        raise UntrustedError(f"'{path}' belongs to another user")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UntrustedError(
-            f"'{path}' may be written by others",
-            hint=f"chmod go-w {shlex.quote(str(path))}",
-        )
 
 
 def _replace(path: Path, lines: list[str]) -> None:
