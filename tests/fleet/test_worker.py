@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -277,6 +279,81 @@ def test_a_remote_that_is_gone_stops_nothing_before_the_lease_is_over(
 
     # Nobody took it meanwhile: the step that was stopped is pushed all the same.
     assert worker.jobs.ran == {thread: "queued"}
+    assert tip_there(ada, thread) == bob.tip(thread)
+
+
+@contextmanager
+def losing_answers(bare: Path) -> Iterator[None]:
+    """Let a remote do what pushes ask for, and die before it says so."""
+    hook = bare / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\nif [ "$1" = committed ]; then kill -9 $PPID; fi\n')
+    hook.chmod(0o755)
+    yield
+    hook.unlink()
+
+
+def test_a_claim_whose_answer_was_lost_is_ours(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, DONE, GOOD, watch=watch, terms={"lease": 1800})
+
+    with losing_answers(bare):
+        worker.tick()
+    assert word_of(ada, thread) == "claimed"
+    for _ in range(4):
+        watch.now += 6
+        worker.tick()
+
+    assert hands.events()[:2] == ["unreachable", "claimed"]
+    assert worker.jobs.ran == {thread: "done"}
+
+
+def test_a_renewal_whose_answer_was_lost_is_no_lost_claim(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, DONE, GOOD, slow=True, watch=watch)
+    worker.tick()
+    claim = contents(ada).entries[thread].oid
+
+    with losing_answers(bare):
+        watch.now += 21
+        worker.tick()
+    assert contents(ada).entries[thread].oid != claim
+    for _ in range(3):
+        watch.now += 6
+        worker.tick()
+
+    assert hands.events() == ["claimed", "unreachable"]
+    assert "stop" not in hands.steps[0].did
+    hands.slow, hands.steps[0].is_over = False, True
+    while not worker.jobs.ran:
+        worker.tick()
+    assert worker.jobs.ran == {thread: "done"}
+    assert tip_there(ada, thread) == bob.tip(thread)
+
+
+def test_a_step_whose_answer_was_lost_is_gone_on_from(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, DONE, GOOD, watch=watch)
+    worker.tick()
+
+    with losing_answers(bare):
+        worker.tick()
+    assert tip_there(ada, thread) == bob.tip(thread)
+    while not worker.jobs.ran:
+        watch.now += 6
+        worker.tick()
+
+    assert hands.events() == ["claimed", "unreachable", "pushed", "pushed", "done"]
+    assert worker.jobs.ran == {thread: "done"}
     assert tip_there(ada, thread) == bob.tip(thread)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct, field
@@ -12,6 +11,7 @@ from uwfgit.fleet.queue import iter_states
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.handle import Store
 from uwfgit.sync.exchange.queue_entry import Entry
+from uwfgit.sync.exchange.queue_state import QueueState
 
 LEASE: Final = 1800
 """Seconds; a worker says again and again that it is there at a third of it."""
@@ -69,21 +69,17 @@ def is_free(entry: Entry, watch: LeaseWatch, now_ms: int) -> bool:
 
 def is_stuck(store: Store, entry: Entry) -> bool:
     """Whether a thread was claimed again and again without getting on."""
-    claims = 0
     states = [
-        each
+        each.state
         for each in iter_states(store, entry.oid)
         if each.state.head == entry.state.head
     ]
-    for newer, older in pairwise(states):
-        claims += _is_claim(newer, older)
-    if states:
-        claims += states[-1].state.word == "claimed"
+    claims = 0
+    before: QueueState | None = None
+    for state in reversed(states):
+        # One of its own, not a word that the claimant is still there.
+        was_claimed = before is not None and before.word == "claimed"
+        is_same = before is not None and before.worker == state.worker
+        claims += state.word == "claimed" and not (was_claimed and is_same)
+        before = state
     return claims >= STUCK
-
-
-def _is_claim(newer: Entry, older: Entry) -> bool:
-    """Whether a state is a claim of its own, not a word that the claimant is there."""
-    return newer.state.word == "claimed" and (
-        older.state.word != "claimed" or older.state.worker != newer.state.worker
-    )

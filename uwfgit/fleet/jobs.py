@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -14,7 +14,7 @@ from uwfgit.fleet.queue import Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip, load_tip
 from uwfgit.store.layout import thread_ref
-from uwfgit.sync.exchange.queue_entry import Entry, read_entry
+from uwfgit.sync.exchange.queue_entry import read_entry
 from uwfgit.sync.exchange.queue_state import QueueState
 
 _RETRY_SECONDS: Final = 5.0
@@ -31,6 +31,8 @@ class Job(Struct, kw_only=True):
     pushed: Oid
     """The thread's tip on the remote."""
     renewed: float
+    sent: set[Oid] = field(default_factory=set)
+    """States pushed without an answer: each may have arrived all the same."""
     run: Run | None = None
     result: RunResult | None = None
     """How the newest step ended, while that is not pushed yet."""
@@ -130,18 +132,14 @@ class Jobs(Struct, kw_only=True):
         return self._claim_state(job)
 
     def _state(self, job: Job, word: str, **facts: object) -> QueueState:
-        entry = self._entry(job)
+        entry = read_entry(self.queue.store, job.claim)
+        assert entry is not None, "we wrote it"  # noqa: S101 - an invariant
         return self.queue.successor(entry, word=word, **facts)
 
     def _claim_state(self, job: Job) -> QueueState:
         return self._state(
             job, "claimed", worker=self.terms.name, lease=self.terms.lease
         )
-
-    def _entry(self, job: Job) -> Entry:
-        entry = read_entry(self.queue.store, job.claim)
-        assert entry is not None, "we wrote it"  # noqa: S101 - an invariant
-        return entry
 
     def _push(self, job: Job, state: QueueState, head: Oid) -> bool:
         """Move the thread and its claim together; whether both moved."""
@@ -150,10 +148,11 @@ class Jobs(Struct, kw_only=True):
         moves = {queue_ref(job.thread): new}
         if head != job.pushed:
             moves[self.queue.remote.theirs(thread_ref(job.thread))] = head
+        job.sent.add(new)
         try:
             self.queue.push(moves)
         except RejectedError as exc:
-            self._refused(job, new, exc)
+            self._refused(job, exc)
             return False
         self._note_pushed(job, new, head)
         return True
@@ -162,14 +161,17 @@ class Jobs(Struct, kw_only=True):
         if head != job.pushed:
             self.hands.tell("pushed", thread=job.thread, tip=head)
         job.claim, job.pushed, job.renewed = claim, head, self.monotonic()
+        job.sent.clear()
 
-    def _refused(self, job: Job, new: Oid, error: RejectedError) -> None:
+    def _refused(self, job: Job, error: RejectedError) -> None:
         """Find out why a push was refused, and leave the thread to whom it belongs."""
         entry = self.queue.fetch().entries.get(job.thread)
-        if entry is not None and entry.oid == new:
+        if entry is not None and entry.oid in job.sent:
             # It had arrived; only the answer was lost.
-            self._note_pushed(job, new, entry.state.head)
-            self._let_go_or_on(job, entry.state)
+            self._note_pushed(job, entry.oid, entry.state.head)
+            if entry.state.word != "claimed":
+                self._let_go(job, entry.state)
+            # Else what the step left is settled anew, on top of it.
             return
         if entry is not None and entry.oid == job.claim:
             # The claim is ours: it is the thread that someone moved, or a rule of
@@ -185,13 +187,6 @@ class Jobs(Struct, kw_only=True):
             self._let_go(job, state)
             return
         self._lose(job)
-
-    def _let_go_or_on(self, job: Job, state: QueueState) -> None:
-        if state.word == "claimed":
-            job.result = None
-            job.run = self.hands.start(load_tip(self.queue.store, job.thread))
-        else:
-            self._let_go(job, state)
 
     def _lose(self, job: Job) -> None:
         self.hands.tell("lost", thread=job.thread)
@@ -242,24 +237,26 @@ class Jobs(Struct, kw_only=True):
             )
             for job in jobs
         }
+        for job in jobs:
+            job.sent.add(written[job.thread])
         try:
             self.queue.push({queue_ref(t): oid for t, oid in written.items()})
         except RejectedError:
-            self._find_lost(jobs, written)
+            self._find_lost(jobs)
         except RemoteError as exc:
             self._stay_on(jobs, exc)
         else:
             for job in jobs:
-                job.claim, job.renewed = written[job.thread], self.monotonic()
+                self._note_pushed(job, written[job.thread], job.pushed)
                 job.retry = 0.0
 
-    def _find_lost(self, jobs: Sequence[Job], written: Mapping[ThreadId, Oid]) -> None:
+    def _find_lost(self, jobs: Sequence[Job]) -> None:
         """Tell the claims that are another's; the others are renewed next time."""
         entries = self.queue.fetch().entries
         for job in jobs:
             entry = entries.get(job.thread)
-            if entry is not None and entry.oid == written[job.thread]:
-                job.claim, job.renewed = entry.oid, self.monotonic()
+            if entry is not None and entry.oid in job.sent:
+                job.claim = entry.oid
             elif entry is None or entry.oid != job.claim:
                 job.is_lost = True
 

@@ -106,7 +106,14 @@ class Queue(Struct, frozen=True, kw_only=True):
         Raises:
             AuthError, RemoteError: The remote cannot be reached.
         """
-        last, refs = self._last, self._list()
+        last = self._last
+        refs = list_refs_there(
+            self._calm,
+            self.remote.url,
+            name=self.remote.name,
+            git_dir=self.store.path,
+            patterns=[f"{QUEUE_PREFIX}*"],
+        )
         if last.contents is not None and refs == last.refs:
             return last.contents
         there = self._choose(refs)
@@ -131,15 +138,6 @@ class Queue(Struct, frozen=True, kw_only=True):
     def _scan(self) -> dict[str, Oid]:
         found = scan_refs(self.store, self._copies)
         return {ref[len(self._copies) :]: oid for ref, oid in found.items()}
-
-    def _list(self) -> Mapping[str, Oid]:
-        return list_refs_there(
-            self._calm,
-            self.remote.url,
-            name=self.remote.name,
-            git_dir=self.store.path,
-            patterns=[f"{QUEUE_PREFIX}*"],
-        )
 
     def _choose(self, refs: Mapping[str, Oid]) -> dict[str, Oid]:
         """Return the refs of a queue, by the last part of their names."""
@@ -307,8 +305,7 @@ class Queue(Struct, frozen=True, kw_only=True):
 
     def pause(self) -> bool:
         """Keep every worker from taking more; whether that was new."""
-        copy = f"{COPIES}{self.remote.name}/PAUSE"
-        if copy in scan_refs(self.store, f"{COPIES}{self.remote.name}/"):
+        if "PAUSE" in self._scan():
             return False
         write_object(self.store, TREE, b"")
         person = committer(self.ledger)
@@ -324,8 +321,7 @@ class Queue(Struct, frozen=True, kw_only=True):
 
     def unpause(self) -> bool:
         """Let workers take threads again; whether they were kept from it."""
-        copies = f"{COPIES}{self.remote.name}/"
-        oid = scan_refs(self.store, copies).get(f"{copies}PAUSE")
+        oid = self._scan().get("PAUSE")
         if oid is None:
             return False
         self.delete("PAUSE", oid)

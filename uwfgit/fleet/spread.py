@@ -79,7 +79,9 @@ class Spread:
             self.tell(self._count())
             self._land()
             if self.monotonic() >= self._next_look:
-                self._try_look()
+                # A remote that does not answer now is asked again.
+                with suppress(RemoteError):
+                    self._look()
         self.tell(self._count())
         return self.over
 
@@ -97,11 +99,6 @@ class Spread:
             entry = self._contents.entries.get(thread)
             if thread not in flying and (entry is None or is_over(entry)):
                 self.over[thread] = None if entry is None else why_not_ended(entry)
-
-    def _try_look(self) -> None:
-        # A remote that does not answer now is asked again.
-        with suppress(RemoteError):
-            self._look()
 
     def _open(self) -> Iterable[ThreadId]:
         return [thread for thread in self.threads if thread not in self.over]
@@ -159,17 +156,14 @@ class Spread:
         at_work = {
             thread for future, thread in self._flying.items() if future.running()
         }
-        at_work |= {t for t in self._open() if _is_claimed(entries.get(t))}
+        claimed = {t for t, each in entries.items() if each.state.word == "claimed"}
+        at_work |= claimed.intersection(self._open())
         return {
             "done": ended,
             "failed": len(self.over) - ended,
             "at work": len(at_work),
             "queued": len(self.threads) - len(self.over) - len(at_work),
         }
-
-
-def _is_claimed(entry: Entry | None) -> bool:
-    return entry is not None and entry.state.word == "claimed"
 
 
 def is_over(entry: Entry) -> bool:

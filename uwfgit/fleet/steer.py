@@ -46,16 +46,11 @@ def put_all(
         except RejectedError:
             # One of them, or some, moved meanwhile: that keeps no other back.
             for thread in part:
-                problems[thread] = _push_one(queue, thread, written[thread])
+                try:
+                    queue.push({queue_ref(thread): written[thread]})
+                except RejectedError as exc:
+                    problems[thread] = "; ".join(exc.refs.values())
     return problems
-
-
-def _push_one(queue: Queue, thread: ThreadId, oid: Oid) -> str | None:
-    try:
-        queue.push({queue_ref(thread): oid})
-    except RejectedError as exc:
-        return "; ".join(exc.refs.values())
-    return None
 
 
 def _write_queued(queue: Queue, contents: Contents, tip: Tip) -> Oid:

@@ -43,6 +43,8 @@ class Worker:
     jobs: Jobs = field(init=False)
     _watch: LeaseWatch = field(init=False)
     _skipped: dict[ThreadId, tuple[Oid, str]] = field(default_factory=dict)
+    _sent: dict[ThreadId, Oid] = field(default_factory=dict)
+    """Claims pushed without an answer: each may have arrived all the same."""
     _next_poll: float = 0.0
     _idle_since: float = 0.0
     _last: tuple[float, float] = (0.0, 0.0)
@@ -171,7 +173,9 @@ class Worker:
         found: list[Entry] = []
         for entry in contents.entries.values():
             thread = entry.state.thread
-            if thread in mine or not is_free(entry, self._watch, now):
+            is_ours = self._sent.get(thread) == entry.oid
+            is_open = is_ours or is_free(entry, self._watch, now)
+            if thread in mine or not is_open:
                 continue
             if self.terms.only not in {None, thread}:
                 continue
@@ -284,9 +288,11 @@ class Worker:
 
     def _try_push(self, thread: ThreadId, oid: Oid) -> bool:
         """Push a state; another worker may have been faster, which is no error."""
+        self._sent[thread] = oid
         try:
             self.queue.push({queue_ref(thread): oid})
         except RejectedError as exc:
             self.hands.tell("missed", thread=thread, why="; ".join(exc.refs.values()))
             return False
+        del self._sent[thread]
         return True
