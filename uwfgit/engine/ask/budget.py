@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from operator import add
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
@@ -13,7 +11,13 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, TellsCost, Turn
 from uwfgit.config import Limits
 from uwfgit.errors import BudgetError
-from uwfgit.model.ledger.prices import Cost, cost_of, has_prices, thread_cost
+from uwfgit.model.ledger.prices import (
+    Cost,
+    add_costs,
+    cost_of,
+    has_prices,
+    thread_cost,
+)
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import iter_events
@@ -55,33 +59,13 @@ class Beside(Struct, frozen=True, kw_only=True):
         if reply.usage is None:
             return self
         told = {"kind": "supervisor", "model": reply.model}
-        costs = [*filter(None, [self.cost, cost_of(reply.usage, told)])]
         return Beside(
             usage=add_usage(self.usage, reply.usage),
-            cost=reduce(add, costs) if costs else None,
+            cost=add_costs(filter(None, [self.cost, cost_of(reply.usage, told)])),
         )
 
 
 NOTHING_BESIDE: Final = Beside()
-
-
-def find_used(
-    limits: Limits, record: Record, beside: Beside = NOTHING_BESIDE
-) -> Usage | None:
-    """Return what a thread used, as far as a budget asks for it.
-
-    Money by list prices too, and by the clock how long agents took that do not say so.
-    """
-    usage = record.tip.state.usage
-    if limits.max_minutes is not None:
-        nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
-        clock = replace(nothing, duration_ms=_untold_ms(record))
-        usage = add_usage(usage, clock)
-    usage = add_usage(usage, beside.usage)
-    if limits.max_cost_usd is None or usage is None or not has_prices():
-        return usage
-    costs = [*filter(None, [thread_cost(record), beside.cost])]
-    return replace(usage, cost_usd=reduce(add, costs).usd) if costs else usage
 
 
 def _untold_ms(record: Record) -> int:
@@ -98,19 +82,31 @@ def _untold_ms(record: Record) -> int:
 
 def require_budget(
     limits: Limits, record: Record, agent: Agent, beside: Beside = NOTHING_BESIDE
-) -> None:
-    """Refuse a step of a thread that has used up a budget.
+) -> Usage | None:
+    """Refuse a step of a thread that has used up a budget; else return what it used.
+
+    Only as far as a budget asks for it: money by list prices too, and by the clock
+    how long agents took that do not say so.
 
     Raises:
         BudgetError: It has; or money is limited, and what the agent costs is neither
             told by it nor known by list prices.
     """
-    excess = find_excess(limits, find_used(limits, record, beside))
+    used = record.tip.state.usage
+    if limits.max_minutes is not None:
+        nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+        used = add_usage(used, replace(nothing, duration_ms=_untold_ms(record)))
+    used, cost = add_usage(used, beside.usage), None
+    if limits.max_cost_usd is not None and has_prices():
+        cost = add_costs(filter(None, [thread_cost(record), beside.cost]))
+    if used is not None and cost is not None:
+        used = replace(used, cost_usd=cost.usd)
+    excess = find_excess(limits, used)
     if excess is not None:
         raise BudgetError(excess, hint="raise it for one run with --budget")
     tells_cost = isinstance(agent, TellsCost) and agent.tells_cost
     if limits.max_cost_usd is None or tells_cost:
-        return
+        return used
     if not has_prices():
         raise BudgetError(
             f"limits.maxCostUsd is set, and agent '{agent.label}' does not tell what "
@@ -118,13 +114,13 @@ def require_budget(
             hint="limit what it does tell: limits.maxTokens; or have list prices: "
             "pip install 'uwfgit[prices]'",
         )
-    cost = thread_cost(record)
     if cost is not None and not cost.is_whole:
         raise BudgetError(
             "limits.maxCostUsd is set, and what earlier runs of the thread cost is "
             "not known",
             hint="limit what is known: limits.maxTokens",
         )
+    return used
 
 
 class Meter(Struct, kw_only=True):

@@ -6,7 +6,6 @@ Everything an agent says passes here before it is extracted, hashed or shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Final
 
 from msgspec import Struct, field
@@ -23,7 +22,7 @@ HEAD_CHARS: Final = 1_000
 _TOOL: Final = "tool"
 
 
-class Recorder(Struct, kw_only=True, dict=True):
+class Recorder(Struct, kw_only=True):
     """Makes of an agent's words what is recorded of them, for one step.
 
     Attributes:
@@ -42,11 +41,6 @@ class Recorder(Struct, kw_only=True, dict=True):
     def warnings(self) -> tuple[str, ...]:
         """What to say on the step about what was masked."""
         return mask_warnings(self.masked)
-
-    @cached_property
-    def _statuses(self) -> frozenset[str]:
-        variants = find_variants(self.schema) if self.schema is not None else ()
-        return frozenset({SUSPEND, *(variant.status for variant in variants)})
 
     def text(self, text: str) -> str:
         """Return a text as it is recorded."""
@@ -107,7 +101,9 @@ class Recorder(Struct, kw_only=True, dict=True):
     def _reply_text(self, text: str) -> str:
         if self.masker.mask(text) == text:
             return text
-        return self.masker.mask_reply(text, self.masked, statuses=self._statuses)
+        variants = find_variants(self.schema) if self.schema is not None else ()
+        statuses = frozenset({SUSPEND, *(each.status for each in variants)})
+        return self.masker.mask_reply(text, self.masked, statuses=statuses)
 
     def _short(self, text: str) -> str:
         return self.masker.mask_cut(text, self.masked)

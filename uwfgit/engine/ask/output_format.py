@@ -221,7 +221,11 @@ def _example(schema: Json, depth: int = 0) -> Json:
     inner = _without_null(schema)
     if not isinstance(inner, Mapping) or depth > MAX_SCHEMA_DEPTH:
         return "<any value>"
-    given = _given(inner)
+    # The values that the schema itself has to show.
+    given = [inner["const"]] if "const" in inner else []
+    for key in ("enum", "examples"):
+        given += inner[key] if isinstance(inner.get(key), list) else []
+    given += [inner["default"]] if "default" in inner else []
     if given:
         return given[0]
     kind = next((name for name in _types(inner) if name != "null"), "")
@@ -230,14 +234,6 @@ def _example(schema: Json, depth: int = 0) -> Json:
     if kind == "array":
         return [_example(inner.get("items"), depth + 1)]
     return _example_scalar(inner, kind)
-
-
-def _given(schema: Mapping[str, Json]) -> list[Json]:
-    """Return the values a schema itself has to show."""
-    given = [schema[key] for key in ("const",) if key in schema]
-    for key in ("enum", "examples"):
-        given += schema[key] if isinstance(schema.get(key), list) else []
-    return given + [schema[key] for key in ("default",) if key in schema]
 
 
 def _example_mapping(schema: Mapping[str, Json], depth: int) -> Json:

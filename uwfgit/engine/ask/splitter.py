@@ -153,10 +153,8 @@ def _split_at_start(
         return Split(fields=value, body=_body(content[gap.end :]), warnings=warnings)
     # A line '---' may as well be a rule above a preamble.
     found = _search(content, line, wanted)
-    return found if isinstance(found, Split) else _not_a_block(value, gap)
-
-
-def _not_a_block(value: Json, gap: _Gap) -> tuple[Problem, ...]:
+    if isinstance(found, Split):
+        return found
     if value and isinstance(value, dict):
         return _problem(f"the block has no {STATUS}", gap.line, f"add {STATUS} to it")
     what = "is empty" if value == {} else "is not a mapping of fields"

@@ -104,16 +104,16 @@ def find_syntax_error(expression: str) -> str | None:
     """
     if not is_installed():
         return None
+
+    def parse() -> None:
+        with _room():
+            _jsonata()(expression)
+
     try:
-        run_bounded(lambda: _parse(expression), "it")
+        run_bounded(parse, "it")
     except (_error(), RecursionError, OverrunError) as exc:
         return _said(exc)
     return None
-
-
-def _parse(expression: str) -> None:
-    with _room():
-        _jsonata()(expression)
 
 
 def make_evaluator(

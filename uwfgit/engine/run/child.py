@@ -15,7 +15,7 @@ from uwfgit.agents.base import Failure, WorkflowAgent
 from uwfgit.config import Limits
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer
-from uwfgit.engine.ask.budget import NOTHING_BESIDE, find_used
+from uwfgit.engine.ask.budget import NOTHING_BESIDE
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.engine import Engine
 from uwfgit.engine.run.run import Run
@@ -103,8 +103,7 @@ def _inner(run: Run, taken: Usage | None) -> Engine:
     """Return what the child runs with: the parent's slot, ground and what is left."""
     engine, ground = run.engine, run.cycle.ground
     limits = replace(engine.settings.limits, max_steps=max(0, run.cycle.steps_left - 1))
-    used = find_used(limits, run.record, engine.beside)
-    limits = _left(limits, usage_since(taken, used))
+    limits = _left(limits, usage_since(taken, run.used))
     # One that is a workflow itself plays the role, not those of the workflow.
     asked = run.cycle.agent if run.role.workflow is not None else None
     return replace(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Failure, WorkflowAgent
 from uwfgit.code.snapshots.watch import watching
 from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
-from uwfgit.engine.ask.budget import Meter, find_used, require_budget
+from uwfgit.engine.ask.budget import Meter, require_budget
 from uwfgit.engine.ask.live import clear_live, followed, live_path
 from uwfgit.engine.run.child import run_child
 from uwfgit.engine.run.ends import CycleEnd, CycleLog, RunEnd
@@ -34,7 +34,7 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             to be signed and could not be.
     """
     run = Run.prepare(engine, record, cycle)
-    require_budget(engine.settings.limits, record, run.agent, engine.beside)
+    used = require_budget(engine.settings.limits, record, run.agent, engine.beside)
     require_signing(engine.ledger)
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
@@ -48,7 +48,7 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         tell=engine.tell,
     )
     with hold_slot(engine), code as watch:
-        run = run.begin(watch)
+        run = run.begin(watch, used)
         if isinstance(run.agent, WorkflowAgent):
             return _run_child(run, run.agent)
         return _run_agent(run)
@@ -94,7 +94,7 @@ def _talk(run: Run) -> CycleEnd:
     meter = Meter(
         agent=run.agent,
         limits=limits,
-        before=find_used(limits, run.record, run.engine.beside),
+        before=run.used,
     )
     with followed(
         meter,

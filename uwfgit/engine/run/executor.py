@@ -212,7 +212,18 @@ def resume_thread(
     """
     with hold_thread(engine.ledger, thread, command=engine.command):
         record = _open(engine, thread)
-        routed = _route_resumed(record)
+        state = record.tip.state
+        if state.status == "idle":
+            raise StateError(
+                f"thread {thread} is idle, there is nothing to resume",
+                hint=f"run its next step: uwf thread exec {thread}",
+            )
+        _require_runnable(record)
+        detour = find_detour(record)
+        if detour is not None:
+            message = f"thread {thread} has no next role ({state.suspend_message})"
+            raise StateError(message, hint=detour)
+        routed = _route(record)
         ground = engine.admit(record, routed.role, agent, cwd)
         cycle = with_note(
             engine,
@@ -251,22 +262,6 @@ def _run_told(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     if end.step is not None and cycle.kept_note is not None:
         use_up_note(engine.ledger.local, record.tip.thread, cycle.kept_note)
     return end
-
-
-def _route_resumed(record: Record) -> Routed:
-    state = record.tip.state
-    thread = state.thread
-    if state.status == "idle":
-        raise StateError(
-            f"thread {thread} is idle, there is nothing to resume",
-            hint=f"run its next step: uwf thread exec {thread}",
-        )
-    _require_runnable(record)
-    detour = find_detour(record)
-    if detour is not None:
-        message = f"thread {thread} has no next role ({state.suspend_message})"
-        raise StateError(message, hint=detour)
-    return _route(record)
 
 
 def poke_thread(

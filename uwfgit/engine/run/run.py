@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -37,7 +38,7 @@ from uwfgit.model.thread.events import find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Child, Step
-from uwfgit.model.thread.usage import usage_from_payload
+from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.ancestry import iter_first_parents
 from uwfgit.store.canonical import Json, encode_json
@@ -72,6 +73,8 @@ class Run(Struct, frozen=True, kw_only=True):
     code_before: str | None = None
     watch: Watch = field(default_factory=Watch)
     """What looks after the code around it."""
+    used: Usage | None = None
+    """What the thread has used so far, as far as a budget asks for it."""
     session: AgentSession | None = None
     """The agent's own session, which it is asked to go on with."""
     remarks: tuple[str, ...] = ()
@@ -131,11 +134,12 @@ class Run(Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def begin(self, watch: Watch) -> Run:
+    def begin(self, watch: Watch, used: Usage | None) -> Run:
         """Note time and code as they are right before the agent is asked."""
         return replace(
             self,
             watch=watch,
+            used=used,
             started_at_ms=self.engine.ledger.now_ms(),
             code_before=self.engine.code_head(self.cwd),
         )
@@ -179,12 +183,13 @@ class Run(Struct, frozen=True, kw_only=True):
         # A stranger's task could name, and so take along, nodes of private threads;
         # so could agents' texts, of which the task of a child is made.
         if start.parent is not None:
-            name = ThreadId(start.parent[0])
-            parent = _find_parent(self.record, name) if asked else None
-            if parent is not None:
-                near.append(parent)
-                named |= {word for word in asked if word in parent.places}
-        elif _began_here(ledger, self.record.tip):
+            # It may not be here.
+            with suppress(NotFoundError):
+                if asked:
+                    tip = load_tip(ledger.store, ThreadId(start.parent[0]))
+                    near.append(open_record(ledger.store, tip))
+                    named |= {word for word in asked if word in near[-1].places}
+        elif asked and _began_here(ledger, self.record.tip):
             named |= {*asked}
         theirs = frozenset(self.linked.places if self.linked is not None else ())
 
@@ -225,7 +230,11 @@ class Run(Struct, frozen=True, kw_only=True):
         )
         notes = find_notes(self.record, role=name, prev=self.prev)
         new = () if self.cycle.note is None else (self.cycle.note,)
-        old = self.replaced
+        old, reason = self.replaced, None
+        if self.cycle.event == "resume" and state.status == "suspended":
+            # A supervisor's is for people alone.
+            cause = find_cause(self.record.store, self.record.tip.commit)
+            reason = None if cause.name == "hold" else state.suspend_message
         parts = PromptParts(
             thread=state.thread,
             number=self.number,
@@ -236,7 +245,7 @@ class Run(Struct, frozen=True, kw_only=True):
             spoken=spoken,
             past=self.past(session.told if session else None),
             edge_prompt=self.cycle.routed.prompt,
-            suspend_reason=self._suspend_reason(),
+            suspend_reason=reason,
             earlier_answer=output_file(old.output, old.body).decode() if old else None,
             notes=(*notes.unanswered, *new),
             answered_notes=notes.answered,
@@ -245,14 +254,6 @@ class Run(Struct, frozen=True, kw_only=True):
             inputs=self.record.start.values,
         )
         return assemble_prompt(parts)
-
-    def _suspend_reason(self) -> str | None:
-        """Return why the thread waits; a supervisor's reason is for people alone."""
-        tip = self.record.tip
-        if self.cycle.event != "resume" or tip.state.status != "suspended":
-            return None
-        cause = find_cause(self.record.store, tip.commit)
-        return None if cause.name == "hold" else tip.state.suspend_message
 
     def tell(self, session: AgentSession | None) -> str:
         """Make the prompt; it is on disk afterwards.
@@ -365,14 +366,6 @@ def _iter_replies(record: Record) -> Iterator[str]:
         elif event.name == "attempt":
             said = record.node(event.node, STEP_TYPE).payload["body"]
             yield from [event.role] if said else ()
-
-
-def _find_parent(record: Record, parent: ThreadId) -> Record | None:
-    """Open the thread that a child was started by, if it is here."""
-    try:
-        return open_record(record.store, load_tip(record.store, parent))
-    except NotFoundError:
-        return None
 
 
 def _began_here(ledger: Ledger, tip: Tip) -> bool:

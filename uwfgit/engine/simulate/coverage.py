@@ -167,9 +167,14 @@ def cover_edges(
     A walk that reaches ``$END`` goes on at ``$START``'s ``resume`` once. The
     conditions of a list are not asked: each of its entries is an edge.
     """
-    walker = _Walker(
-        workflow=workflow, task=task, inputs=inputs, edges=_list_edges(workflow)
-    )
+    edges: dict[TakenEdge, Target] = {
+        (name, key): target
+        for name, node in workflow.graph.items()
+        for key, target in (
+            enumerate(node) if isinstance(node, tuple) else node.items()
+        )
+    }
+    walker = _Walker(workflow=workflow, task=task, inputs=inputs, edges=edges)
     walker.left = set(walker.edges)
     while walker.walk():
         pass
@@ -181,16 +186,6 @@ def cover_edges(
     return Coverage(
         steps=tuple(walker.steps), edges=len(walker.edges), left=tuple(left)
     )
-
-
-def _list_edges(workflow: Workflow) -> dict[TakenEdge, Target]:
-    found: dict[TakenEdge, Target] = {}
-    for name, node in workflow.graph.items():
-        if isinstance(node, tuple):
-            found.update({(name, index): target for index, target in enumerate(node)})
-        else:
-            found.update({(name, status): target for status, target in node.items()})
-    return found
 
 
 class _Walker(Struct, kw_only=True):

@@ -133,7 +133,7 @@ def _cost_of(usage: Usage | None, asked: _Asked) -> Cost | None:
 def step_cost(record: Record, step: Step) -> Cost | None:
     """Return what a step cost; one that a child did cost what that did."""
     if step.child is not None:
-        return _add_up(_iter_costs(record.store, [step.child.thread], set()))
+        return add_costs(_iter_costs(record.store, [step.child.thread], set()))
     return _run_cost(record, _run_of(step))
 
 
@@ -193,10 +193,11 @@ def thread_cost(record: Record, events: Iterable[Event] | None = None) -> Cost |
     children: list[ThreadId] = []
     own = [*_own_costs(record, events, children)]
     below = _iter_costs(record.store, children, {record.tip.thread})
-    return _add_up((*own, *below))
+    return add_costs((*own, *below))
 
 
-def _add_up(costs: Iterable[Cost]) -> Cost | None:
+def add_costs(costs: Iterable[Cost]) -> Cost | None:
+    """Add up what there is."""
     total: Cost | None = None
     for cost in costs:
         total = cost if total is None else total + cost
