@@ -6,10 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from tests.acting import ActingAgent, suspend
-from tests.builders import TEXT, make_engine, make_role, record_of, reply, variant
+from tests.builders import (
+    TEXT,
+    begin,
+    make_engine,
+    make_role,
+    record_of,
+    reply,
+    variant,
+)
 from tests.engine.nested import (
     BUILT,
     Play,
@@ -23,11 +31,17 @@ from tests.engine.nested import (
 from tests.history import check_thread, names, state_of
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure
 from uwfgit.config import Limits, Settings
+from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.append import append_step
+from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.state import StepOutcome
+from uwfgit.model.thread.step import Child, StepFields
 from uwfgit.model.workflow.workflow import Target, Workflow
 
 READY = reply("ready", body="It is ready.")
@@ -116,6 +130,49 @@ def test_the_child_of_a_fork_is_cancelled_with_the_fork_alone(
     assert play.resume("The first").end == "waiting"
     for thread in (play.thread, fork, made, own):
         check_thread(ledger.store, thread)
+
+
+def test_a_parent_is_cancelled_whose_child_is_not_here(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    play = play_of(ledger, tmp_path, tester=[suspend("Which?")])
+    play.go()
+    (made,) = children_of(ledger, play.thread)
+    remove_thread(ledger, made, command="test")
+
+    cancel_thread(ledger, play.thread, reason=None, command="test")
+
+    assert state_of(ledger.store, play.thread).status == "cancelled"
+
+
+def test_a_thread_that_no_child_is_stays_whatever_a_record_says(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    play = play_of(ledger, tmp_path)
+    play.go(count=1)
+    other = begin(ledger, tmp_path)
+    record = record_of(ledger, play.thread)
+    step = record.steps()[-1]
+    facts = {each.name: getattr(step, each.name) for each in fields(StepFields)}
+    claimed = {"child": Child(thread=other.thread, oid=other.commit)}
+    append_step(
+        ledger,
+        record,
+        StepDraft(
+            **{**facts, **claimed},
+            output=step.output,
+            output_type=record.places[step.output_hash][0],
+            detail=record.node(step.detail_hash).payload,
+        ),
+        event="step",
+        outcome=StepOutcome(status="idle", current_role="builder"),
+        rule=LinkRule(put=frozenset(), named=frozenset(), find=lambda _: None),
+    )
+
+    cancel_thread(ledger, play.thread, reason=None, command="test")
+
+    assert state_of(ledger.store, play.thread).status == "cancelled"
+    assert state_of(ledger.store, other.thread).status == "idle"
 
 
 def test_a_fork_that_only_shares_a_waiting_child_leaves_it_when_it_is_cancelled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.next_step import first_prompt
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
+    CorruptError,
     InvalidError,
     NotFoundError,
     RoutingFailedError,
@@ -21,6 +23,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_fork, append_start, append_word
+from uwfgit.model.ledger.foreign import lineage
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName
@@ -331,10 +334,16 @@ def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
         if event.node is not None and event.name in RUN_EVENTS:
             named = record.node(event.node, STEP_TYPE).payload.get("child")
             own |= {ThreadId(named["thread"])} if named is not None else set()
+    kin = {*lineage(ledger, record.tip)}
     ledger.lookup.refresh()
     for child in dict.fromkeys((*ledger.lookup.find_children(thread), *own)):
-        state = load_tip(ledger.store, child).state
-        # A fork of a child says that its parent is the one of before.
-        is_own = state.forked_from is None or child in own
-        if state.status in {"idle", "suspended"} and is_own:
-            yield child
+        # One that is not here, or damaged, is nobody's to cancel.
+        with suppress(NotFoundError, CorruptError):
+            found = open_record(ledger.store, load_tip(ledger.store, child))
+            state, parent = found.tip.state, found.start.parent
+            # A fork of a child says that its parent is the one of before.
+            is_own = state.forked_from is None or child in own
+            # A record of others may name any thread as who did its step.
+            is_kin = parent is not None and parent[0] in kin
+            if state.status in {"idle", "suspended"} and is_own and is_kin:
+                yield child
