@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import git
 from uwfgit.ids import Oid
@@ -64,6 +65,21 @@ def test_only_what_the_tips_reach_is_brought(store: Store) -> None:
     assert not has_object(store, bad)
     assert list((store.path / "objects" / "pack").glob("*.keep")) == []
     git(store, "fsck", "--strict")
+
+
+def test_who_opened_the_store_is_told_of_what_was_brought(store: Store) -> None:
+    kept: list[int] = []
+    folder = store.path / "objects" / "pack"
+    heard = replace(store, on_pack=lambda _: kept.append(len([*folder.glob("*.keep")])))
+
+    with open_scratch(store) as scratch:
+        tip = commit(scratch, "good")
+        with adopt_objects(
+            heard, scratch, [tip], known=[GENESIS_OID], environment=os.environ
+        ):
+            assert kept == []
+
+    assert kept == [0]
 
 
 def test_nothing_new_makes_no_pack(store: Store) -> None:

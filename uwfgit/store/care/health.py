@@ -28,7 +28,9 @@ from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import (
     HEAD_REF,
     KEEP_REF,
+    MEMORY_PREFIX,
     THREAD_PREFIX,
+    TRASH_PREFIX,
     WORKFLOW_PREFIX,
     find_ref_thread,
     is_workflow_name,
@@ -50,6 +52,9 @@ _LEAST_FREE: Final = 20 * 1024 * 1024
 _STALE_SECONDS: Final = 3600
 _REMOTES: Final = "refs/remotes/"
 _TAGS: Final = "refs/tags/"
+_OWN: Final = "refs/uwf/"
+_GIVEN: Final = (TRASH_PREFIX, MEMORY_PREFIX, f"{_OWN}queue/", f"{_OWN}queues/")
+"""Below which uwf keeps refs of its own, beside the kept nodes."""
 
 
 class HealthFinding(Struct, frozen=True, kw_only=True):
@@ -173,8 +178,8 @@ def _is_known(name: str) -> bool:
         return find_ref_thread(name) is not None
     if name.startswith(WORKFLOW_PREFIX):
         return is_workflow_name(name.removeprefix(WORKFLOW_PREFIX))
-    if name.startswith("refs/uwf/"):
-        return name == KEEP_REF or name.startswith("refs/uwf/trash/")
+    if name.startswith(_OWN):
+        return name == KEEP_REF or name.startswith(_GIVEN)
     return True
 
 

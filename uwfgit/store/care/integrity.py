@@ -18,7 +18,13 @@ from uwfgit.ids import Oid
 from uwfgit.store.care.health import HealthFinding, shorten
 from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
 from uwfgit.store.handle import Store, git_errors
-from uwfgit.store.layout import HEAD_REF, THREAD_PREFIX, TRASH_PREFIX, WORKFLOW_PREFIX
+from uwfgit.store.layout import (
+    HEAD_REF,
+    MEMORY_PREFIX,
+    THREAD_PREFIX,
+    TRASH_PREFIX,
+    WORKFLOW_PREFIX,
+)
 from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.lookup.refscan import list_broken
 from uwfgit.store.objects import read_commit
@@ -127,6 +133,7 @@ _FOLDERS: Final = (
     WORKFLOW_PREFIX,
     "refs/uwf/",
     TRASH_PREFIX,
+    MEMORY_PREFIX,
 )
 _LOG_BYTES: Final = 65_536
 _LOGGED: Final = re.compile(rb"^[0-9a-f]{40} ([0-9a-f]{40}) ", re.MULTILINE)

@@ -20,7 +20,7 @@ from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.pack.pack import keep_note, sync_folder
+from uwfgit.store.pack.pack import WrittenPack, keep_note, sync_folder
 
 _FOLDER: Final = "scratch"
 # Whoever reads it checks it, byte by byte; git's own check would refuse the
@@ -62,7 +62,10 @@ def open_scratch(store: Store, *, borrows: bool = True) -> Iterator[Store]:
         StoreError: It cannot be made.
     """
     folder = store.state_dir / _FOLDER
-    _sweep(folder)
+    for left in folder.glob("*.lock") if folder.is_dir() else ():
+        with suppress(LockedError, StoreError), lock(left, command="uwf", wait=0):
+            shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+            left.unlink(missing_ok=True)
     name = f"{os.getpid()}-{secrets.token_hex(4)}"
     guard = folder / f"{name}.lock"
     with lock(guard, command="uwf"):
@@ -75,13 +78,6 @@ def open_scratch(store: Store, *, borrows: bool = True) -> Iterator[Store]:
             yield make_store(path, repo)
         finally:
             shutil.rmtree(path, ignore_errors=True)
-            guard.unlink(missing_ok=True)
-
-
-def _sweep(folder: Path) -> None:
-    for guard in folder.glob("*.lock") if folder.is_dir() else ():
-        with suppress(LockedError, StoreError), lock(guard, command="uwf", wait=0):
-            shutil.rmtree(guard.with_suffix(""), ignore_errors=True)
             guard.unlink(missing_ok=True)
 
 
@@ -128,7 +124,7 @@ def adopt_objects(
     with git_errors("bring objects into the store"):
         keep.write_bytes(keep_note())
         keep.chmod(0o600)
-    try:
+    with WrittenPack(store=store, path=keep.with_suffix(".pack")):
         with git_errors("bring objects into the store"):
             for part in _PARTS:
                 file = scratch.path / f"pack-{name}{part}"
@@ -136,8 +132,6 @@ def adopt_objects(
                     file.rename(folder / file.name)
             sync_folder(folder)
         yield
-    finally:
-        keep.unlink(missing_ok=True)
 
 
 def _pack(

@@ -32,9 +32,9 @@ _MODES: Final[tuple[Mode, ...]] = ("steps", "tip", "never")
 _DEFAULT_KEY: Final = "commit.gpgsign"
 _CHOOSE_A_KEY: Final = ("gpg.format", "user.signingkey")
 _SECONDS: Final = 120.0
+"""Someone may have to type a passphrase, or to touch a key."""
 _UNWATCHED_SECONDS: Final = 30.0
 """How long a signature may take without a terminal: a key on a card is touched."""
-"""Someone may have to type a passphrase, or to touch a key."""
 _PERSON: Final = re.compile(r"(author|committer) (.*) <(.*)> ([0-9]+) ([+-][0-9]{4})")
 _SIGNATURE: Final = re.compile(rb"\ngpgsig [^\n]*(?:\n [^\n]*)*")
 _SSH_KEY: Final = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ ([A-Za-z0-9+/=]+)")
