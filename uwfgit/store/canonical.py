@@ -115,48 +115,33 @@ def format_path(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def hash_node(node_type: Hash | None, payload: Json) -> Hash:
-    """Name a node by its type and its *normalised* payload.
-
-    Args:
-        node_type: ``None`` for the meta-schema, whose type is itself.
-        payload: A value that :func:`normalise` gave.
-    """
-    # Not cbor2's canonical mode: that shortens floats, the format never does.
-    prefix = b"" if node_type is None else node_type.encode("ascii")
-    return format_hash(xxhash.xxh64_intdigest(prefix + cbor2.dumps(payload)))
-
-
 def encode_json(payload: Json) -> bytes:
     """Write a normalised payload as the only bytes allowed for it."""
     # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives; that
     # leaves its C encoder with an indent, and takes several times as long.
-    return f"{_find_format(payload)(payload, _MARGIN)}\n".encode()
+    try:
+        return f"{_FORMATS[type(payload)](payload, _MARGIN)}\n".encode()
+    except KeyError as exc:
+        kind = exc.args[0].__name__
+        raise TypeError(f"a {kind} is not a normalised value") from exc
 
 
 _MARGIN: Final = "\n"
 _STEP: Final = "  "
 
 
-def _find_format(value: Json) -> Callable[[Any, str], str]:
-    found = _FORMATS.get(type(value))
-    if found is None:
-        raise TypeError(f"a {type(value).__name__} is not a normalised value")
-    return found
-
-
 def _format_mapping(value: dict[str, Json], margin: str) -> str:
     inner = _indent(margin)
     items = [
-        f"{encode_basestring(key)}: {_find_format(item)(item, inner)}"
-        for key, item in sorted(value.items())
+        f"{encode_basestring(key)}: {_FORMATS[type(item := value[key])](item, inner)}"
+        for key in sorted(value)
     ]
     return f"{{{inner}{f',{inner}'.join(items)}{margin}}}" if items else "{}"
 
 
 def _format_list(value: list[Json], margin: str) -> str:
     inner = _indent(margin)
-    items = [_find_format(item)(item, inner) for item in value]
+    items = [_FORMATS[type(item)](item, inner) for item in value]
     return f"[{inner}{f',{inner}'.join(items)}{margin}]" if items else "[]"
 
 
@@ -255,9 +240,12 @@ def parse_payload(node_type: Hash, data: bytes) -> Json:
 
 
 def node_hash(node_type: Hash, payload: Json) -> Hash:
-    """Name a node of any type, the meta-schema included."""
+    """Name a node by its type and a payload that :func:`normalise` gave."""
+    # Not cbor2's canonical mode: that shortens floats, the format never does.
+    encoded = cbor2.dumps(payload)
     if node_type == META_TYPE:
-        own = hash_node(None, payload)
+        # The meta-schema, whose type is itself, is hashed without one.
+        own = format_hash(xxhash.xxh64_intdigest(encoded))
         if own == META_TYPE:
             return own
-    return hash_node(node_type, payload)
+    return format_hash(xxhash.xxh64_intdigest(node_type.encode("ascii") + encoded))

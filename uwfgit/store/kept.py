@@ -10,7 +10,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
-from uwfgit.store.objects import TreeEntry, find_entry, list_tree, read_commit
+from uwfgit.store.objects import TreeEntry, find_entry, list_tree
 from uwfgit.store.refs import find_ref
 
 Content = tuple[Hash, Oid]
@@ -37,7 +37,7 @@ class Kept(Struct, kw_only=True):
         self._folders = {}
         self._roots = {}
         if commit is not None:
-            tree = read_commit(self.store, commit).tree
+            tree = self.store.raw.read_links(commit).tree
             nodes = find_entry(self.store, tree, NODES)
             self._roots = list_tree(self.store, nodes.oid) if nodes else {}
         self.commit = commit

@@ -12,28 +12,9 @@ from typing import Final
 _PRIVATE: Final = 0o077
 
 
-class _Umask:
-    """The process's umask while at least one block wants all to be private."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._blocks = 0
-        self._before = 0
-
-    def enter(self) -> None:
-        with self._guard:
-            if self._blocks == 0:
-                self._before = os.umask(_PRIVATE)
-            self._blocks += 1
-
-    def leave(self) -> None:
-        with self._guard:
-            self._blocks -= 1
-            if self._blocks == 0:
-                os.umask(self._before)
-
-
-_umask: Final = _Umask()
+_guard: Final = threading.Lock()
+_before: Final[list[int]] = []
+"""The umask at the start of each block that is not over, the process's own first."""
 
 
 @contextmanager
@@ -43,11 +24,15 @@ def only_mine() -> Iterator[None]:
     For what libgit2 writes, which knows no other way. The umask is the whole
     process's: no agent may be started in the block.
     """
-    _umask.enter()
+    with _guard:
+        _before.append(os.umask(_PRIVATE))
     try:
         yield
     finally:
-        _umask.leave()
+        with _guard:
+            before = _before.pop()
+            if not _before:
+                os.umask(before)
 
 
 def write_private(path: Path, text: str) -> None:

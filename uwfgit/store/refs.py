@@ -113,7 +113,10 @@ def replace_ref(
                 if store.fsync:
                     file.flush()
                     os.fsync(file.fileno())
-            _append_log(store, name, f"{old or _NO_OID} {new} {line}")
+            log = store.path / "logs" / name
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("ab") as lines:
+                lines.write(f"{old or _NO_OID} {new} {line}".encode())
             lock.replace(path)
         except BaseException:
             lock.unlink(missing_ok=True)
@@ -123,13 +126,6 @@ def replace_ref(
 
     line = f"{format_person(person)}\t{reason}\n"
     _move_patiently(store, [name], replace, reason=reason)
-
-
-def _append_log(store: Store, name: str, line: str) -> None:
-    path = store.path / "logs" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as log:
-        log.write(line.encode())
 
 
 def move_refs(store: Store, moves: Moves, *, reason: str) -> None:
@@ -176,7 +172,8 @@ def _move_patiently(
             try:
                 move(is_first=is_first)
             except (pygit2.GitError, ValueError, OSError) as exc:
-                _forget_refs(store)
+                # libgit2 reads refs anew: it drops a packed one before it fails to.
+                store.repo.set_refdb(pygit2.Refdb.open(store.repo))
                 _require_patience(store, names, time.monotonic() - began, exc)
                 is_first = False
                 pause()
@@ -206,8 +203,3 @@ def _require_patience(
             f"try again; when no git is at work here: rm {shlex.quote(str(held))}"
         )
         raise error from exc
-
-
-def _forget_refs(store: Store) -> None:
-    """Let libgit2 read refs anew: it drops a packed one before it fails to."""
-    store.repo.set_refdb(pygit2.Refdb.open(store.repo))

@@ -135,7 +135,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
     def store_choice(self) -> StoreChoice:
         """Which store this command uses; it may not exist yet."""
         chosen = self._choose_store()
-        self.output.say_more(f"store: {shown(str(chosen.path))} ({chosen.source})")
+        self.output.say_more(f"store: {chosen.path} ({chosen.source})")
         return chosen
 
     def _choose_store(self) -> StoreChoice:
@@ -144,17 +144,12 @@ class CommandContext(Struct, kw_only=True, dict=True):
         given = self.environment.get("UWF_STORE")
         if given:
             return StoreChoice(path=self.resolve(given), source="environment")
-        return self._repository_choice() or StoreChoice(
-            path=self.home / "store", source="user"
-        )
-
-    def _repository_choice(self) -> StoreChoice | None:
-        from uwfgit.store.git.worktree import enclosing_setting
-
         if (enclosing := self.enclosing) is None:
             # Of a place that is no more, nobody knows which store it means.
             self.resolve(".")
-            return None
+            return StoreChoice(path=self.home / "store", source="user")
+        from uwfgit.store.git.worktree import enclosing_setting
+
         named = enclosing_setting(enclosing, "uwf.store")
         if named:
             path = self.resolve(named) if named.startswith("~") else Path(named)
@@ -216,6 +211,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Put a ledger over an open store."""
         from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node.node import STEP_TYPE
+        from uwfgit.store.git.signer import Signer
         from uwfgit.store.git.worktree import Identity
         from uwfgit.store.kept import Kept
         from uwfgit.store.local import open_local
@@ -235,8 +231,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
             identity=self.identity if write else Identity(name="", email=""),
             now_ms=now_ms,
             random=os.urandom,
-            utc_offset=utc_offset(),
-            signer=self.make_signer(store),
+            utc_offset=utc_offset() if write else 0,
+            signer=self.make_signer(store) if write else Signer(),
         )
 
     def make_signer(self, store: Store) -> Signer:

@@ -135,7 +135,7 @@ class Output(Struct, kw_only=True):
     def say_more(self, message: str) -> None:
         """Tell the user something that only ``-v`` asks for."""
         if self.options.verbose:
-            self.say(message)
+            self.say(shown(message))
 
     def warn(self, message: str) -> None:
         """Warn on stderr in one line."""

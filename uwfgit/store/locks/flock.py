@@ -166,9 +166,15 @@ def pause() -> None:
 
 
 def _acquire(path: Path, *, shared: bool, wait: float, name: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     deadline = time.monotonic() + wait
     while True:
-        descriptor = _open(path)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(path, flags, 0o600)
+        except OSError as exc:
+            reason = exc.strerror or str(exc)
+            raise StoreError(f"cannot open lock file '{path}': {reason}") from exc
         try:
             taken = _try_lock(descriptor, shared=shared)
             if taken and _is_current(descriptor, path):
@@ -181,16 +187,6 @@ def _acquire(path: Path, *, shared: bool, wait: float, name: str) -> int:
         if not taken and time.monotonic() >= deadline:
             raise LockedError(name, holder=str(holder) if holder else None)
         pause()
-
-
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(path, flags, 0o600)
-    except OSError as exc:
-        reason = exc.strerror or str(exc)
-        raise StoreError(f"cannot open lock file '{path}': {reason}") from exc
 
 
 def _try_lock(descriptor: int, *, shared: bool) -> bool:

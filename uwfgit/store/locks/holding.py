@@ -161,8 +161,11 @@ def tidy_up(store: Store) -> None:
         ):
             if held.previous is not None:
                 notes = held.previous.notes
-                if ANY in notes and _is_moving(paths, path):
-                    # One of the locks may be that one's; it is looked at again.
+                if ANY in notes and any(
+                    each != path and read_holder(each) is not None for each in paths
+                ):
+                    # Someone alive moves refs at this moment: one of the locks may be
+                    # that one's; it is looked at again.
                     continue
                 names = [note.partition(" ")[0] for note in notes]
                 _remove_leftovers(store, held.previous, names)
@@ -171,14 +174,10 @@ def tidy_up(store: Store) -> None:
             path.unlink(missing_ok=True)
 
 
-def _is_moving(paths: Iterable[Path], dead: Path) -> bool:
-    """Whether someone alive moves refs at this moment."""
-    return any(path != dead and read_holder(path) is not None for path in paths)
-
-
 def _remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
     found = {path: mark for path in _git_locks(store, names) if (mark := _mark(path))}
-    mine = {p: mark for p, mark in found.items() if _is_since(mark, dead)}
+    since = dead.since - _SLACK_MS
+    mine = {p: mark for p, mark in found.items() if mark[1] // 1_000_000 >= since}
     if mine:
         time.sleep(_SETTLE)
     for path, mark in mine.items():
@@ -222,7 +221,3 @@ def _mark(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return stat.st_ino, stat.st_mtime_ns
-
-
-def _is_since(mark: tuple[int, int], dead: Holder) -> bool:
-    return mark[1] // 1_000_000 >= dead.since - _SLACK_MS

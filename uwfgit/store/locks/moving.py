@@ -117,7 +117,8 @@ def move_together(store: Store, moves: Moves, *, reason: str, is_first: bool) ->
     Raises:
         RefConflictError: One is elsewhere; nothing has moved.
     """
-    set_, removed = _split(moves)
+    set_ = {name: new for name, (_, new) in moves.items() if new is not None}
+    removed = [name for name, (_, new) in moves.items() if new is None]
     # Two transactions, because one commits its refs in no order of ours: what
     # keeps something alive has to be there before another ref goes.
     with store.repo.transaction() as removing:
@@ -138,11 +139,6 @@ def move_together(store: Store, moves: Moves, *, reason: str, is_first: bool) ->
         for folder in {(store.path / name).parent for name in removed}:
             if folder.is_dir():
                 sync_folder(folder)
-
-
-def _split(moves: Moves) -> tuple[dict[str, Oid], list[str]]:
-    set_ = {name: new for name, (_, new) in moves.items() if new is not None}
-    return set_, [name for name, (_, new) in moves.items() if new is None]
 
 
 def compare(

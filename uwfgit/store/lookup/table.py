@@ -261,13 +261,7 @@ class Lookup:
             self._run(self._rebuild, sync=False)
 
     def _ask(self, query: str, values: tuple[str, ...]) -> list[_Row]:
-        def ask(db: sqlite3.Connection) -> list[_Row]:
-            if not self._is_filled:
-                refresh.fill(db, self._source)
-                self._is_filled = True
-            return db.execute(query, values).fetchall()
-
-        return self._run(ask)
+        return self._run(lambda db: db.execute(query, values).fetchall(), filled=True)
 
     def _rebuild(self, db: sqlite3.Connection) -> RebuildReport:
         refresh.forget(db)
@@ -277,12 +271,16 @@ class Lookup:
         return RebuildReport(**refresh.count_rows(db))
 
     def _run(
-        self, work: Callable[[sqlite3.Connection], _T], *, sync: bool = True
+        self,
+        work: Callable[[sqlite3.Connection], _T],
+        *,
+        sync: bool = True,
+        filled: bool = False,
     ) -> _T:
         """Do work on the file; on a mended file; else in memory."""
         for is_first in (True, False):
             try:
-                return work(self._open(sync=sync))
+                return work(self._open(sync=sync, filled=filled))
             except (sqlite3.Error, OSError) as exc:
                 self.close()
                 if not is_first or self._read_only or is_refusal(exc):
@@ -292,9 +290,9 @@ class Lookup:
                 schema.discard(self._file, inode=self._inode)
             except (UwfError, OSError):
                 self._in_memory = True
-        return work(self._open(sync=sync))
+        return work(self._open(sync=sync, filled=filled))
 
-    def _open(self, *, sync: bool) -> sqlite3.Connection:
+    def _open(self, *, sync: bool, filled: bool) -> sqlite3.Connection:
         if self._db is None:
             step_type = self._source.step_type
             if self._read_only and not self._in_memory:
@@ -311,6 +309,9 @@ class Lookup:
         if sync and not self._is_synced:
             refresh.sync(self._db, self._source)
             self._is_synced = True
+        if filled and not self._is_filled:
+            refresh.fill(self._db, self._source)
+            self._is_filled = True
         return self._db
 
 

@@ -191,7 +191,13 @@ def _make_pack(
     offset = len(parts[0])
     packed = []
     for oid, (kind, data) in objects.items():
-        entry = _entry_head(CODES[kind], len(data)) + _compress(data)
+        head, size = bytearray(), len(data)
+        byte, size = (CODES[kind] << 4) | (size & 15), size >> 4
+        while size:
+            head.append(byte | 0x80)
+            byte, size = size & 0x7F, size >> 7
+        head.append(byte)
+        entry = bytes(head) + _compress(data)
         packed.append(_Packed(oid, zlib.crc32(entry), offset))
         parts.append(entry)
         offset += len(entry)
@@ -199,16 +205,6 @@ def _make_pack(
         raise StoreError("a batch of objects is larger than 2 GiB")
     body = b"".join(parts)
     return body + hashlib.sha1(body, usedforsecurity=False).digest(), packed
-
-
-def _entry_head(code: int, size: int) -> bytes:
-    head = bytearray()
-    byte, size = (code << 4) | (size & 15), size >> 4
-    while size:
-        head.append(byte | 0x80)
-        byte, size = size & 0x7F, size >> 7
-    head.append(byte)
-    return bytes(head)
 
 
 def _compress(data: bytes) -> bytes:
