@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.builders import begin, git
-from uwfgit.errors import CorruptError, NotFoundError
+from uwfgit.errors import CorruptError, InvalidError, NotFoundError, SizeError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory import memory as memories
@@ -182,3 +182,35 @@ def test_a_session_larger_than_any_may_be_is_corrupt(
 
     with pytest.raises(CorruptError):
         read_session(ledger.store, commit)
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        pytest.param(replace(SESSION, id="a b"), id="id"),
+        pytest.param(replace(SESSION, files={"../x": b""}), id="file"),
+        pytest.param(replace(SESSION, files={}), id="no-file"),
+        pytest.param(
+            replace(SESSION, files=dict.fromkeys(map(str, range(501)), b"")),
+            id="too-many-files",
+        ),
+    ],
+)
+def test_a_session_that_nobody_could_read_is_not_written(
+    ledger: Ledger, thread: ThreadId, session: Session
+) -> None:
+    with pytest.raises(InvalidError):
+        write(ledger, thread, session)
+
+    assert find_ref(ledger.store, memory_ref(thread)) is None
+
+
+def test_a_session_that_masking_made_too_large_is_not_written(
+    ledger: Ledger, thread: ThreadId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memories, "MAX_SESSION_BYTES", SESSION.size)
+    write(ledger, thread)
+    monkeypatch.setattr(memories, "MAX_SESSION_BYTES", SESSION.size - 1)
+
+    with pytest.raises(SizeError):
+        write(ledger, thread)

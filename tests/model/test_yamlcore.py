@@ -174,6 +174,7 @@ def test_odd_but_legal_documents_are_read(text: str, value: Json) -> None:
         pytest.param("Y7", "‸012: x", id="octal-looking-key"),
         pytest.param("Y7", "? ‸[a]\n: x", id="list-key"),
         pytest.param("Y7", "? ‸{a: b}\n: x", id="mapping-key"),
+        pytest.param("Y7", '"": x\n? ‸[a]\n: x', id="list-key-beside-an-empty-one"),
         pytest.param("Y8", "a: ‸*x", id="undefined-alias"),
         pytest.param("Y8", "a: &x [‸*x]", id="cycle"),
         pytest.param("Y8", "&x\na: {b: ‸*x}", id="cycle-of-mappings"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uwfgit.constants import FORMAT_VERSION
-from uwfgit.errors import CorruptError, NotFoundError
+from uwfgit.errors import CorruptError, InvalidError, NotFoundError, SizeError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.commit import add_commit, committer, publish
 from uwfgit.model.ledger.ledger import Ledger
@@ -83,9 +83,15 @@ def write_session(
     """Add a run's session to a thread's memory and return the commit.
 
     Raises:
+        SizeError, InvalidError: No reader would take it.
         RefConflictError, LockedError: Another writer; nothing changed.
         StoreError: It cannot be written.
     """
+    if session.size > MAX_SESSION_BYTES:
+        raise SizeError("the session", found=session.size, limit=MAX_SESSION_BYTES)
+    is_named = NAME.fullmatch(session.id) and all(map(is_file_name, session.files))
+    if not is_named or not 0 < len(session.files) <= MAX_FILES:
+        raise InvalidError("the session or a file of it has a name that cannot be kept")
     return write_whole(ledger.store, lambda: _write(ledger, thread, session, author))
 
 
@@ -109,7 +115,11 @@ def _write(ledger: Ledger, thread: ThreadId, session: Session, author: Person) -
         parent=old or GENESIS_OID,
         author=author,
         person=committer(ledger),
-        message=_message(thread, session),
+        message=format_message(
+            f"memory of {session.role}: step {session.number}, run {session.run}",
+            "",
+            [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Memory", str(thread))],
+        ),
         holds_reply=True,
     )
     publish(ledger, batch, ref, old, commit, reason=f"memory of {session.role}")
@@ -127,12 +137,6 @@ def _encode(session: Session) -> bytes:
     if session.total is not None:
         facts["total"] = json.loads(session.total)
     return f"{json.dumps(facts, sort_keys=True, indent=2)}\n".encode()
-
-
-def _message(thread: ThreadId, session: Session) -> str:
-    subject = f"memory of {session.role}: step {session.number}, run {session.run}"
-    trailers = [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Memory", str(thread))]
-    return format_message(subject, "", trailers)
 
 
 def iter_memory(
@@ -165,11 +169,7 @@ def read_session(store: Store, commit: Oid) -> Session:
     Raises:
         CorruptError: It is not of that form, or larger than any may be.
     """
-    number, runs = _only(commit, list_tree(store, read_commit(store, commit).tree))
-    folder, run = _only(commit, list_tree(store, runs.oid))
-    match = FOLDER.fullmatch(folder)
-    if match is None or _NUMBER.fullmatch(number) is None:
-        raise _corrupt(commit)
+    number, match, run = _find_run(store, commit)
     entries = list_tree(store, run.oid)
     if SESSION_FILE not in entries:
         raise _corrupt(commit)
@@ -184,7 +184,7 @@ def read_session(store: Store, commit: Oid) -> Session:
         room -= len(files[name])
     total = facts.get("total")
     return Session(
-        number=int(number),
+        number=number,
         run=int(match["run"]),
         role=match["role"],
         kind=facts["kind"],
@@ -193,6 +193,16 @@ def read_session(store: Store, commit: Oid) -> Session:
         files=files,
         total=None if total is None else json.dumps(total),
     )
+
+
+def _find_run(store: Store, commit: Oid) -> tuple[int, re.Match[str], TreeEntry]:
+    """Find which step's run a commit is of, and the folder of its session."""
+    number, runs = _only(commit, list_tree(store, read_commit(store, commit).tree))
+    folder, run = _only(commit, list_tree(store, runs.oid))
+    match = FOLDER.fullmatch(folder)
+    if match is None or _NUMBER.fullmatch(number) is None:
+        raise _corrupt(commit)
+    return int(number), match, run
 
 
 def _only(commit: Oid, entries: Mapping[str, TreeEntry]) -> tuple[str, TreeEntry]:
@@ -269,9 +279,7 @@ def _find_left(store: Store, tip: Oid, at: int | None) -> tuple[int, Oid | None]
     for commit in iter_memory(store, tip):
         is_merge = len(commit.parents) > 1
         is_kept = (
-            at is not None
-            and not is_merge
-            and read_session(store, commit.oid).number < at
+            at is not None and not is_merge and _find_run(store, commit.oid)[0] < at
         )
         if is_kept:
             left = left or commit.oid

@@ -22,7 +22,16 @@ def complete_inputs(
         for name, schema in sorted(schemas.items())
         if name in given or "default" in schema
     }
-    problems = [*_unknown(schemas, given), *_missing(schemas, given)]
+    problems = list(_unknown(schemas, given))
+    for name, schema in schemas.items():
+        if name not in given and "default" not in schema:
+            what = schema.get("description")
+            about = f" ({what})" if isinstance(what, str) else ""
+            hint = f"give it with -i {name}=VALUE"
+            message = f"a value is missing{about}"
+            problems.append(
+                Problem(code="input", message=message, path=name, hint=hint)
+            )
     for name, value in values.items():
         for found in validate_value(schemas[name], value, is_link=lambda _: False):
             where = format_path((name, *found.path))
@@ -31,21 +40,11 @@ def complete_inputs(
 
 
 def _unknown(schemas: Schemas, given: Mapping[str, Json]) -> Iterable[Problem]:
-    for name in given.keys() - schemas.keys():
+    for name in (each for each in given if each not in schemas):
         near = find_similar(name, schemas)
         known = ", ".join(schemas) or "it has none"
         hint = f"did you mean '{near}'?" if near else f"inputs: {known}"
         yield Problem(code="input", message="no such input", path=name, hint=hint)
-
-
-def _missing(schemas: Schemas, given: Mapping[str, Json]) -> Iterable[Problem]:
-    for name, schema in schemas.items():
-        if name not in given and "default" not in schema:
-            what = schema.get("description")
-            about = f" ({what})" if isinstance(what, str) else ""
-            message = f"a value is missing{about}"
-            hint = f"give it with -i {name}=VALUE"
-            yield Problem(code="input", message=message, path=name, hint=hint)
 
 
 def require_inputs(schemas: Schemas, given: Mapping[str, Json]) -> dict[str, Json]:

@@ -99,7 +99,7 @@ class Composer:
         # A table by type: this loop is most of the time reading takes.
         actions: dict[type[yaml.Event], Callable[[Any], None]] = {
             yaml.ScalarEvent: self._add_scalar,
-            yaml.AliasEvent: self._add_alias,
+            yaml.AliasEvent: lambda event: self._add(self._alias(event), event),
             yaml.MappingStartEvent: self._open,
             yaml.SequenceStartEvent: self._open,
             yaml.MappingEndEvent: self._close,
@@ -124,9 +124,6 @@ class Composer:
         if event.anchor is not None:
             self.anchors[event.anchor] = mark
         self._add(mark, event)
-
-    def _add_alias(self, event: yaml.AliasEvent) -> None:
-        self._add(self._alias(event), event)
 
     def _open(self, event: yaml.CollectionStartEvent) -> None:
         is_map = isinstance(event, yaml.MappingStartEvent)
@@ -176,28 +173,22 @@ class Composer:
         elif frame.key is None:
             self._add_key(frame, mark, event)
         else:
-            self._add_item(frame, mark)
-
-    def _awaits_key(self) -> bool:
-        if not self.frames:
-            return False
-        frame = self.frames[-1]
-        return isinstance(frame.mark.value, dict) and frame.key is None
+            name = frame.name
+            if not frame.skip and name is not None:
+                parent.value[name] = mark.value
+                frame.keys[name] = frame.key
+                frame.children[name] = mark
+            frame.key = frame.name = None
 
     def _add_key(self, frame: _Frame, mark: Mark, event: yaml.Event) -> None:
         frame.key = mark
         frame.name = self._key_name(mark, event)
         frame.skip = frame.name is None
-        first = frame.mark.key(frame.name or "")
-        if first is not None:
+        if frame.name is not None and frame.name in frame.keys:
             frame.skip = True
-            name = _short(frame.name or "")
-            self._report(
-                "Y6",
-                self._event_place(event),
-                f"key '{name}' is given twice, first on line {first.line}",
-                "keep one of them",
-            )
+            line = frame.keys[frame.name].line
+            message = f"key '{_short(frame.name)}' is given twice, first on line {line}"
+            self._report("Y6", self._event_place(event), message, "keep one of them")
 
     def _key_name(self, mark: Mark, event: yaml.Event) -> str | None:
         """Return a key as text; ``None`` for one that cannot stand as such."""
@@ -218,23 +209,16 @@ class Composer:
         # The text goes on as the key, so that what leans on it is not reported.
         return written or None
 
-    def _add_item(self, frame: _Frame, mark: Mark) -> None:
-        key, name = frame.key, frame.name
-        if not frame.skip and key is not None and name is not None:
-            frame.mark.value[name] = mark.value
-            frame.keys[name] = key
-            frame.children[name] = mark
-        frame.key = frame.name = None
-
     def _alias(self, event: yaml.AliasEvent) -> Mark:
         anchor = event.anchor or ""
         target = self.anchors.get(anchor)
         if target is not None:
             return target
         if anchor in self.anchors:
-            message, hint = f"alias '*{anchor}' holds itself", "write the value out"
+            message = f"alias '*{_short(anchor)}' holds itself"
+            hint = "write the value out"
         else:
-            message = f"alias '*{anchor}' names no anchor above it"
+            message = f"alias '*{_short(anchor)}' names no anchor above it"
             hint = "define it with '&' first, or quote the text"
         self._break(event, "Y8", message, hint)
         return self._mark_of(None, event)
@@ -242,8 +226,14 @@ class Composer:
     def _scalar(self, event: yaml.ScalarEvent) -> Mark:
         text = event.value.translate(self.restore) if self.restore else event.value
         style = event.style or ""
-        if event.tag == INCLUDE_TAG and self.include and not self._awaits_key():
-            return self._include(text, event, self.include)
+        if event.tag == INCLUDE_TAG and self.include:
+            frame = self.frames[-1] if self.frames else None
+            if (
+                frame is None
+                or frame.key is not None
+                or not isinstance(frame.mark.value, dict)
+            ):
+                return self._include(text, event, self.include)
         value: Json = text
         try:
             if event.tag is not None:
