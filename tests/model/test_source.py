@@ -507,3 +507,16 @@ def test_many_marks_of_conflicts_are_looked_for_in_time() -> None:
     assert found == ("it has marks of a merge conflict", "resolve the conflict", 2)
     # By the square of their number it took an hour.
     assert time.process_time() - before < 5
+
+
+def test_many_marks_of_conflicts_are_looked_for_in_time() -> None:
+    ours, middle = b"<<<<<<< x\n", b"=======\n"
+    before = time.process_time()
+
+    assert find_git_marks(ours * 50_000) is None
+    assert find_git_marks((ours + middle) * 20_000) is None
+    found = find_git_marks(b"a\n" + ours * 20_000 + middle + b">>>>>>> y\n")
+
+    assert found == ("it has marks of a merge conflict", "resolve the conflict", 2)
+    # By the square of their number it took an hour.
+    assert time.process_time() - before < 5

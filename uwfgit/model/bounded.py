@@ -65,7 +65,11 @@ def _run(work: Callable[[], _Result], seconds: float) -> _Result:
     # Not the timers of real time and of all time: those end whole processes here.
     handler = signal.signal(signal.SIGVTALRM, _expire)
     try:
-        _limit_memory(*memory)
+        used = _find_used()
+        if used is not None:
+            known = [each for each in memory if each != resource.RLIM_INFINITY]
+            lower = min((used + WORK_BYTES, *known))
+            resource.setrlimit(resource.RLIMIT_DATA, (lower, memory[1]))
         try:
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN)
             return work()
@@ -80,14 +84,6 @@ def _run(work: Callable[[], _Result], seconds: float) -> _Result:
 
 def _expire(_number: int, _frame: FrameType | None) -> None:
     raise _Expired
-
-
-def _limit_memory(soft: int, hard: int) -> None:
-    used = _find_used()
-    if used is not None:
-        known = [each for each in (soft, hard) if each != resource.RLIM_INFINITY]
-        lower = min((used + WORK_BYTES, *known))
-        resource.setrlimit(resource.RLIMIT_DATA, (lower, hard))
 
 
 def _find_used() -> int | None:

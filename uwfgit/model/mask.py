@@ -72,6 +72,8 @@ _CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]{6}", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _RANDOM_CHARS: Final = 20
+_KINDS: Final = (str.islower, str.isupper, str.isdigit)
+"""Of all of which what is random has some, at that length."""
 _WORDS_OF_SECRET: Final = 2
 """Of more words a passphrase may be made."""
 _WORDS_OF_OTHER: Final = 8
@@ -107,11 +109,6 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_WORD.fullmatch(last) is not None
 
 
-def _may_be_secret(name: str) -> bool:
-    """Whether a name leaves it to the value what it is: of some key."""
-    return _words_of(name)[-1:] == ["key"]
-
-
 def _words_of(name: str) -> list[str]:
     return [word.lower() for word in _NAME_WORD.findall(name)]
 
@@ -131,7 +128,8 @@ def collect_secrets(
         if names is None
         or name in names
         or is_secret_name(name)
-        or (_may_be_secret(name) and _looks_random(value))
+        # The value says what some key is.
+        or (_words_of(name)[-1:] == ["key"] and _looks_random(value))
         for secret in _secrets_of(name, value, names)
     )
 
@@ -182,7 +180,8 @@ def _is_plain(text: str, words: int) -> bool:
     if _URL.fullmatch(text):
         return _password_of(text) is None
     if _ABSOLUTE.match(text):
-        return not any(map(_is_random, re.split(r"[/\\:;,]", text)))
+        long = [p for p in re.split(r"[/\\:;,]", text) if len(p) >= _RANDOM_CHARS]
+        return not any(all(any(map(is_, p)) for is_ in _KINDS) for p in long)
     parts = [part for part in _BETWEEN.split(text) if part]
     if "/" not in text and len(parts) > words:
         return False
@@ -201,11 +200,6 @@ def _looks_random(text: str) -> bool:
 
 def _is_word(part: str) -> bool:
     return _PART.fullmatch(part) is not None and not _CONSONANTS.search(part)
-
-
-def _is_random(part: str) -> bool:
-    kinds = (str.islower, str.isupper, str.isdigit)
-    return len(part) >= _RANDOM_CHARS and all(any(map(is_, part)) for is_ in kinds)
 
 
 class Masker:
@@ -287,8 +281,10 @@ class Masker:
         pieces = text.split(CUT)
         needles = self._prepare()
         for index in range(len(pieces) - 1):
-            pieces[index] = _without_start(pieces[index], needles, found)
-            pieces[index + 1] = _without_end(pieces[index + 1], needles, found)
+            for at, is_start in ((index, True), (index + 1, False)):
+                pieces[at] = _without_half(
+                    pieces[at], needles, found, is_start=is_start
+                )
         return CUT.join(pieces)
 
     def _prepare(self) -> dict[str, str]:
@@ -342,29 +338,23 @@ def _encoded_forms(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
 
 
-def _without_start(
-    piece: str, needles: Mapping[str, str], found: set[str] | None
+def _without_half(
+    piece: str, needles: Mapping[str, str], found: set[str] | None, *, is_start: bool
 ) -> str:
+    """Mask the start of a value at a piece's end, or its end at the piece's start."""
     for needle, name in needles.items():
+        label = f"[redacted:{name}]"
         for length in range(len(needle) - 1, _CUT_CHARS - 1, -1):
-            if piece.endswith(needle[:length]):
-                _note(found, name)
-                return f"{piece[:-length]}[redacted:{name}]"
+            if is_start and piece.endswith(needle[:length]):
+                masked = f"{piece[:-length]}{label}"
+            elif not is_start and piece.startswith(needle[-length:]):
+                masked = f"{label}{piece[length:]}"
+            else:
+                continue
+            if found is not None:
+                found.add(name)
+            return masked
     return piece
-
-
-def _without_end(piece: str, needles: Mapping[str, str], found: set[str] | None) -> str:
-    for needle, name in needles.items():
-        for length in range(len(needle) - 1, _CUT_CHARS - 1, -1):
-            if piece.startswith(needle[-length:]):
-                _note(found, name)
-                return f"[redacted:{name}]{piece[length:]}"
-    return piece
-
-
-def _note(found: set[str] | None, name: str) -> None:
-    if found is not None:
-        found.add(name)
 
 
 def mask_warnings(names: Iterable[str]) -> tuple[str, ...]:

@@ -129,7 +129,8 @@ def _check_stdin(context: CommandContext) -> _Checked:
 @contextmanager
 def _staged(context: CommandContext) -> Iterator[_Checked]:
     """Check the next commit's workflows in a folder that holds them meanwhile."""
-    from uwfgit.model.workflow.affected import FOLDERS, find_affected
+    from uwfgit.model.workflow.affected import find_affected
+    from uwfgit.model.workflow.source import FOLDERS
     from uwfgit.store.git.staged import list_changed, write_staged
 
     staging = _find_staging(context)
@@ -199,7 +200,7 @@ def _list_affected(context: CommandContext, names: Sequence[str]) -> list[Path]:
 
 def _list_removed(context: CommandContext) -> list[Path]:
     """List what is removed in git's index: a hook is not told of those files."""
-    from uwfgit.model.workflow.affected import FOLDERS
+    from uwfgit.model.workflow.source import FOLDERS
     from uwfgit.store.git.staged import list_removed
 
     if context.enclosing is None:

@@ -37,7 +37,7 @@ from uwfgit.store.layout import (
     WORKFLOW_FILE,
     thread_folder,
 )
-from uwfgit.store.objects import TreeEntry
+from uwfgit.store.objects import blob_oid
 
 
 def append_start(
@@ -90,13 +90,12 @@ def _write_start(
     require_workflow_file(data)
     changes[f"{folder}/{WORKFLOW_FILE}"] = file_entry(data)
     changes[f"{folder}/{TASK_FILE}"] = file_entry(task_file(node.payload["prompt"]))
-    oid = _entry(changes, f"{folder}/{START_NODES}/{pinned.name}").oid
     person = committer(ledger)
     told = tell_start(
         start_from_payload(node.hash, node.payload),
         thread=thread,
         workflow=workflow.name,
-        oid=oid,
+        oid=blob_oid(pinned.data),
         role=current_role,
         by=recorded_by(person),
     )
@@ -167,9 +166,3 @@ def append_summary(
         person=person,
         old=tip.commit,
     )
-
-
-def _entry(changes: FileChanges, path: str) -> TreeEntry:
-    entry = changes[path]
-    assert entry is not None  # noqa: S101 - a file that was just set
-    return entry

@@ -7,7 +7,7 @@ from typing import Final
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, InvalidError, NotFoundError, Problem
-from uwfgit.ids import Hash, Oid
+from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import committer
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.node.builtin import find_builtin_node, find_builtin_schema
@@ -20,7 +20,6 @@ from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
-    Person,
     TreeEntry,
     blob_oid,
     format_commit,
@@ -33,6 +32,7 @@ from uwfgit.store.refs import find_ref, replace_ref
 
 _WAIT: Final = 10.0
 """Many agents put nodes at once, each for milliseconds."""
+_TRAILERS: Final = (("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Event", "keep"))
 _Changes = dict[str, TreeEntry | None]
 
 
@@ -117,17 +117,15 @@ def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
                 hint=f"if it is kept, drop it first: uwf cas drop {node.hash}",
             )
         if kept is None:
-            changes[_path(node)] = entry
-        elif not _is_whole(ledger, entry.oid):
+            changes[f"{NODES}/{node.hash[:2]}/{node.name}"] = entry
+            continue
+        try:
+            is_whole = blob_oid(read_blob(ledger.store, entry.oid)) == entry.oid
+        except CorruptError:
+            is_whole = False
+        if not is_whole:
             batch.add("blob", node.data)
     return changes
-
-
-def _is_whole(ledger: Ledger, blob: Oid) -> bool:
-    try:
-        return blob_oid(read_blob(ledger.store, blob)) == blob
-    except CorruptError:
-        return False
 
 
 def _with_types(ledger: Ledger, nodes: Iterable[Node]) -> Iterable[Node]:
@@ -179,10 +177,6 @@ def _iter_kept(ledger: Ledger) -> Iterable[tuple[str, TreeEntry]]:
     return walk_files(ledger.store, read_commit(ledger.store, keep).tree)
 
 
-def _path(node: Node) -> str:
-    return f"{NODES}/{node.hash[:2]}/{node.name}"
-
-
 def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -> None:
     """Change the kept nodes by what ``find`` says of them while nobody else can."""
 
@@ -203,9 +197,15 @@ def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -
                 batch.write().release()
                 return
             reason = f"{verb} {len(changes)} nodes"
-            tree = batch.edit_tree(base, changes)
             who = committer(ledger)
-            new = batch.add("commit", _keep_commit(tree, who, reason))
+            data = format_commit(
+                tree=batch.edit_tree(base, changes),
+                parents=(),
+                author=who,
+                committer=who,
+                message=format_message(f"keep: {reason}", "", _TRAILERS),
+            )
+            new = batch.add("commit", data)
             with batch.write():
                 replace_ref(
                     store, KEEP_REF, old=old, new=new, person=who, reason=reason
@@ -213,14 +213,3 @@ def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -
 
     store = ledger.store
     write_whole(store, change, decides_anew=True)
-
-
-def _keep_commit(tree: Oid, person: Person, reason: str) -> bytes:
-    trailers = [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Event", "keep")]
-    return format_commit(
-        tree=tree,
-        parents=(),
-        author=person,
-        committer=person,
-        message=format_message(f"keep: {reason}", "", trailers),
-    )

@@ -124,9 +124,15 @@ def _cost_of(usage: Usage | None, asked: _Asked) -> Cost | None:
         return _told(usage)
     if asked.kind in _FREE:
         return None
-    if usage is None or asked.model is None:
+    if usage is None or asked.model is None or not has_prices():
         return UNKNOWN
-    usd = _estimate(usage, asked.model)
+    usd = _look_up(
+        asked.model,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )
     return UNKNOWN if usd is None else Cost(usd=usd, is_estimate=True)
 
 
@@ -286,19 +292,6 @@ def _told(usage: Usage) -> Cost | None:
 
 def _tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens
-
-
-def _estimate(usage: Usage, model: str) -> float | None:
-    """Return what a model would have cost by its list price, if that is known."""
-    if not has_prices():
-        return None
-    return _look_up(
-        model,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-    )
 
 
 @lru_cache(maxsize=1024)

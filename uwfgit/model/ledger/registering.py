@@ -110,7 +110,10 @@ def _add(
     batch = Batch(store=ledger.store)
     tree = batch.edit_tree(base, changes)
     oid = blob_oid(pinned.data)
-    came = None if old is None else _origin_at(ledger, name, old)
+    came = None
+    if old is not None:
+        tip = read_commit(ledger.store, old)
+        came = read_version(name, tip, current=True).origin
     changed = base != tree or _is_elsewhere(came, origin)
     if changed:
         came = None if origin is None else str(origin)
@@ -123,10 +126,6 @@ def _add(
         changed=changed,
         origin=came,
     )
-
-
-def _origin_at(ledger: Ledger, name: str, tip: Oid) -> str | None:
-    return read_version(name, read_commit(ledger.store, tip), current=True).origin
 
 
 def _is_elsewhere(known: str | None, origin: Origin | None) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final, TypeVar
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,10 +17,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
 from uwfgit.model.thread.message import format_message, parse_trailers
-from uwfgit.model.workflow.workflow import (
-    Workflow,
-    workflow_from_nodes,
-)
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.spelling import find_similar
 from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.layout import (
@@ -40,8 +38,6 @@ from uwfgit.store.objects import (
     read_commit,
 )
 from uwfgit.store.refs import find_ref, list_refs
-
-T = TypeVar("T")
 
 ORIGIN: Final = "Uwf-Origin"
 """Names the trailer that says where a version came from."""
@@ -130,12 +126,12 @@ def list_removed(ledger: Ledger) -> tuple[Version, ...]:
     One that is damaged is left out.
     """
     start = trash_ref("")
-    found = []
+    found: list[Version] = []
     for ref in list_refs(ledger.store, TRASH_PREFIX):
         name = ref.removeprefix(start)
         if ref.startswith(start) and is_workflow_name(name):
             with suppress(CorruptError):
-                found.append(next(iter_removed(ledger, name)))
+                found += islice(iter_removed(ledger, name), 1)
     return tuple(found)
 
 

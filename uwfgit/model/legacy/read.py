@@ -2,7 +2,7 @@
 
 One function for whoever reads a file and for whoever rewrites it. It changes
 marks, so that what is wrong with the result is told where it was written; the
-``legacy_*`` modules each know one family of forms.
+modules beside this one each know one family of forms.
 """
 
 from __future__ import annotations
@@ -67,7 +67,12 @@ def normalise_document(doc: Located) -> Normalised:
     if not is_map(doc.mark):
         return Normalised(doc=doc)
     notes = Notes(found=RuleFindings(doc=doc))
-    root = _normalise(doc.mark, notes)
+    root = mend_rules(doc.mark, notes)
+    root = mend_conditions(root, notes)
+    root = _mend_each(root, "graph", mend_targets, notes)
+    root = _mend_each(root, "roles", mend_role, notes)
+    root, renamed = mend_statuses(root, notes)
+    root = mend_templates(root, renamed, notes)
     if root is doc.mark and not notes.found.problems:
         return Normalised(doc=doc)
     if "version" not in root.value:
@@ -82,15 +87,6 @@ def normalise_document(doc: Located) -> Normalised:
 def put_version(root: Mark) -> Mark:
     """Return a document without ``version`` the one it is taken for."""
     return put_first(root, "version", make_mark(WORKFLOW_VERSION, root))
-
-
-def _normalise(root: Mark, notes: Notes) -> Mark:
-    root = mend_rules(root, notes)
-    root = mend_conditions(root, notes)
-    root = _mend_each(root, "graph", mend_targets, notes)
-    root = _mend_each(root, "roles", mend_role, notes)
-    root, renamed = mend_statuses(root, notes)
-    return mend_templates(root, renamed, notes)
 
 
 def _mend_each(root: Mark, name: str, mend: _Mend, notes: Notes) -> Mark:

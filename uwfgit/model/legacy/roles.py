@@ -49,25 +49,18 @@ def mend_role(entry: MarkedEntry, notes: Notes) -> Mark:
     role = _mend_schema(role, path, notes)
     older = [each for each in (_SYSTEM, *_PHASES) if each in role.value]
     role = _mend_texts(role, path, older, notes)
-    if "capabilities" in role.value or not _has_texts(role):
+    texts = ("goal", "procedure", "output")
+    if "capabilities" in role.value or any(name not in role.value for name in texts):
         return role
     unknown = [n for n in role.value if n not in CURRENT and not is_free(n)]
     if older or not notes.is_misspelt("capabilities", unknown):
         if not older:
             form, action = "a role without 'capabilities'", "add 'capabilities: []'"
-            notes.tell(form, path, _key(notes, path, role), action=action)
+            holder = notes.found.doc.find(path[:-1])
+            key = holder.key(entry.name) if holder is not None else None
+            notes.tell(form, path, key or role, action=action)
         return put_after(role, "capabilities", make_mark([], role), after="goal")
     return role
-
-
-def _has_texts(role: Mark) -> bool:
-    return all(name in role.value for name in ("goal", "procedure", "output"))
-
-
-def _key(notes: Notes, path: ValuePath, role: Mark) -> Mark:
-    holder = notes.found.doc.find(path[:-1])
-    key = holder.key(path[-1]) if holder is not None else None
-    return key or role
 
 
 def _mend_schema(role: Mark, path: ValuePath, notes: Notes) -> Mark:

@@ -104,11 +104,18 @@ def _drop_status(schema: Mark, status: str) -> Mark | None:
     own = properties_of(schema.value).get(STATUS)
     if isinstance(own, dict) and own.get("const") == status:
         return None
-    if isinstance(own, dict) and status in _texts(own.get("enum")):
-        if len(own["enum"]) == 1:
+    listed = own.get("enum") if isinstance(own, dict) else None
+    if isinstance(listed, list) and status in listed:
+        if len(listed) == 1:
             return None
         path: ValuePath = ("properties", STATUS, "enum")
-        schema = update(schema, path, lambda enum: _without(enum, status))
+        schema = update(
+            schema,
+            path,
+            lambda enum: with_items(
+                enum, (item for item in items(enum) if item.value != status)
+            ),
+        )
     for key in BRANCHES:
         branches = schema.child(key)
         if branches is None or not is_list(branches):
@@ -123,15 +130,6 @@ def _drop_status(schema: Mark, status: str) -> Mark | None:
         if any(a is not b for a, b in zip(kept, items(branches), strict=True)):
             schema = put(schema, key, with_items(branches, left))
     return schema
-
-
-def _texts(value: Json) -> list[str]:
-    listed = value if isinstance(value, list) else []
-    return [each for each in listed if isinstance(each, str)]
-
-
-def _without(enum: Mark, status: str) -> Mark:
-    return with_items(enum, (item for item in items(enum) if item.value != status))
 
 
 PLAIN: Final = "status"
@@ -217,7 +215,9 @@ def _rename_in(
 ) -> Mark:
     """Rename ``status`` wherever nothing around it has a ``$status``."""
     if not declares(schema.value, STATUS):
-        if not any(_is_status(each, listed=listed) for each in _plain(schema.value)):
+        objects = map(properties_of, objects_of(schema.value))
+        plain = [each[PLAIN] for each in objects if PLAIN in each]
+        if not any(_is_status(each, listed=listed) for each in plain):
             return schema
         return _rename_all(schema, path, found)
     if len(path) > MAX_DEPTH or STATUS in properties_of(schema.value):
@@ -280,11 +280,6 @@ def _require(schema: Mark) -> Mark:
     return put(schema, "required", with_items(required, (first, *items(required))))
 
 
-def _plain(schema: Json) -> list[Json]:
-    objects = [properties_of(each) for each in objects_of(schema)]
-    return [each[PLAIN] for each in objects if PLAIN in each]
-
-
 # --- a role with one way to end ---
 
 
@@ -311,14 +306,16 @@ def _mend_single(role: RoleEnds, notes: Notes) -> RoleEnds:
         role = replace(role, node=rename(node, UNIT, status), schema=schema)
     if known or not _may_gain_status(role):
         return role
-    was_plain = _was_plain(role, notes)
+    before = notes.found.doc.find(role.schema_path)
+    was_plain = before is not None and declares(before.value, PLAIN)
     if declares(role.schema.value, STATUS) and unit is None and not was_plain:
         return role
     if unit is None and not was_plain:
         form = f"a role without '{STATUS}'"
         action = f"add '{STATUS}: {{ const: {status} }}' to its properties"
-        at = _schema_key(role, notes)
-        notes.tell(form, role.schema_path, at, action=action)
+        holder = notes.found.doc.find(role.schema_path[:-1])
+        key = holder.key(role.schema_path[-1]) if holder is not None else None
+        notes.tell(form, role.schema_path, key or role.schema, action=action)
     return replace(role, schema=_add_status(role.schema, status, at=node))
 
 
@@ -345,18 +342,6 @@ def _rename_unit(schema: Mark, status: str, depth: int = 0) -> Mark:
 
 def _named(mark: Mark, status: str) -> Mark:
     return with_text(mark, status) if mark.value == UNIT else mark
-
-
-def _schema_key(role: RoleEnds, notes: Notes) -> Mark:
-    *holder, name = role.schema_path
-    fields = notes.found.doc.find(tuple(holder))
-    key = fields.key(name) if fields is not None else None
-    return key or role.schema
-
-
-def _was_plain(role: RoleEnds, notes: Notes) -> bool:
-    before = notes.found.doc.find(role.schema_path)
-    return before is not None and declares(before.value, PLAIN)
 
 
 def _may_gain_status(role: RoleEnds) -> bool:

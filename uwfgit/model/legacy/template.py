@@ -58,9 +58,12 @@ def mend_templates(root: Mark, renamed: Collection[str], notes: Notes) -> Mark:
     def mend(entry: MarkedEntry) -> Mark:
         if is_free(entry.name):
             return entry.value
+        schema: Json = root.value.get("roles")
+        for part in (entry.name, "frontmatter"):
+            schema = schema.get(part) if isinstance(schema, dict) else None
         node = _Node(
             path=("graph", entry.name),
-            describe=_describer(_schema_of(root, entry.name)),
+            describe=_describer(schema),
             is_renamed=entry.name in renamed,
             notes=notes,
         )
@@ -92,27 +95,16 @@ def _mend_edge(edge: Mark, key: str | int, status: str | None, node: _Node) -> M
             text = _STATUS_TAG.sub(rf"\g<1>{STATUS}", text)
         path = (*node.path, key, part)
         if _BODY_TAG.search(text):
-            text = _mend_body(path, mark, text, node.notes)
+            tag = _BODY_TAG.search(mark.value)
+            place = mark.place_of(tag.start() if tag else 0)
+            form, action = "'$body' in a template", "write {{_body}}"
+            node.notes.tell(form, path, mark, action=action, place=place)
+            text = _BODY_TAG.sub(r"\g<1>_body", text)
         if is_liquid(text):
             text = _mend_liquid(path, mark, text, node.describe(status), node.notes)
         if text != mark.value:
             edge = put(edge, part, with_text(mark, text))
     return edge
-
-
-def _mend_body(path: ValuePath, mark: Mark, text: str, notes: Notes) -> str:
-    tag = _BODY_TAG.search(mark.value)
-    place = mark.place_of(tag.start() if tag else 0)
-    action = "write {{_body}}"
-    notes.tell("'$body' in a template", path, mark, action=action, place=place)
-    return _BODY_TAG.sub(r"\g<1>_body", text)
-
-
-def _schema_of(root: Mark, role: str) -> Json:
-    schema: Json = root.value.get("roles")
-    for part in (role, "frontmatter"):
-        schema = schema.get(part) if isinstance(schema, dict) else None
-    return schema
 
 
 def _mend_liquid(

@@ -1,6 +1,6 @@
 """A workflow's graph as boxes and arrows, in the order a run meets them (pure).
 
-What a picture shows of a graph is decided here; the ``picture_*`` modules only
+What a picture shows of a graph is decided here; the modules beside this one only
 write it down.
 """
 
@@ -119,10 +119,11 @@ def chart_of_document(document: Json) -> Chart | None:
         return None
     graph = document["graph"]
     given = document.get("roles")
-    found = given if isinstance(given, dict) else {}
-    roles = {
-        name: _found_workflow(role) for name, role in found.items() if not is_free(name)
-    }
+    roles: dict[str, str | None] = {}
+    for name, role in (given if isinstance(given, dict) else {}).items():
+        if not is_free(name):
+            workflow = role.get("workflow") if isinstance(role, dict) else None
+            roles[name] = workflow if isinstance(workflow, str) else None
     links = [
         link
         for name, node in graph.items()
@@ -131,11 +132,6 @@ def chart_of_document(document: Json) -> Chart | None:
     ]
     name = document.get("name")
     return _arrange(name if isinstance(name, str) else "", roles, links, None)
-
-
-def _found_workflow(role: Json) -> str | None:
-    name = role.get("workflow") if isinstance(role, dict) else None
-    return name if isinstance(name, str) else None
 
 
 def _found_links(name: str, node: Json) -> Iterator[_Link]:
@@ -196,8 +192,9 @@ def _boxes(
     trips: Trips | None,
 ) -> Iterator[Box]:
     ending = _search([END], _turned(links))
+    fixed: dict[str, BoxKind] = {START: "start", END: "end", SUSPEND: "suspend"}
     for name in order:
-        kind = _kind(name, roles)
+        kind = fixed.get(name, "role" if name in roles else "unknown")
         yield Box(
             name=name,
             kind=kind,
@@ -207,11 +204,6 @@ def _boxes(
             visits=trips.visits[name] if trips else 0,
             mark=trips.mark if trips and trips.here == name else None,
         )
-
-
-def _kind(name: str, roles: _Roles) -> BoxKind:
-    fixed: dict[str, BoxKind] = {START: "start", END: "end", SUSPEND: "suspend"}
-    return fixed.get(name, "role" if name in roles else "unknown")
 
 
 _Next: TypeAlias = Mapping[str, Sequence[str]]

@@ -258,13 +258,8 @@ def _line(
         char = "─" if own is not None and column <= own.column else " "
         text = fill(text, base + gap * column, char)
         if own is not None and column == own.column:
-            text += _corner(own, index)
+            corner = "┘" if index == own.bottom else "┤"
+            text += "┐" if index == own.top else corner
         else:
             text += "│" if column in passing else char
     return text
-
-
-def _corner(lane: _Lane, index: int) -> str:
-    if index == lane.top:
-        return "┐"
-    return "┘" if index == lane.bottom else "┤"

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 from uwfgit.constants import END, NEW, RESUME, START, SUSPEND
 from uwfgit.model.findings import RuleFindings, is_free, list_names
 from uwfgit.model.rules.shape import Draft, DraftEdge
-from uwfgit.store.canonical import Json
 
 FindSyntaxError: TypeAlias = Callable[[str], str | None]
 """Says what is wrong with an expression."""
@@ -25,17 +24,12 @@ def check_conditions(found: RuleFindings, find_syntax_error: FindSyntaxError) ->
     for name, node in (graph if isinstance(graph, dict) else {}).items():
         edges = node if isinstance(node, list) and not is_free(name) else ()
         for index, edge in enumerate(edges):
-            expression = _expression(edge)
-            wrong = find_syntax_error(expression) if expression is not None else None
+            when = edge.get("when") if isinstance(edge, dict) else None
+            wrong = find_syntax_error(when) if isinstance(when, str) else None
             if wrong is not None:
                 message = f"the condition is no JSONata: {wrong}"
                 hint = "see https://docs.jsonata.org"
                 found.add("S13", ("graph", name, index, "when"), message, hint=hint)
-
-
-def _expression(edge: Json) -> str | None:
-    when = edge.get("when") if isinstance(edge, dict) else None
-    return when if isinstance(when, str) else None
 
 
 _MAX_GROUPED: Final = 100
@@ -59,8 +53,11 @@ def check_graph(
     meant = _check_nodes(found, draft) if draft.has_roles else {}
     _check_start(found, draft)
     unknown = _check_targets(found, draft)
-    starts = [edge for edge in draft.nodes.get(START, ()) if _is_taken(draft, edge)]
-    has_new = START in draft.listed or any(edge.status == NEW for edge in starts)
+    is_list = START in draft.listed
+    # The engine takes no other edge of '$START'.
+    taken = (NEW, RESUME)
+    starts = [e for e in draft.nodes.get(START, ()) if is_list or e.status in taken]
+    has_new = is_list or any(edge.status == NEW for edge in starts)
     if not (draft.whole and draft.has_roles and has_new):
         return
     steps = {
@@ -95,18 +92,18 @@ def _check_nodes(found: RuleFindings, draft: Draft) -> dict[str, str]:
             if similar is not None:
                 meant[name] = similar
                 without.remove(similar)
-            _report_stray_node(found, name, similar)
+            hint = (
+                f"did you mean '{similar}'?"
+                if similar
+                else "remove it, or add the role"
+            )
+            message = f"graph node '{name}' is not a role"
+            found.add("R2", ("graph", name), message, hint=hint, key=True)
     for role in without:
         message = f"role '{role}' has no graph node"
         hint = f"add '{role}:' with an edge for each of its statuses to the graph"
         found.add("R3", ("roles", role), message, hint=hint, key=True)
     return meant
-
-
-def _report_stray_node(found: RuleFindings, name: str, similar: str | None) -> None:
-    hint = f"did you mean '{similar}'?" if similar else "remove it, or add the role"
-    message = f"graph node '{name}' is not a role"
-    found.add("R2", ("graph", name), message, hint=hint, key=True)
 
 
 def _check_start(found: RuleFindings, draft: Draft) -> None:
@@ -131,27 +128,19 @@ def _check_start(found: RuleFindings, draft: Draft) -> None:
 def _check_targets(found: RuleFindings, draft: Draft) -> dict[str, str | None]:
     """Report targets that are none; give what each unknown name may mean."""
     unknown: dict[str, str | None] = {}
+    known = {**draft.roles, END: {}}
     for edge in (edge for edges in draft.nodes.values() for edge in edges):
         if edge.role == SUSPEND:
             message = "'$SUSPEND' is not a target"
             hint = f"let '{edge.source}' report $status: $SUSPEND instead"
             found.add("G5", (*edge.path, "role"), message, hint=hint)
-        elif edge.role is not None and draft.has_roles and _is_unknown(draft, edge):
-            similar = found.find_similar(edge.role, (*draft.roles, END))
+        elif edge.role is not None and draft.has_roles and edge.role not in known:
+            similar = found.find_similar(edge.role, known)
             unknown[edge.role] = similar
             hint = f"did you mean '{similar}'?" if similar else "name a role, or $END"
             message = f"the edge leads to '{edge.role}', which is not a role"
             found.add("G6", (*edge.path, "role"), message, hint=hint)
     return unknown
-
-
-def _is_unknown(draft: Draft, edge: DraftEdge) -> bool:
-    return edge.role != END and edge.role not in draft.roles
-
-
-def _is_taken(draft: Draft, edge: DraftEdge) -> bool:
-    """Whether the engine ever takes this edge of ``$START``."""
-    return START in draft.listed or edge.status in (NEW, RESUME)
 
 
 def _targets(edges: Iterable[DraftEdge], unknown: Mapping[str, str | None]) -> set[str]:

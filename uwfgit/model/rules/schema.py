@@ -63,36 +63,26 @@ def check_edges(
     """Report rules C4 and C5; give the roles that lack an edge."""
     incomplete = set()
     for role, own in variants.items():
-        if role not in draft.nodes or not _is_mapping(found, role):
+        is_drawn = role in draft.nodes
+        if not is_drawn or not isinstance(found.doc.value["graph"][role], dict):
             continue
         drawn = _drawn(draft, role)
         known = {variant.status for variant in own}
         missing = [s for s in sorted(known - {SUSPEND}) if s not in drawn]
         path: ValuePath = ("graph", role)
-        for status in drawn:
-            if status not in known:
-                _report_stray(found, (*path, status), role, status, missing)
+        for status in (each for each in drawn if each not in known):
+            similar = found.find_similar(status, missing)
+            if similar is not None:
+                missing.remove(similar)
+            hint = f"did you mean '{similar}'?" if similar else "remove the edge"
+            message = f"'{role}' cannot report '{status}'"
+            found.add("C4", (*path, status), message, hint=hint, key=True)
         for status in missing:
             incomplete.add(role)
             message = f"'{role}' can report '{status}', which has no edge"
             hint = f"add '{status}: {{ role: …, prompt: … }}'"
             found.add("C5", (*path, status), message, hint=hint)
     return incomplete
-
-
-def _is_mapping(found: RuleFindings, role: str) -> bool:
-    return isinstance(found.doc.value["graph"][role], dict)
-
-
-def _report_stray(
-    found: RuleFindings, path: ValuePath, role: str, status: str, missing: list[str]
-) -> None:
-    similar = found.find_similar(status, missing)
-    if similar is not None:
-        missing.remove(similar)
-    hint = f"did you mean '{similar}'?" if similar else "remove the edge"
-    message = f"'{role}' cannot report '{status}'"
-    found.add("C4", path, message, hint=hint, key=True)
 
 
 def _check_inputs(found: RuleFindings) -> None:
@@ -103,23 +93,18 @@ def _check_inputs(found: RuleFindings) -> None:
             message = f"'{name}' cannot be the name of an input"
             hint = "use letters, digits and '_', a letter first: templates say its name"
             found.add("S7", path, message, hint=hint, key=True)
-        if isinstance(schema, dict):
-            if _check_validity(found, path, schema):
-                _check_input(found, path, schema)
-        else:
+        if not isinstance(schema, dict):
             message = f"'{name}' is {kind_of(schema)}, not a JSON Schema"
             found.add("S3", ("inputs", name), message, hint="write a JSON Schema")
-
-
-def _check_input(
-    found: RuleFindings, path: ValuePath, schema: Mapping[str, Json]
-) -> None:
-    if schema.get("writeOnly"):
-        message = "a 'writeOnly' input: what a run is given is kept for good"
-        hint = "let the agent read the secret from its environment"
-        found.add("J2", (*path, "writeOnly"), message, hint=hint, key=True)
-    if "default" in schema:
-        for each in validate_value(schema, schema["default"]):
+            continue
+        if not _check_validity(found, path, schema):
+            continue
+        if schema.get("writeOnly"):
+            message = "a 'writeOnly' input: what a run is given is kept for good"
+            hint = "let the agent read the secret from its environment"
+            found.add("J2", (*path, "writeOnly"), message, hint=hint, key=True)
+        default = schema.get("default")
+        for each in validate_value(schema, default) if "default" in schema else ():
             message = f"the default does not fit its own schema: {each.message}"
             own = (*path, "default", *each.path)
             found.add("J1", own, message, hint="give a default that fits")
@@ -176,10 +161,6 @@ def _check_injected(found: RuleFindings, path: ValuePath, schema: Json) -> None:
                 )
 
 
-def _is_bad_status(value: Json) -> bool:
-    return isinstance(value, str) and not is_status(value)
-
-
 def _drawn(draft: Draft, role: str) -> Mapping[str, None]:
     """Return the statuses of a role that have an edge, in their order."""
     edges = draft.nodes.get(role, ())
@@ -213,7 +194,9 @@ def _check_declared(
             message = "'error' is the status of a failed step"
             hint = "name it otherwise: failed, broken"
             found.add("C8", own, message, hint=hint, severity="warning")
-        elif _is_bad_status(status.value) and status.value not in drawn:
+        elif isinstance(status.value, str):
+            if is_status(status.value) or status.value in drawn:
+                continue
             message, hint = describe_bad_status(status.value)
             found.add("S8", own, message, hint=hint)
 
@@ -261,7 +244,8 @@ def _check_variants(
 ) -> bool:
     seen: dict[str, ValuePath] = {}
     sound = True
-    outer = _outer_status(schema)
+    fixed = _properties(schema).get(STATUS)
+    outer = isinstance(fixed, dict) and isinstance(fixed.get("const"), str)
     for inner in alternatives:
         branch = _at(schema, inner)
         status = _properties(branch).get(STATUS)
@@ -275,20 +259,11 @@ def _check_variants(
                 found.add("C3", place, message, hint=hint)
                 sound = False
             seen[const] = inner
-        elif not (outer and STATUS not in _properties(branch)) and not _nested(branch):
+        # A branch may have its status from around it, or from a part of itself.
+        elif STATUS in _properties(branch) or not (outer or find_variants(branch)):
             sound = False
             _report_no_const(found, own, branch, status)
     return sound
-
-
-def _outer_status(schema: Json) -> bool:
-    status = _properties(schema).get(STATUS)
-    return isinstance(status, dict) and isinstance(status.get("const"), str)
-
-
-def _nested(branch: Json) -> bool:
-    """Whether the branch has its ``$status`` from a part of itself."""
-    return bool(find_variants(branch)) and STATUS not in _properties(branch)
 
 
 def _report_no_const(

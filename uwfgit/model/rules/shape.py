@@ -143,7 +143,10 @@ def _check_fields(
     missing = [n for n, rule in fields.items() if rule.required and n not in value]
     unknown = [n for n in value if n not in fields and not is_free(n)]
     for name in () if older else missing:
-        meant = _find_meant(found, name, unknown)
+        # Much like it, or another word that people write for it.
+        words = _OTHER_WORDS.get(name, ())
+        said = next((each for each in unknown if each in words), None)
+        meant = said or found.find_similar(name, unknown)
         if meant is None:
             message, hint = f"field '{name}' is missing", f"add '{name}:'"
             found.add("S1", (*path, name), message, hint=hint)
@@ -158,13 +161,6 @@ def _check_fields(
     for name, rule in fields.items():
         if name in value:
             _check_type(found, (*path, name), value[name], rule)
-
-
-def _find_meant(found: RuleFindings, name: str, unknown: list[str]) -> str | None:
-    """Find what was written for a missing field: much like it, or another word."""
-    words = _OTHER_WORDS.get(name, ())
-    said = next((each for each in unknown if each in words), None)
-    return said or found.find_similar(name, unknown)
 
 
 def _report_unknown(
@@ -184,7 +180,7 @@ def _report_unknown(
 def _check_type(
     found: RuleFindings, path: ValuePath, value: Json, rule: _Field
 ) -> None:
-    if _fits(value, rule):
+    if isinstance(value, rule.kinds) and not isinstance(value, bool):
         if isinstance(value, list):
             for index, item in enumerate(value):
                 _check_type(found, (*path, index), item, _TEXT)
@@ -194,12 +190,6 @@ def _check_type(
     quote = str in rule.kinds and isinstance(value, (int, float, bool))
     hint = "put it in quotes" if quote else f"write {rule.wanted}"
     found.add("S3", path, message, hint=hint)
-
-
-def _fits(value: Json, rule: _Field) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, rule.kinds)
 
 
 def _check_version(found: RuleFindings, document: Mapping[str, Json]) -> None:
@@ -297,7 +287,14 @@ def _check_graph(found: RuleFindings, graph: Mapping[str, Json], draft: Draft) -
             draft.nodes[name] = list(_check_statuses(found, path, name, node))
         elif isinstance(node, list):
             draft.listed.add(name)
-            draft.nodes[name] = list(_check_list(found, path, name, node))
+            if not node:
+                message = f"'{name}' has an empty list of targets"
+                hint = "add an entry with 'role:' and 'prompt:'"
+                found.add("S12", path, message, hint=hint)
+            draft.nodes[name] = [
+                _check_target(found, (*path, index), target, _LISTED_FIELDS)
+                for index, target in enumerate(node)
+            ]
         else:
             draft.nodes[name] = []
             draft.whole = False
@@ -317,17 +314,6 @@ def _check_statuses(
             message, hint = describe_bad_status(status)
             found.add("S8", own, message, hint=hint, key=True)
         yield _check_target(found, own, target, _TARGET_FIELDS)
-
-
-def _check_list(
-    found: RuleFindings, path: ValuePath, name: str, node: list[Json]
-) -> Iterator[DraftEdge]:
-    if not node:
-        message = f"'{name}' has an empty list of targets"
-        hint = "add an entry with 'role:' and 'prompt:'"
-        found.add("S12", path, message, hint=hint)
-    for index, target in enumerate(node):
-        yield _check_target(found, (*path, index), target, _LISTED_FIELDS)
 
 
 def _check_target(

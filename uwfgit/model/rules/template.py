@@ -33,6 +33,9 @@ _LIQUID_HINTS: Final = {
     "assign": "name the property itself, templates assign nothing",
 }
 
+_DECLARING: Final = frozenset(("properties", "oneOf", "anyOf", "allOf", "type"))
+"""Keywords without any of which a schema says nothing of a value."""
+
 Fields: TypeAlias = Variant | Form
 Scopes: TypeAlias = tuple["_Scope", ...]
 """Innermost first."""
@@ -86,10 +89,12 @@ def check_templates(
     for source, edges in draft.nodes.items():
         role = draft.roles.get(source, {})
         for edge in edges:
+            texts = {"prompt": edge.prompt, "location": edge.location}
             uses = [
-                (path, use)
-                for path, template in _templates(edge)
-                for use in _read(found, path, template)
+                ((*edge.path, name), use)
+                for name, text in texts.items()
+                if text is not None
+                for use in _read(found, (*edge.path, name), text)
             ]
             _check_inputs(found, uses)
             if source == START:
@@ -98,12 +103,6 @@ def check_templates(
             fields = _fields_of(role, edge, variants.get(source, ()))
             if fields is not None:
                 _check_uses(found, uses, fields)
-
-
-def _templates(edge: DraftEdge) -> Iterator[tuple[ValuePath, str]]:
-    for name, template in (("prompt", edge.prompt), ("location", edge.location)):
-        if template is not None:
-            yield (*edge.path, name), template
 
 
 def _read(found: RuleFindings, path: ValuePath, template: str) -> tuple[_Use, ...]:
@@ -189,7 +188,12 @@ def _check_uses(
     """Report rule T2, each name once, and rule T3, once for the variant."""
     seen: set[str] = set()
     optional: dict[str, tuple[ValuePath, int]] = {}
-    for path, use in _distinct(uses):
+    # The first use of each name in each section; uses in one share the tuple.
+    distinct: dict[tuple[str, bool, int], tuple[ValuePath, _Use]] = {}
+    for path, use in uses:
+        key = (use.name, use.is_section, id(use.sections))
+        distinct.setdefault(key, (path, use))
+    for path, use in distinct.values():
         scopes = _scopes(use.sections, fields)
         if not _is_known(use.name, scopes):
             if use.name not in seen:
@@ -209,19 +213,6 @@ def _check_uses(
             severity="warning",
             place=found.doc.place_of(path, offset),
         )
-
-
-def _distinct(
-    uses: Iterable[tuple[ValuePath, _Use]],
-) -> Iterator[tuple[ValuePath, _Use]]:
-    """Yield the first use of each name in each section."""
-    seen: set[tuple[str, bool, int]] = set()
-    for path, use in uses:
-        # Uses in one section share the tuple, which is dear to compare.
-        key = (use.name, use.is_section, id(use.sections))
-        if key not in seen:
-            seen.add(key)
-            yield path, use
 
 
 def _report_unknown(
@@ -280,13 +271,12 @@ def _item_scopes(name: str, scopes: Scopes) -> Scopes:
         if scope.has(path):
             schemas = scope.find(path)
             items = [item for schema in schemas for item in _items(schema)]
-            return tuple(_item_scope(i) for i in items if _may_be(i, "object"))
+            forms = [merge_forms(item) for item in items if _may_be(item, "object")]
+            return tuple(
+                _Scope(fields=form, anything=not (form.properties or form.closed))
+                for form in forms
+            )
     return ()
-
-
-def _item_scope(schema: Json) -> _Scope:
-    fields = merge_forms(schema)
-    return _Scope(fields=fields, anything=not (fields.properties or fields.closed))
 
 
 def _items(schema: Json) -> Iterator[Json]:
@@ -295,16 +285,10 @@ def _items(schema: Json) -> Iterator[Json]:
         prefix = schema.get("prefixItems")
         yield from prefix if isinstance(prefix, list) else ()
         yield schema.get("items", True)
-    elif isinstance(schema, Mapping) and _declares_nothing(schema):
+    elif isinstance(schema, Mapping) and _DECLARING.isdisjoint(schema):
         yield True
     else:
         yield from (schema,) if _may_be(schema, "object") else ()
-
-
-def _declares_nothing(schema: Mapping[str, Json]) -> bool:
-    return not any(
-        key in schema for key in ("properties", "oneOf", "anyOf", "allOf", "type")
-    )
 
 
 def _may_be(schema: Json, kind: str) -> bool:

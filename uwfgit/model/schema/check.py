@@ -132,23 +132,16 @@ def validate_value(
         is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
             any that has the shape of a hash.
     """
-    if _surely_fits(schema, value, is_link):
+    # At a glance, so that nobody has to import jsonschema.
+    is_simple = is_link is None or not mentions_refs(schema)
+    fit = compile_fit(schema) if is_plainly_valid(schema) and is_simple else None
+    if fit is not None and fit(value):
         return ()
     return _bounded(
         lambda: _validate(
             _compile(_canonical(schema), is_trusted=False), value, is_link
         )
     )
-
-
-def _surely_fits(
-    schema: Json, value: Json, is_link: Callable[[str], bool] | None
-) -> bool:
-    """Whether a value fits at a glance, so that nobody has to import jsonschema."""
-    if not is_plainly_valid(schema) or (is_link is not None and mentions_refs(schema)):
-        return False
-    fit = compile_fit(schema)
-    return fit is not None and fit(value)
 
 
 def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:

@@ -117,10 +117,6 @@ def _type(names: Json, _depth: int) -> Test:
     return _some_of(tests)
 
 
-def _const(wanted: Json, _depth: int) -> Test:
-    return _enum([wanted], _depth)
-
-
 def _enum(values: Json, _depth: int) -> Test:
     # 1 and 1.0 are told apart by rules that are jsonschema's to know.
     if not isinstance(values, list) or not all(map(_is_plain, values)):
@@ -154,16 +150,17 @@ _PLAIN_PATTERN: Final = re.compile(
 )
 
 
-def _minimum(bound: Json, _depth: int) -> Test:
-    if not _is_number(bound):
-        raise _UnknownError
-    return lambda value: not _is_number(value) or value >= bound
+def _limit(*, most: bool) -> Callable[[Json, int], Test]:
+    """Make what compiles a bound on a number."""
 
+    def compile_bound(bound: Json, _depth: int) -> Test:
+        if not _is_number(bound):
+            raise _UnknownError
+        if most:
+            return lambda value: not _is_number(value) or value <= bound
+        return lambda value: not _is_number(value) or value >= bound
 
-def _maximum(bound: Json, _depth: int) -> Test:
-    if not _is_number(bound):
-        raise _UnknownError
-    return lambda value: not _is_number(value) or value <= bound
+    return compile_bound
 
 
 def _size(kind: type[Sized], *, most: bool) -> Callable[[Json, int], Test]:
@@ -199,22 +196,14 @@ def _one_of(schemas: Json, depth: int) -> Test:
     return lambda value: sum(test(value) for test in tests) == 1
 
 
-def _any_of(schemas: Json, depth: int) -> Test:
-    return _some_of(_branches(schemas, depth))
-
-
-def _every(schemas: Json, depth: int) -> Test:
-    return _all_of(_branches(schemas, depth))
-
-
 _MAKERS: Final[dict[str, Callable[[Json, int], Test]]] = {
     "type": _type,
-    "const": _const,
+    "const": lambda wanted, depth: _enum([wanted], depth),
     "enum": _enum,
     "format": _format,
     "pattern": _pattern,
-    "minimum": _minimum,
-    "maximum": _maximum,
+    "minimum": _limit(most=False),
+    "maximum": _limit(most=True),
     "minLength": _size(str, most=False),
     "maxLength": _size(str, most=True),
     "minItems": _size(list, most=False),
@@ -223,8 +212,8 @@ _MAKERS: Final[dict[str, Callable[[Json, int], Test]]] = {
     "maxProperties": _size(dict, most=True),
     "items": _items,
     "oneOf": _one_of,
-    "anyOf": _any_of,
-    "allOf": _every,
+    "anyOf": lambda schemas, depth: _some_of(_branches(schemas, depth)),
+    "allOf": lambda schemas, depth: _all_of(_branches(schemas, depth)),
 }
 _OBJECT_KEYS: Final = frozenset(("properties", "required", "additionalProperties"))
 
@@ -297,25 +286,25 @@ def _collector(schema: Mapping[str, Json]) -> Collect:
     if schema.get("format") == _REF:
         if _WALKED & schema.keys():
             raise ValueError("a ref that has parts is not compiled")
-        return _own_hash
+        return lambda value: (
+            (Hash(value),) if isinstance(value, str) and is_hash(value) else ()
+        )
     single = _inner((key, schema.get(key)) for key in ("items", "additionalProperties"))
     parts = [_collector(s) for s in schema.get("anyOf", ()) if _mentions_ref(s, 0)]
-    if "items" in single:
-        parts.append(_of_items(single["items"]))
+    if (inner := single.get("items")) is not None:
+        parts.append(
+            lambda value: (
+                chain.from_iterable(map(inner, value))
+                if isinstance(value, list)
+                else ()
+            )
+        )
     if "additionalProperties" in single:
         parts.append(_of_rest(single["additionalProperties"], frozenset(properties)))
     parts += [_of_key(*pair) for pair in _inner(properties.items()).items()]
-    return parts[0] if len(parts) == 1 else _of_all(parts)
-
-
-def _of_all(parts: list[Collect]) -> Collect:
+    if len(parts) == 1:
+        return parts[0]
     return lambda value: chain.from_iterable(part(value) for part in parts)
-
-
-def _of_items(inner: Collect) -> Collect:
-    return lambda value: (
-        chain.from_iterable(map(inner, value)) if isinstance(value, list) else ()
-    )
 
 
 def _of_key(key: str, inner: Collect) -> Collect:
@@ -340,8 +329,3 @@ def _inner(pairs: Iterable[tuple[str, Json]]) -> dict[str, Collect]:
         for name, inner in pairs
         if isinstance(inner, Mapping) and _mentions_ref(inner, 0)
     }
-
-
-def _own_hash(value: Json) -> Iterator[Hash]:
-    if isinstance(value, str) and is_hash(value):
-        yield Hash(value)

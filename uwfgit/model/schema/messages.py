@@ -92,23 +92,22 @@ def _describe_error(error: ValidationError) -> Iterator[Violation]:
     if error.validator in {"anyOf", "oneOf"}:
         yield from _describe_alternatives(error, path)
     elif error.validator == "required":
-        yield from _describe_missing(error, path)
+        # jsonschema gives one error for each, and names it in the message only.
+        for name in _wanted(error):
+            if name not in _found(error):
+                yield Violation(path=(*path, name), message="is required but missing")
     else:
         describe = _DESCRIBERS.get(str(error.validator), _describe_other)
         yield Violation(path=path, message=shorten(describe(error)))
 
 
-def _describe_missing(error: ValidationError, path: SchemaPath) -> Iterator[Violation]:
-    # jsonschema gives one error for each, and names it in the message only.
-    for name in _wanted(error):
-        if name not in _found(error):
-            yield Violation(path=(*path, name), message="is required but missing")
-
-
 def _describe_alternatives(
     error: ValidationError, path: SchemaPath
 ) -> Iterator[Violation]:
-    branches = _by_branch(error.context or ())
+    by_branch: dict[object, list[ValidationError]] = {}
+    for each in error.context or ():
+        by_branch.setdefault(each.schema_path[0], []).append(each)
+    branches = list(by_branch.values())
     if not branches:
         message = "fits more than one of the allowed forms"
         yield Violation(path=path, message=message)
@@ -133,13 +132,6 @@ def _found(error: ValidationError) -> Json:
 
 def _wanted(error: ValidationError) -> Json:
     return error.validator_value
-
-
-def _by_branch(errors: Iterable[ValidationError]) -> list[list[ValidationError]]:
-    branches: dict[object, list[ValidationError]] = {}
-    for error in errors:
-        branches.setdefault(error.schema_path[0], []).append(error)
-    return list(branches.values())
 
 
 def _wrong_type(errors: Iterable[ValidationError]) -> list[str]:
@@ -180,14 +172,6 @@ def _quote(value: Json) -> str:
     return shorten(json.dumps(value, ensure_ascii=False), _VALUE_CHARS)
 
 
-def _describe_type(error: ValidationError) -> str:
-    return _type_message(_names(_wanted(error)), _found(error))
-
-
-def _describe_const(error: ValidationError) -> str:
-    return f"must be {_quote(_wanted(error))}, found {name_value(_found(error))}"
-
-
 def _describe_enum(error: ValidationError) -> str:
     values = list(_wanted(error))
     shown = ", ".join(_quote(value) for value in values[:_CHOICES])
@@ -210,10 +194,6 @@ def _describe_format(error: ValidationError) -> str:
     return f"{_quote(_found(error))} is not a valid {_wanted(error)}"
 
 
-def _describe_pattern(error: ValidationError) -> str:
-    return f"{_quote(_found(error))} does not match {_quote(_wanted(error))}"
-
-
 def _bound(words: str) -> Callable[[ValidationError], str]:
     def describe(error: ValidationError) -> str:
         counted = isinstance(_found(error), (str, list, tuple, Mapping))
@@ -233,11 +213,15 @@ def _describe_other(error: ValidationError) -> str:
 
 
 _DESCRIBERS: Final[Mapping[str, Callable[[ValidationError], str]]] = {
-    "type": _describe_type,
-    "const": _describe_const,
+    "type": lambda error: _type_message(_names(_wanted(error)), _found(error)),
+    "const": lambda error: (
+        f"must be {_quote(_wanted(error))}, found {name_value(_found(error))}"
+    ),
     "enum": _describe_enum,
     "format": _describe_format,
-    "pattern": _describe_pattern,
+    "pattern": lambda error: (
+        f"{_quote(_found(error))} does not match {_quote(_wanted(error))}"
+    ),
     "additionalProperties": _describe_extra,
     "None": _say("is not allowed here"),
     "not": _say("is what the schema rules out here"),

@@ -51,10 +51,6 @@ def _is_list(value: Json) -> bool:
     return isinstance(value, list)
 
 
-def _is_flag(value: Json) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_count(value: Json) -> bool:
     return type(value) is int and value >= 0
 
@@ -69,10 +65,6 @@ def _is_name_list(value: Json) -> bool:
         and all(isinstance(name, str) for name in value)
         and len(set(value)) == len(value)
     )
-
-
-def _is_map(value: Json) -> bool:
-    return isinstance(value, Mapping) and all(map(is_plainly_valid, value.values()))
 
 
 def _is_choice(value: Json) -> bool:
@@ -93,7 +85,9 @@ _KEYWORDS: Final[Mapping[str, Callable[[Json], bool]]] = {
     "description": _is_text,
     "format": _is_text,
     "pattern": _is_pattern,
-    "properties": _is_map,
+    "properties": lambda value: (
+        isinstance(value, Mapping) and all(map(is_plainly_valid, value.values()))
+    ),
     "required": _is_name_list,
     "items": is_plainly_valid,
     "additionalProperties": is_plainly_valid,
@@ -106,5 +100,5 @@ _KEYWORDS: Final[Mapping[str, Callable[[Json], bool]]] = {
     "maxItems": _is_count,
     "minimum": _is_number,
     "maximum": _is_number,
-    "uniqueItems": _is_flag,
+    "uniqueItems": lambda value: isinstance(value, bool),
 }

@@ -74,7 +74,22 @@ def find_variants(schema: Json) -> tuple[Variant, ...]:
     for form in find_forms(schema):
         if form.statuses is None:
             return ()
-        variants.extend(_variant(form, status) for status in form.statuses)
+        own = form.properties.get(STATUS)
+        declared: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {}
+        declared.pop("enum", None)
+        variants.extend(
+            Variant(
+                status=status,
+                path=form.path,
+                properties={**form.properties, STATUS: {**declared, "const": status}},
+                required=form.required,
+                closed=form.closed,
+                open=form.open,
+                patterns=form.patterns,
+                order=form.order,
+            )
+            for status in form.statuses
+        )
     return tuple(variants)
 
 
@@ -107,22 +122,6 @@ def is_named(fields: Form | Variant, name: str) -> bool:
         fields.open
         or name in fields.properties
         or any(matches(pattern, name) for pattern in fields.patterns)
-    )
-
-
-def _variant(form: Form, status: str) -> Variant:
-    own = form.properties.get(STATUS)
-    declared: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {}
-    declared.pop("enum", None)
-    return Variant(
-        status=status,
-        path=form.path,
-        properties={**form.properties, STATUS: {**declared, "const": status}},
-        required=form.required,
-        closed=form.closed,
-        open=form.open,
-        patterns=form.patterns,
-        order=form.order,
     )
 
 
@@ -203,7 +202,11 @@ def _both(outer: Form, inner: Form) -> Form | None:
             return None
     properties = dict(outer.properties)
     for name, value in inner.properties.items():
-        properties[name] = _overlay(properties.get(name), value)
+        known = properties.get(name)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            properties[name] = {**known, **value}
+        elif known is None or value is not True:
+            properties[name] = value
     return Form(
         statuses=statuses,
         path=outer.path if inner.statuses is None else inner.path,
@@ -218,12 +221,6 @@ def _both(outer: Form, inner: Form) -> Form | None:
 
 def _unique(*texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain(*texts)))
-
-
-def _overlay(outer: Json, inner: Json) -> Json:
-    if isinstance(outer, Mapping) and isinstance(inner, Mapping):
-        return {**outer, **inner}
-    return outer if inner is True and outer is not None else inner
 
 
 def _merged(forms: Iterable[Form | None]) -> list[Form]:

@@ -93,7 +93,12 @@ def _parse(text: str) -> list[_Part]:
     _target(stack, root).append(_Text(rest.lstrip() if strip else rest))
     while stack:
         # A tag that is never closed means nothing; it stays, and so does the rest.
-        _unfold(stack.pop(), _target(stack, root))
+        block = stack.pop()
+        into = _target(stack, root)
+        into.remove(block)
+        into += [_Text(block.raw), *block.parts]
+        if block.otherwise is not None:
+            into += [_Text(block.middle), *block.otherwise]
     return root
 
 
@@ -102,13 +107,6 @@ def _target(stack: list[_Block], root: list[_Part]) -> list[_Part]:
         return root
     block = stack[-1]
     return block.parts if block.otherwise is None else block.otherwise
-
-
-def _unfold(block: _Block, into: list[_Part]) -> None:
-    into.remove(block)
-    into += [_Text(block.raw), *block.parts]
-    if block.otherwise is not None:
-        into += [_Text(block.middle), *block.otherwise]
 
 
 def _take(tag: re.Match[str], stack: list[_Block], root: list[_Part]) -> None:
@@ -244,9 +242,6 @@ class _Writer(Struct):
                 return self._condition(block, scopes)
         except _OtherMeaningError:
             pass
-        return self._as_it_is(block, scopes)
-
-    def _as_it_is(self, block: _Block, scopes: LiquidScopes) -> str:
         pieces = [block.raw, self.write(block.parts, scopes)]
         if block.otherwise is not None:
             pieces += [block.middle, self.write(block.otherwise, scopes)]

@@ -8,7 +8,6 @@ offsets and takes some broken tags for text; so it gets tokens made of these par
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -92,8 +91,12 @@ def parse_template(source: str) -> tuple[Part, ...]:
         TemplateError: It does not parse; ``offset`` is that of the tag.
     """
     stack = [_Open(tag=None)]
-    position = 0
-    for count, tag in enumerate(_iter_tags(source), start=1):
+    position = count = 0
+    found = source.find("{{")
+    while found >= 0:
+        tag = _read_tag(source, found)
+        found = source.find("{{", tag.end)
+        count += 1
         if count > TEMPLATE_MAX_TAGS:
             raise TemplateError(
                 f"template has more than {TEMPLATE_MAX_TAGS:,} tags", offset=tag.start
@@ -110,14 +113,6 @@ def parse_template(source: str) -> tuple[Part, ...]:
             hint=f"add {{{{/{opened.body}}}}}",
         )
     return tuple(stack[0].parts)
-
-
-def _iter_tags(source: str) -> Iterator[_Tag]:
-    position = source.find("{{")
-    while position >= 0:
-        tag = _read_tag(source, position)
-        yield tag
-        position = source.find("{{", tag.end)
 
 
 def _read_tag(source: str, start: int) -> _Tag:
@@ -197,7 +192,15 @@ def _place(tag: _Tag, stack: list[_Open]) -> None:
         stack.pop()
         stack[-1].parts.append(section)
     elif tag.sigil != "!":
-        stack[-1].parts.append(_variable(tag))
+        name, bar, expression = tag.body.partition("|")
+        join = _JOIN.fullmatch(expression.strip())
+        if bar and join is None:
+            raise _no_filter(tag)
+        separator = join and (join[1] if join[1] is not None else join[2])
+        name = name.strip()
+        stack[-1].parts.append(
+            Variable(name=name, offset=tag.start, separator=separator)
+        )
 
 
 def _close(tag: _Tag, opened: _Open) -> Section:
@@ -215,17 +218,6 @@ def _close(tag: _Tag, opened: _Open) -> Section:
         offset=opened.tag.start,
         children=tuple(opened.parts),
     )
-
-
-def _variable(tag: _Tag) -> Variable:
-    name, bar, expression = tag.body.partition("|")
-    if not bar:
-        return Variable(name=name, offset=tag.start)
-    join = _JOIN.fullmatch(expression.strip())
-    if join is None:
-        raise _no_filter(tag)
-    separator = join[1] if join[1] is not None else join[2]
-    return Variable(name=name.strip(), offset=tag.start, separator=separator)
 
 
 def _no_filter(tag: _Tag) -> TemplateError:

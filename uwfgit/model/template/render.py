@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from msgspec import Struct, field
 
@@ -39,6 +39,7 @@ __all__ = [
     "render",
 ]
 
+_SCALARS: Final = (str, int, float, type(None))
 _INDEX = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -99,7 +100,8 @@ class _Rendering(Struct):
 
     def add_size(self, text: str, *, offset: int = 0) -> str:
         """Count a text that is put out, and return it."""
-        self.size += _byte_length(text)
+        ascii_only = text.isascii()
+        self.size += len(text if ascii_only else text.encode(errors="surrogatepass"))
         if self.size > TEMPLATE_MAX_BYTES:
             raise TemplateError("template renders to more than 1 MiB", offset=offset)
         return text
@@ -124,10 +126,6 @@ class _Rendering(Struct):
 
 
 _Token: TypeAlias = tuple[str, str]
-
-
-def _byte_length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 class _Literal(str):
@@ -182,8 +180,10 @@ class _Scope:
         raise KeyError(key)
 
     def __bool__(self) -> bool:
-        """Whether a section of it sees something."""
-        return not _is_empty(self._value)
+        """Whether a section of it sees something: 0 and an empty mapping are values."""
+        value = self._value
+        is_sized = isinstance(value, (str, list, tuple))
+        return bool(value) if is_sized else value is not None and value is not False
 
     def __str__(self) -> str:
         """Write it where its variable stands."""
@@ -215,15 +215,6 @@ Sequence.register(_Items)
 """chevron goes through sequences; that of the items is all it asks for."""
 
 
-def _is_empty(value: Json) -> bool:
-    """Whether a section sees nothing: 0 and an empty mapping are values."""
-    return (
-        value is None
-        or value is False
-        or (isinstance(value, (str, list, tuple)) and not value)
-    )
-
-
 def _descend(scope: Json, path: Sequence[str]) -> tuple[bool, Json]:
     for key in path:
         if isinstance(scope, Mapping):
@@ -236,11 +227,8 @@ def _descend(scope: Json, path: Sequence[str]) -> tuple[bool, Json]:
             scope = scope[int(key)]
         else:
             return False, None
-    return _is_json(scope), scope
-
-
-def _is_json(value: Json) -> bool:
-    return value is None or isinstance(value, (str, int, float, list, tuple, Mapping))
+    is_json = isinstance(scope, (*_SCALARS, list, tuple, Mapping))
+    return is_json, scope
 
 
 def format_value(value: Json, *, separator: str | None = None) -> str:
@@ -256,15 +244,11 @@ def format_value(value: Json, *, separator: str | None = None) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)):
-        if separator is None and not all(map(_is_scalar, value)):
+        if separator is None and not all(isinstance(v, _SCALARS) for v in value):
             return _compact(value)
         between = ", " if separator is None else separator
         return between.join(format_value(item) for item in value)
     return _compact(value)
-
-
-def _is_scalar(value: Json) -> bool:
-    return value is None or isinstance(value, (str, int, float))
 
 
 def _compact(value: Json) -> str:
@@ -275,9 +259,9 @@ def _compact(value: Json) -> str:
     ):
         value = int(value)
     return json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_plain
+        value,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        sort_keys=True,
+        default=lambda other: dict(other) if isinstance(other, Mapping) else None,
     )
-
-
-def _plain(value: object) -> Json:
-    return dict(value) if isinstance(value, Mapping) else None

@@ -51,16 +51,20 @@ def compare_chains(a: Sequence[Step], b: Sequence[Step]) -> Comparison:
     rest_a, rest_b = a[shared:], b[shared:]
     return Comparison(
         fork_point=a[shared - 1] if shared else None,
-        pairs=tuple(_pairs(rest_a, rest_b, shared + 1)),
+        pairs=tuple(
+            Pair(
+                number=number,
+                a=one,
+                b=other,
+                differs=tuple(_differences(one, other)) if one and other else (),
+            )
+            for number, (one, other) in enumerate(
+                zip_longest(rest_a, rest_b), start=shared + 1
+            )
+        ),
         sum_a=_sum(rest_a),
         sum_b=_sum(rest_b),
     )
-
-
-def _pairs(a: Sequence[Step], b: Sequence[Step], number: int) -> Iterator[Pair]:
-    for offset, (one, other) in enumerate(zip_longest(a, b)):
-        differs = tuple(_differences(one, other)) if one and other else ()
-        yield Pair(number=number + offset, a=one, b=other, differs=differs)
 
 
 def _differences(a: Step, b: Step) -> Iterator[str]:

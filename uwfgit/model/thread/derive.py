@@ -32,12 +32,12 @@ def one_newline(text: str) -> str:
 def output_file(output: Mapping[str, Json], body: str) -> bytes:
     """Write ``output.md``: one line a field, then the body."""
     keys = sorted(output, key=lambda key: (key != STATUS, key))
-    lines = ["---", *(f"{_key(key)}: {_compact(output[key])}" for key in keys), "---"]
+    lines = ["---"]
+    for key in keys:
+        name = key if _PLAIN_KEY.fullmatch(key) else _compact(key)
+        lines.append(f"{name}: {_compact(output[key])}")
+    lines.append("---")
     return one_newline("\n".join(lines) + "\n\n" + body).encode()
-
-
-def _key(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) else _compact(key)
 
 
 def _compact(value: Json) -> str:

@@ -41,6 +41,7 @@ def read_event(commit: Commit) -> Event:
     thread = trailers.get("Uwf-Thread", "")
     if name not in EVENT_NAMES or not is_thread_id(thread):
         raise CorruptError(f"commit {commit.oid} is not an event of a thread")
+    following = trailers.get("Uwf-Next")
     return Event(
         commit=commit,
         name=cast("EventName", name),
@@ -49,17 +50,13 @@ def read_event(commit: Commit) -> Event:
         prev=_hash(trailers, "Uwf-Prev"),
         role=trailers.get("Uwf-Role"),
         status=_status(trailers.get("Uwf-Status")),
-        next=_none(trailers.get("Uwf-Next")),
+        next=None if following == NONE else following,
     )
 
 
 def _hash(trailers: dict[str, str], key: str) -> Hash | None:
     value = trailers.get(key)
     return Hash(value) if value is not None and is_hash(value) else None
-
-
-def _none(value: str | None) -> str | None:
-    return None if value == NONE else value
 
 
 def _status(value: str | None) -> str | None:

@@ -13,7 +13,6 @@ from uwfgit.model.node.builtin import find_builtin_node, find_builtin_schema
 from uwfgit.model.node.node import META_TYPE, Node
 from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.record import Record
-from uwfgit.store.canonical import Json
 from uwfgit.store.objects import blob_oid
 
 FindNode = Callable[[Hash], Node | None]
@@ -149,15 +148,14 @@ def _find_allowed(rule: LinkRule, wanted: Hash, *, root: Hash) -> Node | None:
 
 def node_refs(record: Record, find: FindNode, node: Node) -> tuple[Hash, ...]:
     """Return what a node refers to: its type, and the refs its schema declares."""
-    return (node.type, *find_refs(_schema(record, find, node.type), node.payload))
-
-
-def _schema(record: Record, find: FindNode, node_type: Hash) -> Json:
-    builtin = find_builtin_schema(node_type)
-    if builtin is not None:
+    kind = node.type
+    schema = find_builtin_schema(kind)
+    if kind == META_TYPE:
         # A schema's own payload refers to nothing.
-        return {} if node_type == META_TYPE else builtin
-    if node_type in record.places:
-        return record.node(node_type, META_TYPE).payload
-    schema = find(node_type)
-    return schema.payload if schema is not None and schema.type == META_TYPE else {}
+        schema = {}
+    elif schema is None and kind in record.places:
+        schema = record.node(kind, META_TYPE).payload
+    elif schema is None:
+        found = find(kind)
+        schema = found.payload if found and found.type == META_TYPE else {}
+    return (kind, *find_refs(schema, node.payload))

@@ -198,6 +198,11 @@ def _state(value: dict[str, Any]) -> ThreadState:
             key: _CACHE_FIELDS[key] for key in _CACHE_FIELDS if key in value["usage"]
         }
         _check_fields(value["usage"], _USAGE_FIELDS | used, "thread.json: usage")
+    origin = value["forkedFrom"]
+    if origin is not None:
+        _check_fields(origin, _ORIGIN_FIELDS, "thread.json: forkedFrom")
+        if not is_thread_id(origin["thread"]) or not is_hash(origin["step"]):
+            raise CorruptError("thread.json: forkedFrom is malformed")
     return ThreadState(
         thread=ThreadId(value["threadId"]),
         # What ten thousand threads have in common is kept once.
@@ -212,26 +217,18 @@ def _state(value: dict[str, Any]) -> ThreadState:
         suspended_role=value["suspendedRole"],
         suspend_message=value["suspendMessage"],
         retry_at_ms=value["retryAtMs"],
-        forked_from=_origin(value["forkedFrom"]),
+        forked_from=origin
+        and ForkedFrom(
+            thread=ThreadId(origin["thread"]),
+            step=Hash(origin["step"]),
+            number=origin["number"],
+        ),
         started_at_ms=value["startedAtMs"],
         updated_at_ms=value["updatedAtMs"],
         completed_at_ms=value["completedAtMs"],
         usage=usage_from_payload(value["usage"]),
         started_by=intern(value["startedBy"]),
         updated_by=intern(value["updatedBy"]),
-    )
-
-
-def _origin(value: dict[str, Any] | None) -> ForkedFrom | None:
-    if value is None:
-        return None
-    _check_fields(value, _ORIGIN_FIELDS, "thread.json: forkedFrom")
-    if not is_thread_id(value["thread"]) or not is_hash(value["step"]):
-        raise CorruptError("thread.json: forkedFrom is malformed")
-    return ForkedFrom(
-        thread=ThreadId(value["thread"]),
-        step=Hash(value["step"]),
-        number=value["number"],
     )
 
 

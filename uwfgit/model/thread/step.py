@@ -6,6 +6,7 @@ differ by their case alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -100,16 +101,14 @@ def _write_code(code: Code) -> Json:
     return payload
 
 
-def _read_child(payload: Json) -> Child:
-    return Child(thread=ThreadId(payload["thread"]), oid=Oid(payload["oid"]))
-
-
 _READERS: Final[Mapping[str, Callable[[Json], Any]]] = {
     "usage": usage_from_payload,
     "previous_attempts": lambda value: tuple(value or ()),
     "code": _read_code,
     "warnings": tuple,
-    "child": _read_child,
+    "child": lambda value: Child(
+        thread=ThreadId(value["thread"]), oid=Oid(value["oid"])
+    ),
 }
 _WRITERS: Final[Mapping[str, Callable[[Any], Json]]] = {
     "usage": usage_payload,
@@ -123,12 +122,10 @@ _OPTIONAL: Final = frozenset({"child"})
 """Left out of a payload where they are ``None``."""
 
 
-def _key(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-_KEYS: Final = {each.name: _key(each.name) for each in fields(StepFields)}
+_KEYS: Final = {
+    each.name: re.sub("_(.)", lambda match: match[1].upper(), each.name)
+    for each in fields(StepFields)
+}
 
 
 def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import UwfError
 from uwfgit.model.workflow.include import open_includes
-from uwfgit.model.workflow.source import read_file
+from uwfgit.model.workflow.source import FOLDERS, read_file
 from uwfgit.model.yaml.core import read_yaml
 
-FOLDERS: Final = (".workflows", ".workflow")
 _PATTERNS: Final = ("*.yaml", "*.yml", "*/index.yaml", "*/index.yml")
 _REPLIES: Final = ".replies"
 
@@ -45,7 +45,13 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
         for file in list_folder(folder)
         if file.is_file()
     }
-    parts = {real: _included_files(file) for real, file in files.items()}
+    parts: dict[Path, set[Path]] = {}
+    for real, file in files.items():
+        # What is missing too. Whoever checks the file says what is wrong with it.
+        parts[real] = set()
+        with suppress(UwfError):
+            includes = open_includes(file, on_file=parts[real].add)
+            read_yaml(read_file(file), include=includes)
     touched = {path.resolve() for path in paths}
     return tuple(
         sorted(
@@ -62,18 +68,7 @@ def _iter_folders(path: Path) -> Iterator[Path]:
     yield from found or [path.parent]
 
 
-def _included_files(file: Path) -> frozenset[Path]:
-    """Return what a file includes as far as it can be read, what is missing too."""
-    found: set[Path] = set()
-    try:
-        read_yaml(read_file(file), include=open_includes(file, on_file=found.add))
-    except UwfError:
-        # Whoever checks the file says what is wrong with it.
-        return frozenset(found)
-    return frozenset(found)
-
-
-def _is_part(real: Path, parts: dict[Path, frozenset[Path]]) -> bool:
+def _is_part(real: Path, parts: dict[Path, set[Path]]) -> bool:
     # Two files that include each other are both checked: that is an error.
     return any(
         real in included and other not in parts[real]

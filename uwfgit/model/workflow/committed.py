@@ -36,7 +36,7 @@ from uwfgit.model.yaml.core import Included
 from uwfgit.spelling import find_similar
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import TREE_MODE, TreeEntry, find_entry, list_tree
-from uwfgit.store.raw import BLOB, RawObject
+from uwfgit.store.raw import BLOB
 
 _FILE_MODES: Final = frozenset({0o100644, 0o100755, 0o100664})
 _LINK_MODE: Final = 0o120000
@@ -101,7 +101,11 @@ class CommittedTree(Struct, frozen=True, kw_only=True):
             raise refusal("Y12", f"file '{target}' not found", hint)
         if entry.mode not in _FILE_MODES:
             raise refusal("Y15", f"'{target}' is not a regular file", "name one file")
-        found = self._load(entry.oid)
+        try:
+            found = self.store.raw.load(entry.oid, limit=YAML_MAX_BYTES)
+        except CorruptError:
+            # It was left out when the commit was fetched, being too large.
+            found = None
         if found is None or found.data is None:
             raise refusal("Y3", f"'{target}' is larger than 1 MiB", "make it smaller")
         if found.kind != BLOB:
@@ -110,13 +114,6 @@ class CommittedTree(Struct, frozen=True, kw_only=True):
             message = f"'{target}' is kept by Git LFS: only a pointer is in git"
             raise refusal("Y17", message, "keep workflow files out of Git LFS")
         return require_text(found.data, target)
-
-    def _load(self, oid: Oid) -> RawObject | None:
-        """Read an object; nothing where it was left out, being too large."""
-        try:
-            return self.store.raw.load(oid, limit=YAML_MAX_BYTES)
-        except CorruptError:
-            return None
 
     def list_folder(self, path: PurePosixPath) -> list[str]:
         """Name what is in a folder; nothing when there is none."""

@@ -25,6 +25,14 @@ _STATUS: Final = r"^\S(.{0,62}\S)?$"
 _NOT_BLANK: Final = r"\S"
 _OLDER: Final = "An older form; `uwf workflow migrate FILE` writes the one of today: "
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+_RULES: Final[dict[str, Json]] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["from", "to"],
+        "properties": {"from": {"type": "string"}, "to": {"type": "string"}},
+    },
+}
 
 
 def editor_schema() -> dict[str, Json]:
@@ -68,7 +76,7 @@ def editor_schema() -> dict[str, Json]:
                     },
                     "each expression as 'when' where it is used.",
                 ),
-                "rules": _older(_rules(), "a graph of lists."),
+                "rules": _older(_RULES, "a graph of lists."),
                 "inputs": {
                     "description": "Schemas of what a run is given; reserved.",
                     "type": "object",
@@ -82,7 +90,7 @@ def editor_schema() -> dict[str, Json]:
             "role": _role(),
             "graph": _graph(),
             "edges": _edges(),
-            "target": _target(),
+            "target": _closed(_target_fields(), optional=("location",)),
             "edge": _edge(),
             "listedTarget": _listed_target(),
             "schema": _schema(),
@@ -112,15 +120,6 @@ def _older(schema: Mapping[str, Json], current: str) -> dict[str, Json]:
 
 def _any_of(*names: str) -> list[Json]:
     return [{"required": [name]} for name in names]
-
-
-def _rules() -> dict[str, Json]:
-    rule = {
-        "type": "object",
-        "required": ["from", "to"],
-        "properties": {"from": {"type": "string"}, "to": {"type": "string"}},
-    }
-    return {"type": "array", "items": rule}
 
 
 def _role() -> Json:
@@ -246,10 +245,6 @@ def _target_fields() -> dict[str, dict[str, Json]]:
             "description": "The folder to work in: a template, too.",
         },
     }
-
-
-def _target() -> Json:
-    return _closed(_target_fields(), optional=("location",))
 
 
 def _edge() -> Json:

@@ -90,7 +90,15 @@ def migrate_text(
         normalised = _normalise(located)
     rewritten = _rewrite(located, normalised, file, include)
     if rewritten is None:
-        problems.append(_not_edited(located))
+        found = RuleFindings(doc=located)
+        found.add(
+            "L1",
+            (),
+            "the file cannot be brought to the current form by editing its text",
+            hint="write each collection on lines of its own, without anchors, and "
+            "try again",
+        )
+        problems += found.problems
         return Migration(before=before, text=before, problems=sort_problems(problems))
     bom = _BOM if before.startswith(_BOM) else ""
     problems += _left(located, rewritten.left, sightings)
@@ -205,14 +213,6 @@ def _left(
         hint = f"change that file by hand: {ways}" if ways else "change it by hand"
         found.add("L1", path, message, hint=hint, place=mark.place)
     return found.problems
-
-
-def _not_edited(located: Located) -> Problem:
-    found = RuleFindings(doc=located)
-    message = "the file cannot be brought to the current form by editing its text"
-    hint = "write each collection on lines of its own, without anchors, and try again"
-    found.add("L1", (), message, hint=hint)
-    return found.problems[0]
 
 
 def write_migrated(path: Path, migration: Migration) -> None:

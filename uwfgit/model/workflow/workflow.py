@@ -159,7 +159,10 @@ def workflow_from_nodes(node: Node, nodes: Mapping[Hash, Node]) -> Workflow:
             for name, role in payload["roles"].items()
         },
         graph={
-            name: _edges_from_payload(edges) for name, edges in payload["graph"].items()
+            name: tuple(_target(item, item["when"]) for item in edges)
+            if isinstance(edges, list)
+            else {status: _target(item, None) for status, item in edges.items()}
+            for name, edges in payload["graph"].items()
         },
         inputs=payload.get("inputs"),
         extra=payload.get("x", {}),
@@ -180,12 +183,6 @@ def _role_from_payload(name: str, role: Json, nodes: Mapping[Hash, Node]) -> Rol
         workflow=role.get("workflow"),
         inputs=role.get("inputs"),
     )
-
-
-def _edges_from_payload(edges: Json) -> Edges:
-    if isinstance(edges, list):
-        return tuple(_target(item, item["when"]) for item in edges)
-    return {status: _target(item, None) for status, item in edges.items()}
 
 
 def _target(item: Json, when: str | None) -> Target:

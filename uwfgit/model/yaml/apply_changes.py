@@ -189,7 +189,9 @@ class _Writer(Struct, kw_only=True):
             self.replace(new.value, node, slot)
             return
         self._insert_pairs(new, by_key, node)
-        self._drop_pairs(node, kept)
+        spans = [(key.start, max(key.end, value.end)) for key, value in node.pairs]
+        for start, end in _runs(len(spans), set(kept)):
+            self._drop(spans, start, end, is_flow=node.is_flow)
         for at, entry in kept.items():
             key, value = node.pairs[at]
             if entry.name != before[at].name:
@@ -235,11 +237,6 @@ class _Writer(Struct, kw_only=True):
                 lines = pair_lines(entry.name, entry.value.value, column=column)
                 text = self.edits.newline.join((*lines, " " * column))
             self.edits.replace(key.start, key.start, text)
-
-    def _drop_pairs(self, node: Syntax, kept: Mapping[int, MarkedEntry]) -> None:
-        spans = [(key.start, max(key.end, value.end)) for key, value in node.pairs]
-        for start, end in _runs(len(spans), set(kept)):
-            self._drop(spans, start, end, is_flow=node.is_flow)
 
     def _drop(
         self, spans: list[tuple[int, int]], start: int, end: int, *, is_flow: bool

@@ -54,10 +54,13 @@ def restore_text(text: str, value: Json, line: int) -> tuple[Json, tuple[str, ..
     by_place = {cut.start: cut for cut in find_cuts(root)}
     cuts = [by_place[start] for start in sorted(by_place)]
     whole = _read_whole(text, [cut for cut in cuts if cut.is_text])
-    kept = whole is not None
-    told = [
-        _warning(cut, text, line, kept=kept and cut.is_text) for cut in cuts[:_TOLD]
-    ]
+    told = []
+    for cut in cuts[:_TOLD]:
+        at = line + text.count("\n", 0, cut.end)
+        what = "what follows ' #' is a YAML comment and left out"
+        if whole is not None and cut.is_text:
+            what = "text after ' #' was kept; put such text in quotes"
+        told.append(f"line {at}: {what}")
     if len(cuts) > _TOLD:
         told.append(f"{len(cuts) - _TOLD} more places have text after ' #'")
     return (whole[0] if whole else value), tuple(dict.fromkeys(told))
@@ -96,7 +99,9 @@ def _read_whole(text: str, cuts: list[Cut]) -> tuple[Json] | None:
     for cut in cuts:
         rest = text[cut.mark.end : cut.end].rstrip()
         said = f"{cut.mark.value}{rest}" if cut.mark.value else rest.lstrip()
-        pieces += [text[at : cut.start], _quoted(said, text, cut.start)]
+        blank = " " if text[cut.start - 1 : cut.start] in {":", "-"} else ""
+        quoted = json.dumps(said, ensure_ascii=False)
+        pieces += [text[at : cut.start], blank, quoted]
         at = cut.end
     if not cuts:
         return None
@@ -104,15 +109,3 @@ def _read_whole(text: str, cuts: list[Cut]) -> tuple[Json] | None:
         return (parse_yaml("".join((*pieces, text[at:]))).value,)
     except InvalidError:
         return None
-
-
-def _quoted(said: str, text: str, start: int) -> str:
-    blank = " " if text[start - 1 : start] in {":", "-"} else ""
-    return blank + json.dumps(said, ensure_ascii=False)
-
-
-def _warning(cut: Cut, text: str, line: int, *, kept: bool) -> str:
-    at = line + text.count("\n", 0, cut.end)
-    if kept:
-        return f"line {at}: text after ' #' was kept; put such text in quotes"
-    return f"line {at}: what follows ' #' is a YAML comment and left out"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
@@ -220,7 +220,14 @@ class Piece(NamedTuple):
 def compare_texts(old: str, new: str) -> list[Piece]:
     """Tell what became of a template, in whole tags; in order, without gaps."""
     before, after = _tokens(old), _tokens(new)
-    starts = [_starts(tokens) for tokens in (before, after)]
+    starts = [
+        [0, *accumulate(len(token) for token in tokens)] for tokens in (before, after)
+    ]
+    # Comparing takes time by the product of both.
+    changes: Sequence[tuple[str, int, int, int, int]]
+    changes = [("replace", 0, len(before), 0, len(after))]
+    if max(len(before), len(after)) <= _MAX_COMPARED:
+        changes = SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes()
     return [
         Piece(
             is_same=tag == "equal",
@@ -229,17 +236,8 @@ def compare_texts(old: str, new: str) -> list[Piece]:
             new=starts[1][j1],
             new_end=starts[1][j2],
         )
-        for tag, i1, i2, j1, j2 in _opcodes(before, after)
+        for tag, i1, i2, j1, j2 in changes
     ]
-
-
-def _opcodes(
-    before: list[str], after: list[str]
-) -> Iterable[tuple[str, int, int, int, int]]:
-    if max(len(before), len(after)) <= _MAX_COMPARED:
-        return SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes()
-    # Comparing takes time by the product of both.
-    return [("replace", 0, len(before), 0, len(after))]
 
 
 def _tokens(text: str) -> list[str]:
@@ -248,7 +246,3 @@ def _tokens(text: str) -> list[str]:
         found += [text[position : match.start()], match[0]]
         position = match.end()
     return [token for token in (*found, text[position:]) if token]
-
-
-def _starts(tokens: Iterable[str]) -> list[int]:
-    return [0, *accumulate(len(token) for token in tokens)]

@@ -65,16 +65,12 @@ def read_syntax(source: SourceText) -> Syntax | None:
         elif isinstance(event, yaml.CollectionEndEvent):
             node = stack.pop()
             if node.is_flow:
-                node.end = _end(event)
+                end: Any = event.end_mark  # never None
+                node.end = end.index
             if not stack:
                 return node
             stack[-1].add(node)
     return None
-
-
-def _end(event: Any) -> int:  # noqa: ANN401 - its marks are never None
-    index: int = event.end_mark.index
-    return index
 
 
 def _node(event: Any, text: str) -> Syntax:  # noqa: ANN401 - its marks are never None
@@ -117,7 +113,9 @@ def find_comments(
     """
     found: list[str] = []
     position = start
-    for at in range(bisect_right(leaves, start, key=_end_of), len(leaves)):
+    for at in range(
+        bisect_right(leaves, start, key=lambda leaf: leaf.end), len(leaves)
+    ):
         leaf = leaves[at]
         if leaf.start >= end:
             break
@@ -127,10 +125,6 @@ def find_comments(
             found += _comments(text, leaf.start, header if header >= 0 else leaf.end)
         position = leaf.end
     return found + _comments(text, position, end)
-
-
-def _end_of(leaf: Syntax) -> int:
-    return leaf.end
 
 
 def _comments(text: str, start: int, end: int) -> list[str]:

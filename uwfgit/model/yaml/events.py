@@ -127,7 +127,9 @@ def _syntax_error(
         place = source.place_at(len(source.text.rstrip()))
     if ended:
         return second_document(place)
-    if _count_open(source.text[:index]) > YAML_MAX_DEPTH:
+    # The parser has a limit of its own, which it may meet while looking ahead.
+    before = source.text[:index]
+    if sum(before.count(a) - before.count(b) for a, b in ("[]", "{}")) > YAML_MAX_DEPTH:
         return too_deep(place)
     said = " ".join(part for part in (exc.problem, exc.context) if part)
     hint = _syntax_hint(source.text[index : index + 1])
@@ -144,11 +146,6 @@ def too_deep(place: SourcePlace) -> InvalidError:
     """Make the refusal of a structure nested too deeply."""
     message = f"nested deeper than {YAML_MAX_DEPTH} levels"
     return InvalidError([make_problem("Y10", place, message, "make it flatter")])
-
-
-def _count_open(text: str) -> int:
-    # The parser has a limit of its own, which it may meet while looking ahead.
-    return sum(text.count(a) - text.count(b) for a, b in ("[]", "{}"))
 
 
 def _syntax_hint(at: str) -> str:

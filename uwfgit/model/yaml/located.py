@@ -168,14 +168,11 @@ def _written_double(text: str, start: int, end: int) -> Iterator[int]:
                 yield index
             index += 1
             continue
-        if not _is_blank_escape(escape):
+        code = escape[1] or escape[2] or escape[3]
+        is_blank = chr(int(code, 16)) in _BLANK if code else escape[4] in _BLANK_ESCAPES
+        if not is_blank:
             yield index
         index = escape.end()
-
-
-def _is_blank_escape(escape: re.Match[str]) -> bool:
-    code = escape[1] or escape[2] or escape[3]
-    return chr(int(code, 16)) in _BLANK if code else escape[4] in _BLANK_ESCAPES
 
 
 class Located(Struct, frozen=True, kw_only=True):

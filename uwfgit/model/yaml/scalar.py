@@ -48,7 +48,10 @@ def read_plain(text: str) -> Scalar:
     if _INTEGER.fullmatch(text):
         return _read_integer(text)
     if _FLOAT.fullmatch(text):
-        return _read_float(text)
+        value = float(text)
+        if not math.isfinite(value):
+            raise ValueError(f"number {text[:_MAX_DIGITS]} is not finite")
+        return value
     if _NOT_FINITE.fullmatch(text):
         raise ValueError(f"number {text} is not finite")
     return text
@@ -80,10 +83,3 @@ def _read_integer(text: str) -> int:
         shown = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}…"
         raise ValueError(f"integer {shown} is beyond 2^53-1")
     return -value if text[0] == "-" else value
-
-
-def _read_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"number {text[:_MAX_DIGITS]} is not finite")
-    return value
