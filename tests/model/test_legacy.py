@@ -361,26 +361,3 @@ graph:
     found = check(text)
 
     assert "J1" in {each.code for each in found}
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        pytest.param("{ oneOf: [{ type: 5 }] }", id="a number as type"),
-        pytest.param("{ anyOf: [{ type: null }] }", id="no type"),
-        pytest.param("{ properties: { a: { type: 5 } } }", id="of a property"),
-    ],
-)
-def test_a_schema_that_is_none_is_told_of_an_older_form_too(schema: str) -> None:
-    text = f"""\
-roles:
-  worker:
-    frontmatter: {schema}
-graph:
-  worker:
-    _: {{ role: $END, prompt: "{{% for x in a.b %}}{{{{x.c}}}}{{% endfor %}}" }}
-"""
-
-    found = check(text)
-
-    assert "J1" in {each.code for each in found}

@@ -532,15 +532,3 @@ def test_links_beyond_those_that_fit_are_refused_in_time(record: Record) -> None
     assert len(links.nodes) == MAX_LINKED_NODES
     # Measuring all that fit for each that did not took minutes.
     assert time.process_time() - before < 4
-
-
-def test_links_beyond_those_that_fit_are_refused_in_time(record: Record) -> None:
-    items = [make_text(f"{number} {'x' * 1_000}") for number in range(5_000)]
-    words = [item.hash for item in items]
-    before = time.process_time()
-
-    links = collect_links(record, _rule(items), strings=words, words=words)
-
-    assert len(links.nodes) == MAX_LINKED_NODES
-    # Measuring all that fit for each that did not took minutes.
-    assert time.process_time() - before < 10

@@ -330,22 +330,3 @@ def test_threads_that_are_each_a_fork_of_the_other_are_corrupt(
 
     assert str(fork.thread) in caught.value.message
     assert find_task_line(ledger.store, tip) == "Fix the bug"
-
-
-def test_threads_that_are_each_a_fork_of_the_other_are_corrupt(
-    ledger: Ledger, thread: ThreadId
-) -> None:
-    fork = fork_thread(ledger, thread)
-    state = replace(fork.state, thread=thread)
-    entry = TreeEntry(oid=write_blob(ledger.store, encode_state(state)))
-    origin = replace(fork.state.forked_from, thread=fork.thread)
-    state = replace(state, forked_from=origin)
-    entry = TreeEntry(oid=write_blob(ledger.store, encode_state(state)))
-    path = f"threads/{thread}/thread.json"
-    tip = replace(fork, tree=edit_tree(ledger.store, fork.tree, {path: entry}))
-
-    with pytest.raises(CorruptError) as caught:
-        open_record(ledger.store, tip).roles()
-
-    assert str(fork.thread) in caught.value.message
-    assert find_task_line(ledger.store, tip) == "Fix the bug"

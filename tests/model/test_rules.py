@@ -346,7 +346,7 @@ def test_a_value_of_a_start_prompt_is_told_once_whatever_is_read_of_it() -> None
 
 
 def test_many_names_in_a_start_prompt_are_checked_in_time() -> None:
-    many = "".join(f"{{{{a{number}}}}}" for number in range(30_000))
+    many = "".join(f"{{{{a{number}}}}}" for number in range(50_000))
 
     found = check(change("prompt: Plan it.", f'prompt: "{many}"'))
 
@@ -362,40 +362,3 @@ def test_what_follows_a_value_is_told_once_however_many_aliases_name_it() -> Non
 
     assert [each.code for each in found] == ["Y16"]
     assert len(list(find_cuts(parse_yaml(text).mark))) == 1
-
-
-def test_of_many_roles_that_nothing_leads_to_each_is_told_alone() -> None:
-    names = [f"r{number}" for number in range(150)]
-    roles = "".join(f"  {name}: {{}}\n" for name in names)
-    chain = zip(names, [*names[1:], "$END"], strict=True)
-    edges = "".join(f"  {a}: {{ done: {{ role: {b} }} }}\n" for a, b in chain)
-    start = "  $START: { new: { role: $END } }\n"
-
-    found = check(f"roles:\n{roles}graph:\n{start}{edges}")
-
-    lost = [each.message for each in found if each.code == "G7"]
-    assert lost == [f"role '{name}' cannot be reached from $START" for name in names]
-
-
-def test_a_value_of_a_start_prompt_is_told_once_whatever_is_read_of_it() -> None:
-    many = "{{repo.name}} {{repo.name}} {{repo.owner}}"
-
-    found = check(change("prompt: Plan it.", f'prompt: "{many}"'))
-
-    assert [each.code for each in found] == ["T4"]
-
-
-def test_many_names_in_a_start_prompt_are_checked_in_time() -> None:
-    many = "".join(f"{{{{a{number}}}}}" for number in range(50_000))
-
-    found = check(change("prompt: Plan it.", f'prompt: "{many}"'))
-
-    assert {each.code for each in found} == {"T4"}
-
-
-def test_what_follows_a_value_is_told_once_however_many_aliases_name_it() -> None:
-    aliases = ", ".join(["*goal"] * 1_000)
-
-    found = check(change("goal: Work.", f"goal: &goal Fix #12\n    x-a: [{aliases}]"))
-
-    assert [each.code for each in found] == ["Y16"]

@@ -467,17 +467,3 @@ assert "jsonschema" not in sys.modules
     done = subprocess.run([sys.executable, "-c", code], check=False)
 
     assert done.returncode == 0
-
-
-def test_a_node_of_a_built_in_type_needs_no_jsonschema_to_fit() -> None:
-    code = """
-import sys
-from uwfgit.model.node.node import make_text
-from uwfgit.model.schema.check import validate_node
-assert validate_node(make_text("a"), {"type": "string"}) == ()
-assert "jsonschema" not in sys.modules
-"""
-
-    done = subprocess.run([sys.executable, "-c", code], check=False)
-
-    assert done.returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -241,9 +242,18 @@ def resolve_workflow(
         return None
     for folder in (*_iter_folders(cwd), *workflow_paths):
         for candidate in list_candidates(folder, name):
-            if candidate.is_file():
+            if _is_file(candidate):
                 return candidate
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as exc:
+        if exc.errno != errno.ENAMETOOLONG:
+            raise
+        return False
 
 
 def list_workflow_files(
@@ -259,7 +269,7 @@ def list_workflow_files(
     for folder, label in folders:
         for name in sorted(_iter_names(folder)):
             for candidate in list_candidates(folder, name):
-                if name not in found and candidate.is_file():
+                if name not in found and _is_file(candidate):
                     found[name] = (name, candidate, label)
     return [found[name] for name in sorted(found)]
 
