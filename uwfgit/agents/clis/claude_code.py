@@ -11,7 +11,7 @@ from typing import Final
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
-from uwfgit.agents.clis.transcript import NOTICE, Transcript
+from uwfgit.agents.clis.transcript import NOTICE, Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten
 
 _LIMITED: Final = 429
@@ -37,8 +37,7 @@ def _arguments(call: Invocation) -> list[str]:
 def _read_system(run: Transcript, event: Event) -> None:
     subtype = event.text("subtype")
     if subtype == "init":
-        run.session_id = event.text("session_id") or run.session_id
-        run.model = event.text("model") or run.model
+        run.note_session(event.text("session_id"), model=event.text("model"))
         run.version = event.text("claude_code_version") or run.version
     elif subtype == "api_retry":
         run.http_status = event.number("error_status") or None
@@ -56,19 +55,16 @@ def _read_assistant(run: Transcript, event: Event) -> None:
         run.is_logged_out = event.text("error") == "authentication_failed"
     else:
         run.model = message.text("model") or run.model
+    key = message.text("id")
     for block in message.parts("content"):
-        _read_block(run, block, role=role, key=message.text("id"))
-
-
-def _read_block(run: Transcript, block: Event, *, role: str, key: str) -> None:
-    kind = block.text("type")
-    if kind == "text":
-        run.say(block.text("text"), role=role, key=key)
-    elif kind == "thinking":
-        run.say("", role=role, key=key, reasoning=block.text("thinking"))
-    elif kind in {"tool_use", "server_tool_use", "mcp_tool_use"}:
-        name, call = block.text("name"), block.text("id")
-        run.call(call, name, block.raw("input"), role=role, key=key)
+        kind = block.text("type")
+        if kind == "text":
+            run.say(block.text("text"), role=role, key=key)
+        elif kind == "thinking":
+            run.say("", role=role, key=key, reasoning=block.text("thinking"))
+        elif kind in {"tool_use", "server_tool_use", "mcp_tool_use"}:
+            name, call = block.text("name"), block.text("id")
+            run.call(call, name, block.raw("input"), role=role, key=key)
 
 
 def _read_user(run: Transcript, event: Event) -> None:
@@ -107,7 +103,7 @@ def _read_limit(run: Transcript, event: Event) -> None:
 
 
 def _read_result(run: Transcript, event: Event) -> None:
-    run.session_id = event.text("session_id") or run.session_id
+    run.note_session(event.text("session_id"))
     run.http_status = event.number("api_error_status") or run.http_status
     for denial in event.parts("permission_denials"):
         tool, call = denial.text("tool_name"), denial.text("tool_use_id")
@@ -116,11 +112,8 @@ def _read_result(run: Transcript, event: Event) -> None:
     run.finish(event.text("result"))
     if event.text("stop_reason") in {"max_tokens", "refusal"}:
         run.remark(f"the model stopped early: {event.text('stop_reason')}")
-    if event.flag("is_error") or event.text("subtype") != "success":
-        _fail(run, event)
-
-
-def _fail(run: Transcript, event: Event) -> None:
+    if not event.flag("is_error") and event.text("subtype") == "success":
+        return
     errors = event.raw("errors")
     told = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
     message = event.text("result") or told or event.text("subtype")
@@ -171,10 +164,6 @@ def _cost(run: Transcript, event: Event, total: float | None) -> float | None:
     return round(total - before, 10)
 
 
-def _ignore(run: Transcript, event: Event) -> None:
-    """Take note of nothing: the event is about the program itself."""
-
-
 _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
     "system": _read_system,
     "assistant": _read_assistant,
@@ -191,7 +180,7 @@ _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
             "tool_progress",
             "tool_use_summary",
         ),
-        _ignore,
+        ignore,
     ),
 }
 

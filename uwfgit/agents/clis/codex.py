@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Usage
 from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
-from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.clis.transcript import Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten, read_api_error
 from uwfgit.model.thread.usage import is_grown, usage_since
 from uwfgit.store.safety.plainfile import read_plain
@@ -44,32 +44,15 @@ def _arguments(call: Invocation) -> list[str]:
     ]
 
 
-def _read_thread(run: Transcript, event: Event) -> None:
-    run.session_id = event.text("thread_id") or run.session_id
-
-
 def _read_item(run: Transcript, event: Event) -> None:
     item = event.part("item")
-    read = _ITEMS.get(item.text("type"))
-    if read is None:
-        run.note_unknown(f"item {item.text('type')}")
-    else:
-        read(run, item, event.text("type") == "item.completed")
-
-
-def _read_message(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
-    if is_whole:
-        run.say(item.text("text"))
-
-
-def _read_reasoning(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
-    if is_whole:
-        run.say("", reasoning=item.text("text"))
-
-
-def _read_warning(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
-    if is_whole:
-        run.remark(item.text("message"))
+    kind, is_whole = item.text("type"), event.text("type") == "item.completed"
+    if kind in _ITEMS:
+        _ITEMS[kind](run, item, is_whole)
+    elif kind not in _WORDS:
+        run.note_unknown(f"item {kind}")
+    elif is_whole:
+        _WORDS[kind](run, item)
 
 
 def _read_command(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
@@ -100,29 +83,26 @@ def _read_tool(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: F
         run.result(item.text("id"), told)
 
 
-def _read_search(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001, ARG001 - one of a table
-    _call(run, item, "web_search", {"query": item.raw("query")})
-
-
-def _skip(run: Transcript, item: Event, is_whole: bool) -> None:  # noqa: FBT001 - one of a table
-    """Take note of nothing: the agent's own list of things to do."""
-
-
 def _call(run: Transcript, item: Event, name: str, arguments: object) -> None:
     if not run.has_call(item.text("id")):
         run.call(item.text("id"), name, arguments)
 
 
+_WORDS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
+    "agent_message": lambda run, item: run.say(item.text("text")),
+    "reasoning": lambda run, item: run.say("", reasoning=item.text("text")),
+    "error": lambda run, item: run.remark(item.text("message")),
+    "todo_list": ignore,
+}
+"""Items that count when they are whole."""
 _ITEMS: Final[Mapping[str, Callable[[Transcript, Event, bool], None]]] = {
-    "agent_message": _read_message,
-    "reasoning": _read_reasoning,
-    "error": _read_warning,
     "command_execution": _read_command,
     "file_change": _read_change,
     "mcp_tool_call": _read_tool,
     "collab_tool_call": _read_tool,
-    "web_search": _read_search,
-    "todo_list": _skip,
+    "web_search": lambda run, item, _: _call(
+        run, item, "web_search", {"query": item.raw("query")}
+    ),
 }
 
 
@@ -137,16 +117,12 @@ def _read_end(run: Transcript, event: Event) -> None:
         cache_read_tokens=told.number("cached_input_tokens"),
         cache_write_tokens=told.number("cache_write_input_tokens"),
     )
-    run.usage = _since(run, run.session_total)
-    run.finish()
-
-
-def _since(run: Transcript, total: Usage) -> Usage:
-    """Return what this run added to a session's totals."""
+    total = run.session_total
     before = run.before if is_grown(run.before, total) else None
     grown = usage_since(before, total) or replace(total, input_tokens=0)
     turns = sum(turn.role == "assistant" for turn in run.turns)
-    return replace(grown, turns=turns, duration_ms=run.duration_ms)
+    run.usage = replace(grown, turns=turns, duration_ms=run.duration_ms)
+    run.finish()
 
 
 def _read_failure(run: Transcript, event: Event) -> None:
@@ -172,10 +148,6 @@ def _read_error(run: Transcript, event: Event) -> None:
         run.http_status = int(status[1])
 
 
-def _ignore(run: Transcript, event: Event) -> None:
-    """Take note of nothing: a turn begins."""
-
-
 _UUID: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}(?:-[0-9a-f]{4})-[0-9a-f]{12}"
 )
@@ -187,27 +159,22 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 
 def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:  # noqa: ARG001 - one of a kind's functions
-    """Find a session's file, else name one: the id tells when the session began."""
+    """Find a session's file, else name one: the id tells when the session began.
+
+    One of the far future is taken to be of 1970.
+    """
     base = _home(environment)
     found = sorted(
         base.glob(f"sessions/[0-9]*/[0-9]*/[0-9]*/rollout-*-{session}.jsonl")
     )
     if found:
         return Place(base=base, file=found[-1])
-    began = datetime.fromtimestamp(_milliseconds(session) / 1000, UTC)
+    milliseconds = int(session.replace("-", "")[:12], 16)
+    if milliseconds >= _LATEST_MS:
+        milliseconds = 0
+    began = datetime.fromtimestamp(milliseconds / 1000, UTC)
     name = f"rollout-{began:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
     return Place(base=base, file=base / "sessions" / f"{began:%Y/%m/%d}" / name)
-
-
-def _milliseconds(session: str) -> int:
-    """Read the time from an id of version 7; one of the far future is of 1970."""
-    found = int(session.replace("-", "")[:12], 16)
-    return found if found < _LATEST_MS else 0
-
-
-def _renew(session: str) -> str:
-    """Make an id that differs, of the same time."""
-    return f"{session[:14]}7{str(uuid.uuid4())[15:]}"
 
 
 _KEYS: Final = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
@@ -251,8 +218,8 @@ CLI: Final = Cli(
     ),
     arguments=_arguments,
     readers={
-        "thread.started": _read_thread,
-        "turn.started": _ignore,
+        "thread.started": lambda run, event: run.note_session(event.text("thread_id")),
+        "turn.started": ignore,
         "item.started": _read_item,
         "item.updated": _read_item,
         "item.completed": _read_item,
@@ -264,5 +231,9 @@ CLI: Final = Cli(
     terminal="turn.completed",
     resume=("resume",),
     session=_UUID,
-    session_files=lambda _: LocatedFiles(locate=_locate, new_id=_renew),
+    session_files=lambda _: LocatedFiles(
+        locate=_locate,
+        # One that differs, of the same time.
+        new_id=lambda session: f"{session[:14]}7{str(uuid.uuid4())[15:]}",
+    ),
 )

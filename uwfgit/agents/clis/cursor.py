@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from uwfgit.agents.clis.cli import Cli, Invocation
-from uwfgit.agents.clis.transcript import Transcript
+from uwfgit.agents.clis.transcript import Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten
 
 
@@ -25,49 +25,35 @@ def _arguments(call: Invocation) -> list[str]:
     ]
 
 
-def _read_system(run: Transcript, event: Event) -> None:
-    run.session_id = event.text("session_id") or run.session_id
-    run.model = event.text("model") or run.model
-
-
-def _read_assistant(run: Transcript, event: Event) -> None:
-    run.say(flatten(event.raw("message", "content")))
-
-
 def _read_tool(run: Transcript, event: Event) -> None:
     call = event.text("call_id")
     for name, tool in event.part("tool_call").value.items():
         what = Event(tool) if isinstance(tool, Mapping) else Event({})
         if not run.has_call(call):
             run.call(call, name.removesuffix("ToolCall"), what.raw("args"))
-        if event.text("subtype") == "completed":
-            _read_tool_result(run, call, what)
-
-
-def _read_tool_result(run: Transcript, call: str, tool: Event) -> None:
-    rejected = tool.part("result", "rejected")
-    if rejected.value:
-        run.deny(call, "tool", rejected.raw("command") or rejected.raw("path"))
-    run.result(call, flatten(tool.raw("result")) or str(tool.raw("result") or ""))
+        if event.text("subtype") != "completed":
+            continue
+        rejected = what.part("result", "rejected")
+        if rejected.value:
+            run.deny(call, "tool", rejected.raw("command") or rejected.raw("path"))
+        run.result(call, flatten(what.raw("result")) or str(what.raw("result") or ""))
 
 
 def _read_result(run: Transcript, event: Event) -> None:
     """Note the end; its text is all that was said in the run, run together."""
-    run.session_id = event.text("session_id") or run.session_id
+    run.note_session(event.text("session_id"))
     run.finish(None if run.last_said else event.text("result"))
     if event.flag("is_error") or event.text("subtype") != "success":
         run.fail(event.text("result") or event.text("subtype"))
 
 
-def _skip(run: Transcript, event: Event) -> None:
-    """Take note of nothing."""
-
-
 _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
-    "system": _read_system,
-    "user": _skip,
-    "thinking": _skip,
-    "assistant": _read_assistant,
+    "system": lambda run, event: run.note_session(
+        event.text("session_id"), model=event.text("model")
+    ),
+    "user": ignore,
+    "thinking": ignore,
+    "assistant": lambda run, event: run.say(flatten(event.raw("message", "content"))),
     "tool_call": _read_tool,
     "result": _read_result,
 }

@@ -111,7 +111,9 @@ def _check(text: str, session: str) -> None:
     try:
         export = json.loads(text)
         owners = [export["info"]["id"], *_iter_values(export["messages"], "sessionID")]
-        items = [*_iter_items(export["messages"])]
+        items = [*_iter_values(export["messages"], "id")]
+        for message in export["messages"]:
+            items += [part["messageID"] for part in message["parts"]]
     except (ValueError, LookupError, TypeError, RecursionError) as exc:
         raise SessionFilesError("what is kept of it cannot be read") from exc
     if any(owner != session for owner in owners):
@@ -124,12 +126,6 @@ def _iter_values(messages: Any, key: str) -> Iterator[Any]:  # noqa: ANN401 - a 
     for message in messages:
         yield message["info"][key]
         yield from (part[key] for part in message["parts"])
-
-
-def _iter_items(messages: Any) -> Iterator[Any]:  # noqa: ANN401 - a JSON value
-    yield from _iter_values(messages, "id")
-    for message in messages:
-        yield from (part["messageID"] for part in message["parts"])
 
 
 def _disarm(text: str) -> str:

@@ -40,11 +40,6 @@ def _arguments(call: Invocation) -> list[str]:
     ]
 
 
-def _read_init(run: Transcript, event: Event) -> None:
-    run.session_id = event.text("session_id") or run.session_id
-    run.model = event.text("model") or run.model
-
-
 def _read_message(run: Transcript, event: Event) -> None:
     if event.text("role") != "assistant":
         return
@@ -52,20 +47,6 @@ def _read_message(run: Transcript, event: Event) -> None:
         run.stream(event.text("content"))
     else:
         run.say(event.text("content"))
-
-
-def _read_call(run: Transcript, event: Event) -> None:
-    run.end_stream()
-    run.call(event.text("tool_id"), event.text("tool_name"), event.raw("parameters"))
-
-
-def _read_result(run: Transcript, event: Event) -> None:
-    told = flatten(event.raw("output")) or event.text("error", "message")
-    run.result(event.text("tool_id"), told)
-
-
-def _read_error(run: Transcript, event: Event) -> None:
-    run.remark(event.text("message"))
 
 
 def _read_end(run: Transcript, event: Event) -> None:
@@ -87,11 +68,18 @@ def _read_end(run: Transcript, event: Event) -> None:
 
 
 _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
-    "init": _read_init,
+    "init": lambda run, event: run.note_session(
+        event.text("session_id"), model=event.text("model")
+    ),
     "message": _read_message,
-    "tool_use": _read_call,
-    "tool_result": _read_result,
-    "error": _read_error,
+    "tool_use": lambda run, event: run.call(
+        event.text("tool_id"), event.text("tool_name"), event.raw("parameters")
+    ),
+    "tool_result": lambda run, event: run.result(
+        event.text("tool_id"),
+        flatten(event.raw("output")) or event.text("error", "message"),
+    ),
+    "error": lambda run, event: run.remark(event.text("message")),
     "result": _read_end,
 }
 
@@ -102,10 +90,14 @@ _WORD: Final = re.compile(r"[^0-9a-z]+")
 
 
 def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:
-    """Find a session's newest file, else name one: they are sorted by project."""
+    """Find a session's newest file, else name one: they are sorted by project.
+
+    A project is named as Gemini CLI would; where it does not, the session is refused.
+    """
     base = Path(environment.get("HOME", "/")) / ".gemini"
     root = os.path.realpath(cwd)
-    project = base / "tmp" / (_find_project(base, root) or _name_project(root))
+    word = _WORD.sub("-", Path(root).name.lower()).strip("-") or "project"
+    project = base / "tmp" / (_find_project(base, root) or word)
     short = session[:8]
     found = sorted((project / "chats").glob(f"session-*-{short}.jsonl"))
     file = found[-1] if found else project / "chats" / f"session-{_BEGAN}-{short}.jsonl"
@@ -121,11 +113,6 @@ def _find_project(base: Path, root: str) -> str | None:
         return None
     name = known.text("projects", root) if known is not None else ""
     return name if is_file_name(name) and "/" not in name else None
-
-
-def _name_project(root: str) -> str:
-    """Name a folder as Gemini CLI would; where it does not, the session is refused."""
-    return _WORD.sub("-", Path(root).name.lower()).strip("-") or "project"
 
 
 CLI: Final = Cli(

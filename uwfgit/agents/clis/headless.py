@@ -36,13 +36,16 @@ from uwfgit.agents.children.process import (
 from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.examine import examine
 from uwfgit.agents.clis.transcript import Transcript
-from uwfgit.agents.foreign_json import clean_text, read_event
+from uwfgit.agents.foreign_json import Event, clean_text, read_event
 from uwfgit.agents.stdio import merge_environment, time_limits
 
 STREAM_IDLE_SECONDS: Final = 300.0
 """The longest silence of a kind that tells its answer as it comes."""
 _VERSION_SECONDS: Final = 15.0
 _NOISE_CHARS: Final = 4_000
+_UNREAD: Final = (
+    f"an event of more than {MAX_LINE_BYTES // 1024 // 1024} MiB was not read"
+)
 _ARGUMENT_BYTES: Final = 120_000
 _CUT_SHOWN_CHARS: Final = 1_000
 _UNKNOWN_OPTION: Final = re.compile(
@@ -101,7 +104,7 @@ class HeadlessAgent:
 
         It is asked what options it knows, and for its login where it tells.
         """
-        given = {**self.cli.environment, **merge_environment(self.env, environment)}
+        given = self._environment(environment)
         missing = self._find_missing(given)
         if missing is not None:
             return missing.message
@@ -112,12 +115,14 @@ class HeadlessAgent:
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the CLI once, in the session of the request if there is one."""
-        environment = self._environment(request)
+        environment = self._environment(request.environment)
         missing = self._find_missing(environment)
         if missing is not None:
             return AgentReply(text="", failure=missing)
         if not self._is_own(request.session_id):
-            return _refuse(f"'{request.session_id}' is not a session of {self.kind}")
+            message = f"'{request.session_id}' is not a session of {self.kind}"
+            failure = Failure(phase="agent", message=message)
+            return AgentReply(text="", is_session_refused=True, failure=failure)
         call = self._invocation(request)
         reader = _Reader(
             cli=self.cli,
@@ -142,9 +147,8 @@ class HeadlessAgent:
             reader.hear_all(result)
         return self._reply(reader, result, request, environment)
 
-    def _environment(self, request: AgentRequest) -> dict[str, str]:
-        given = merge_environment(self.env, request.environment)
-        return {**self.cli.environment, **given}
+    def _environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        return {**self.cli.environment, **merge_environment(self.env, given)}
 
     def _find_missing(self, environment: Mapping[str, str]) -> Failure | None:
         if "/" in self.command or shutil.which(
@@ -161,6 +165,12 @@ class HeadlessAgent:
         return session is None or self.cli.session.fullmatch(session) is not None
 
     def _invocation(self, request: AgentRequest) -> Invocation:
+        prompt = request.prompt.replace("\0", "\ufffd")
+        file = request.environment.get("UWF_PROMPT_FILE", "")
+        # Linux takes 128 KiB an argument.
+        if len(request.prompt.encode()) > _ARGUMENT_BYTES and file:
+            prompt = f"Your whole task stands in the file {file}. "
+            prompt += "Read all of it, then do it."
         return Invocation(
             session=request.session_id,
             new_id=str(uuid.uuid4()),
@@ -168,7 +178,7 @@ class HeadlessAgent:
             max_turns=self.max_turns,
             tools=self.tools,
             args=self.args,
-            prompt=_fit_argument(request),
+            prompt=prompt,
         )
 
     def _limits(self, request: AgentRequest) -> TimeLimits:
@@ -222,7 +232,12 @@ class HeadlessAgent:
         if run.failure is not None:
             known = self.cli.exit_statuses.get(result.exit_code)
             run.http_status = run.http_status or known
-            return self._with_fix(run.failure, run)
+            if run.http_status in _UNAUTHORIZED or run.is_logged_out:
+                message = f"{run.failure.message}; {self.cli.login}"
+                return replace(run.failure, message=message)
+            if run.retry_at_ms is not None or run.http_status == _LIMITED:
+                return replace(run.failure, phase="limit", retry_at_ms=run.retry_at_ms)
+            return run.failure
         if stopped is not None:
             return self._explain(reader, result, stopped)
         return self._find_lack(reader, result)
@@ -268,13 +283,6 @@ class HeadlessAgent:
                 stopped, message=f"{stopped.message}{_last_words(reader, result)}"
             )
         return stopped
-
-    def _with_fix(self, failure: Failure, run: Transcript) -> Failure:
-        if run.http_status in _UNAUTHORIZED or run.is_logged_out:
-            return replace(failure, message=f"{failure.message}; {self.cli.login}")
-        if run.retry_at_ms is not None or run.http_status == _LIMITED:
-            return replace(failure, phase="limit", retry_at_ms=run.retry_at_ms)
-        return failure
 
 
 class _OwnFiles(Struct, frozen=True, kw_only=True):
@@ -323,9 +331,16 @@ class _Reader(Struct, kw_only=True):
 
     def hear(self, line: str) -> None:
         event = read_event(line)
-        if event is None:
-            self._note_noise(line)
-            return
+        if event is None and len(line.encode(errors="replace")) >= MAX_LINE_BYTES:
+            shown = clean_text(line[:_CUT_SHOWN_CHARS])
+            self.unread = _UNREAD
+            self.run.say(f"[{self.unread}] {shown}")
+        elif event is None:
+            self.noise = f"{self.noise}\n{clean_text(line)}"[-_NOISE_CHARS:]
+        else:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         name = self.cli.event_name(event)
         read = self.cli.readers.get(name)
         if read is None:
@@ -363,32 +378,6 @@ class _Reader(Struct, kw_only=True):
             return False
         answer = self.run.answer or self.run.last_said
         return not self.run.is_over or answer.startswith(f"[{self.unread}]")
-
-    def _note_noise(self, line: str) -> None:
-        if len(line.encode(errors="replace")) >= MAX_LINE_BYTES:
-            shown = clean_text(line[:_CUT_SHOWN_CHARS])
-            self.unread = _unread()
-            self.run.say(f"[{self.unread}] {shown}")
-            return
-        self.noise = f"{self.noise}\n{clean_text(line)}"[-_NOISE_CHARS:]
-
-
-def _unread() -> str:
-    size = MAX_LINE_BYTES // 1024 // 1024
-    return f"an event of more than {size} MiB was not read"
-
-
-def _refuse(message: str) -> AgentReply:
-    failure = Failure(phase="agent", message=message)
-    return AgentReply(text="", is_session_refused=True, failure=failure)
-
-
-def _fit_argument(request: AgentRequest) -> str:
-    """Return the prompt as an argument, of which Linux takes 128 KiB each."""
-    file = request.environment.get("UWF_PROMPT_FILE", "")
-    if len(request.prompt.encode()) <= _ARGUMENT_BYTES or not file:
-        return request.prompt.replace("\0", "\ufffd")
-    return f"Your whole task stands in the file {file}. Read all of it, then do it."
 
 
 def _last_words(reader: _Reader, result: ProcessResult) -> str:

@@ -25,24 +25,15 @@ def _arguments(call: Invocation) -> list[str]:
     ]
 
 
-def _note_session(run: Transcript, event: Event) -> None:
-    run.session_id = event.text("sessionID") or run.session_id
-
-
 def _read_start(run: Transcript, event: Event) -> None:
-    _note_session(run, event)
+    run.note_session(event.text("sessionID"))
     run.go_on()
 
 
 def _read_text(run: Transcript, event: Event) -> None:
-    _note_session(run, event)
+    run.note_session(event.text("sessionID"))
     part = event.part("part")
     run.say(part.text("text"), key=part.text("messageID"))
-
-
-def _read_reasoning(run: Transcript, event: Event) -> None:
-    part = event.part("part")
-    run.say("", key=part.text("messageID"), reasoning=part.text("text"))
 
 
 def _read_tool(run: Transcript, event: Event) -> None:
@@ -80,7 +71,7 @@ def _read_finish(run: Transcript, event: Event) -> None:
 
 
 def _read_error(run: Transcript, event: Event) -> None:
-    _note_session(run, event)
+    run.note_session(event.text("sessionID"))
     error = event.part("error")
     run.http_status = error.number("data", "statusCode") or None
     run.finish()
@@ -90,7 +81,9 @@ def _read_error(run: Transcript, event: Event) -> None:
 _READERS: Final[Mapping[str, Callable[[Transcript, Event], None]]] = {
     "step_start": _read_start,
     "text": _read_text,
-    "reasoning": _read_reasoning,
+    "reasoning": lambda run, event: run.say(
+        "", key=event.text("part", "messageID"), reasoning=event.text("part", "text")
+    ),
     "tool_use": _read_tool,
     "step_finish": _read_finish,
     "error": _read_error,

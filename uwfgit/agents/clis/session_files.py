@@ -79,12 +79,16 @@ class LocatedFiles(Struct, frozen=True, kw_only=True):
             SessionFilesError: They cannot be put there; says why.
         """
         place = self.locate(session, cwd, environment)
-        if not renew and _holds(place, files):
-            return session
+        if not renew:
+            with suppress(OSError, KeyError):
+                # The very same one is there.
+                if place.file.read_bytes() == files[MAIN]:
+                    return session
         if renew or os.path.lexists(place.file):
             old, session = session, self.new_id(session)
             place = self.locate(session, cwd, environment)
-            files = {name: _rename(data, old, session) for name, data in files.items()}
+            words = old.encode(), session.encode()
+            files = {name: data.replace(*words) for name, data in files.items()}
         try:
             for name, data in files.items():
                 _write_file(place, name, data)
@@ -122,18 +126,6 @@ def _read_file(path: Path, room: int) -> bytes:
         size = MAX_SESSION_BYTES // 1024 // 1024
         raise SessionFilesError(f"its session is larger than {size} MiB")
     return data
-
-
-def _holds(place: Place, files: Mapping[str, bytes]) -> bool:
-    """Whether the very same session is there."""
-    try:
-        return place.file.read_bytes() == files[MAIN]
-    except (OSError, KeyError):
-        return False
-
-
-def _rename(data: bytes, old: str, new: str) -> bytes:
-    return data.replace(old.encode(), new.encode())
 
 
 def _write_file(place: Place, name: str, data: bytes) -> None:

@@ -114,7 +114,13 @@ class Transcript(Struct, kw_only=True):
     ) -> None:
         """Add a tool call to the newest turn of the role."""
         turn = self._newest(role) if not key else self._turn(role, key)
-        made = _Call(name, self._fit_arguments(arguments))
+        value = clean_value(arguments)
+        size = len(json.dumps(value))
+        if size <= min(ARGUMENT_CHARS, self._room):
+            self._room -= size
+        else:
+            value = self._fit(json.dumps(value, ensure_ascii=False), ARGUMENT_CHARS)
+        made = _Call(name, value)
         turn.calls.append(made)
         self._calls[call] = made
         self._tell(turn, "", made)
@@ -138,6 +144,11 @@ class Transcript(Struct, kw_only=True):
         """Note that the agent was not allowed to use a tool."""
         shown = json.dumps(clean_value(arguments), ensure_ascii=False)
         self._denied[call] = f"permission denied: {tool} {shown[:200]}"
+
+    def note_session(self, session: str, *, model: str = "") -> None:
+        """Note the session's id, and its model, where they are told."""
+        self.session_id = session or self.session_id
+        self.model = model or self.model
 
     def remark(self, text: str) -> None:
         """Note a warning."""
@@ -267,14 +278,6 @@ class Transcript(Struct, kw_only=True):
         self._room -= min(len(text), room)
         return kept
 
-    def _fit_arguments(self, arguments: object) -> Json:
-        value = clean_value(arguments)
-        size = len(json.dumps(value))
-        if size <= min(ARGUMENT_CHARS, self._room):
-            self._room -= size
-            return value
-        return self._fit(json.dumps(value, ensure_ascii=False), ARGUMENT_CHARS)
-
 
 def _freeze(calls: list[_Call]) -> tuple[ToolCall, ...] | None:
     made = tuple(
@@ -282,3 +285,7 @@ def _freeze(calls: list[_Call]) -> tuple[ToolCall, ...] | None:
         for call in calls
     )
     return made or None
+
+
+def ignore(*_: object) -> None:
+    """Take note of nothing: a reader for what is about the program itself."""
