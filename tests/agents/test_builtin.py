@@ -18,8 +18,16 @@ from tests.agents.fake_api import Call, Drip, FakeApi, Move, Request, Say, Scrip
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn
 from uwfgit.agents.builtin.agent import BuiltinAgent
 from uwfgit.agents.builtin.answer import make_answer_tool
+from uwfgit.agents.builtin.children import Shell
+from uwfgit.agents.builtin.files import Workplace
 from uwfgit.agents.builtin.make import make_builtin
-from uwfgit.agents.builtin.tools import DEFAULT_TOOLS, TOOLS, parse_arguments
+from uwfgit.agents.builtin.tools import (
+    DEFAULT_TOOLS,
+    TOOLS,
+    Bench,
+    parse_arguments,
+    use_tool,
+)
 from uwfgit.agents.http.chat import ChatModel, Patience
 from uwfgit.agents.http.client import Endpoint
 from uwfgit.config import AgentSettings, Model, Provider, Settings
@@ -513,3 +521,15 @@ def test_arguments_that_no_record_could_hold_are_made_harmless() -> None:
     found = parse_arguments(r'{"a": 1e999, "b": ["\ud800"], "\udfff": 1}')
 
     assert found == {"a": "inf", "b": ["\ufffd"], "\ufffd": 1}
+
+
+def test_lines_may_be_counted_by_any_whole_number_of_json(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n3\n")
+    shell = Shell(cwd=tmp_path, environment={})
+    bench = Bench(place=Workplace(cwd=tmp_path), shell=shell)
+
+    def read(arguments: str) -> object:
+        return use_tool(bench, DEFAULT_TOOLS, "read_file", arguments)
+
+    assert read('{"path": "a", "start": 2.0, "count": 1.0}') == "2\n"
+    assert read('{"path": "a", "count": -1}') == ""

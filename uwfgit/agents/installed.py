@@ -63,7 +63,11 @@ def find_installed(
 def _find_adapters(path: str, kinds: set[str]) -> Iterator[Installed]:
     seen: set[str] = set()
     for folder in path.split(os.pathsep):
-        for file in _list(Path(folder)):
+        try:
+            files = sorted(Path(folder).glob(f"{_PREFIX}*"))
+        except OSError:
+            continue
+        for file in files:
             name = file.name
             is_new = name.startswith(_PREFIX) and name not in seen
             if not is_new or name.removeprefix(_PREFIX) in kinds:
@@ -71,10 +75,3 @@ def _find_adapters(path: str, kinds: set[str]) -> Iterator[Installed]:
             if file.is_file() and os.access(file, os.X_OK):
                 seen.add(name)
                 yield Installed(kind="adapter", program=name, path=file)
-
-
-def _list(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.glob(f"{_PREFIX}*"))
-    except OSError:
-        return []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from uwfgit.agents.base import Agent, AgentReply, Failure, WorkflowAgent
 from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 from uwfgit.agents.installed import find_installed
-from uwfgit.config import AgentChoice, AgentSettings, JudgeSettings, Settings
+from uwfgit.config import AgentSettings, JudgeSettings, Settings
 from uwfgit.errors import ConfigError
 from uwfgit.spelling import suggest
 from uwfgit.store.canonical import Json
@@ -48,23 +48,14 @@ def _make_scripted(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa
     return ScriptedAgent(label=agent.name, script=read_script(agent.script))
 
 
-def _make_stdio(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
+def _make_command(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
+    from uwfgit.agents.adapter import AdapterAgent  # noqa: PLC0415 - only when used
     from uwfgit.agents.stdio import StdioAgent  # noqa: PLC0415 - only when used
 
-    return StdioAgent(
+    make = AdapterAgent if agent.kind == "adapter" else StdioAgent
+    return make(
         label=agent.name,
-        argv=_read_argv(agent, "stdio:COMMAND LINE"),
-        env=agent.env,
-        timeout_seconds=agent.timeout_seconds,
-    )
-
-
-def _make_adapter(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG001 - as every kind is made
-    from uwfgit.agents.adapter import AdapterAgent  # noqa: PLC0415 - only when used
-
-    return AdapterAgent(
-        label=agent.name,
-        argv=_read_argv(agent, "adapter:COMMAND LINE"),
+        argv=_read_argv(agent, f"{agent.kind}:COMMAND LINE"),
         env=agent.env,
         timeout_seconds=agent.timeout_seconds,
     )
@@ -133,8 +124,8 @@ def _make_acp(agent: AgentSettings, around: Surroundings) -> Agent:  # noqa: ARG
 
 KINDS: Final[Mapping[str, Factory]] = {
     "scripted": _make_scripted,
-    "stdio": _make_stdio,
-    "adapter": _make_adapter,
+    "stdio": _make_command,
+    "adapter": _make_command,
     "builtin": _make_builtin,
     **dict.fromkeys(CLI_KINDS, _make_headless),
     "acp": _make_acp,
@@ -174,7 +165,12 @@ def choose_agent(
             hint=_ready_lines(around),
         )
     if choice.alias_only and choice.spec not in settings.agents:
-        raise _not_mine(choice)
+        raise ConfigError(
+            f"agent '{choice.spec}' is not defined in your configuration",
+            source=choice.source,
+            key=choice.key,
+            hint=f"`uwf config set agents.{choice.spec}.kind KIND`, or use --agent",
+        )
     return make_agent(choice.spec, around)
 
 
@@ -186,15 +182,6 @@ def _ready_lines(around: Surroundings) -> str:
         names = ", ".join(around.settings.agents)
         lines.insert(0, f"`uwf config set defaultAgent NAME` ({names})")
     return f"{', or '.join(lines) or '`uwf setup`'}; or use --agent"
-
-
-def _not_mine(choice: AgentChoice) -> ConfigError:
-    return ConfigError(
-        f"agent '{choice.spec}' is not defined in your configuration",
-        source=choice.source,
-        key=choice.key,
-        hint=f"`uwf config set agents.{choice.spec}.kind KIND`, or use --agent",
-    )
 
 
 def make_agent(spec: str, around: Surroundings) -> Agent:
@@ -225,7 +212,20 @@ def find_agent(spec: str, around: Surroundings) -> AgentSettings:
     Raises:
         ConfigError: It means nothing.
     """
-    return around.settings.agents.get(spec) or _read_spec(spec.strip(), around)
+    alias = around.settings.agents.get(spec)
+    if alias is not None:
+        return alias
+    spec = spec.strip()
+    head, _, argument = spec.partition(":")
+    kind = head if head in KINDS else head.removeprefix("uwf-")
+    if kind in KINDS:
+        return _read_kind(kind, argument.strip(), around)
+    words = _split_words(spec)
+    if len(words) == 2 and "://" in words[0]:  # noqa: PLR2004 - URL and name
+        return AgentSettings(name="gateway", url=words[0], gateway=words[1])
+    if words and _is_executable(words[0], around):
+        return _read_command("adapter", words, around)
+    raise _unknown(spec, around)
 
 
 def unknown_kind(kind: str, *, key: str) -> ConfigError:
@@ -240,7 +240,7 @@ def unknown_kind(kind: str, *, key: str) -> ConfigError:
 def make_reader(
     settings: Settings, *, variables: Mapping[str, str], now_ms: Callable[[], int]
 ) -> Callable[[str, Json], AgentReply] | None:
-    """Give what reads the fields out of a reply; ``None`` when no model is set for it.
+    """Return what reads the fields out of a reply; ``None`` if no model is set for it.
 
     Its model: ``modelOverrides.extract``, else the model ``extract``, else the
     default one. That something of it is missing is told when it is asked.
@@ -336,19 +336,6 @@ def _guess_kind(agent: AgentSettings) -> str:
         key=f"agents.{agent.name}",
         hint=f"`uwf config set agents.{agent.name}.kind KIND`: {', '.join(KINDS)}",
     )
-
-
-def _read_spec(spec: str, around: Surroundings) -> AgentSettings:
-    head, _, argument = spec.partition(":")
-    kind = head if head in KINDS else head.removeprefix("uwf-")
-    if kind in KINDS:
-        return _read_kind(kind, argument.strip(), around)
-    words = _split_words(spec)
-    if len(words) == 2 and "://" in words[0]:  # noqa: PLR2004 - URL and name
-        return AgentSettings(name="gateway", url=words[0], gateway=words[1])
-    if words and _is_executable(words[0], around):
-        return _read_command("adapter", words, around)
-    raise _unknown(spec, around)
 
 
 def _read_kind(kind: str, argument: str, around: Surroundings) -> AgentSettings:

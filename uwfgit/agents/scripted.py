@@ -98,13 +98,9 @@ def read_script(path: Path) -> Script:
 @lru_cache(maxsize=8)
 def _parse_script(path: Path, data: bytes) -> Script:
     # A long run asks for its agent at every step; parsing costs more than a step.
-    value = parse_yaml(data, file=str(path)).value
-    if not isinstance(value, dict):
+    content = parse_yaml(data, file=str(path)).value
+    if not isinstance(content, dict):
         raise _misshapen(path, None, "must be a mapping with `replies` or `steps`")
-    return _read_content(path, value)
-
-
-def _read_content(path: Path, content: Mapping[str, Json]) -> Script:
     names = [name for name in content if not name.startswith("x-")]
     if names == ["steps"]:
         steps = tuple(

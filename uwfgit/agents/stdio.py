@@ -52,12 +52,19 @@ class StdioAgent:
             on_line=speech.hear if request.on_turn else None,
         )
         speech.end()
+        failure, text = result.failure, result.stdout
+        if failure is None and not text.strip():
+            tail = one_line(result.stderr_tail, STDERR_SHOWN_CHARS)
+            message = f"the agent said nothing{': ' if tail else ''}{tail}"
+            failure = Failure(phase="agent", message=message)
+        at_ms = request.now_ms()
+        turn = Turn(index=0, role="assistant", content=text, at_ms=at_ms)
         return AgentReply(
-            text=result.stdout,
-            turns=_turns(result.stdout, request.now_ms()),
+            text=text,
+            turns=(turn,) if text else (),
             exit_code=result.exit_code,
             warnings=result.warnings,
-            failure=result.failure or _refuse_silence(result),
+            failure=failure,
         )
 
 
@@ -145,17 +152,3 @@ def merge_environment(
     if first and "PATH" in own:
         own["PATH"] = f"{first}{os.pathsep}{own['PATH']}"
     return {**env, **given, **own}
-
-
-def _turns(text: str, at_ms: int) -> tuple[Turn, ...]:
-    if not text:
-        return ()
-    return (Turn(index=0, role="assistant", content=text, at_ms=at_ms),)
-
-
-def _refuse_silence(result: ProcessResult) -> Failure | None:
-    if result.stdout.strip():
-        return None
-    tail = one_line(result.stderr_tail, STDERR_SHOWN_CHARS)
-    message = f"the agent said nothing: {tail}" if tail else "the agent said nothing"
-    return Failure(phase="agent", message=message)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -89,17 +89,15 @@ class BuiltinAgent:
         if request.session_id is not None:
             session = open_session(folder, request.session_id)
             if session is None:
-                return _no_session(request.session_id)
+                message = (
+                    f"session {request.session_id} is not on this machine any more"
+                )
+                failure = Failure(phase="agent", message=message)
+                return AgentReply(text="", is_session_refused=True, failure=failure)
         loop = _Loop(
             agent=self, request=request, session=session or new_session(folder)
         )
         return loop.run(is_new=session is None)
-
-
-def _no_session(name: str) -> AgentReply:
-    message = f"session {name} is not on this machine any more"
-    failure = Failure(phase="agent", message=message)
-    return AgentReply(text="", is_session_refused=True, failure=failure)
 
 
 class _Loop(Struct, kw_only=True, dict=True):
@@ -158,149 +156,6 @@ class _Loop(Struct, kw_only=True, dict=True):
             found = self._work()
         except (KeyboardInterrupt, SystemExit):
             found = Failure(phase="interrupted", message="the agent was interrupted")
-        return self._reply(found)
-
-    def _work(self) -> str | Failure:
-        """Return the answer, or why there is none."""
-        most = CORRECTION_TURNS if self.request.correction else self.agent.max_turns
-        for number in range(1, most + 1):
-            said = self._ask()
-            if isinstance(said, Failure):
-                return said
-            found = self._take(said, is_last=number == most)
-            if found is not None:
-                return found
-            # Not of the last one, which cannot be cut short any more.
-            if self.request.on_usage is not None:
-                self.request.on_usage(self._usage())
-            left = most - number
-            if left == WARN_TURNS:
-                self._tell_model(_HURRY.format(left=left))
-        return self._out_of_turns(most)
-
-    def _out_of_turns(self, most: int) -> Failure:
-        setting = (
-            ""
-            if self.request.correction
-            else (f"; allow more with agents.{self.agent.label}.maxTurns")
-        )
-        return Failure(phase="agent", message=f"no answer within {most} turns{setting}")
-
-    def _ask(self) -> Completion | Failure:
-        left = (self.limits.wall_seconds or _DAY_SECONDS) - (
-            time.monotonic() - self.started
-        )
-        if left <= 0:
-            return self._timeout(
-                f"the run took {self.limits.wall_seconds:g} s", wall=True
-            )
-        self.asked += 1
-        found = complete(
-            self.agent.model,
-            self.session.messages,
-            tools=self._definitions(),
-            bounds=HttpBounds(
-                idle_seconds=self.limits.idle_seconds,
-                total_seconds=left,
-                max_bytes=_ANSWER_BYTES,
-            ),
-            on_text=self.speech.hear,
-            on_wait=self.speech.note,
-            patience=self.agent.patience,
-        )
-        if isinstance(found, Refusal):
-            return self._refused(found)
-        self._count(found)
-        return found
-
-    def _definitions(self) -> list[dict[str, Any]]:
-        if not self.agent.tools:
-            return []
-        tools = [TOOLS[name].definition for name in self.names]
-        return [*tools, self.answer_tool.definition]
-
-    def _refused(self, refusal: Refusal) -> Failure:
-        if refusal.late is not None:
-            return self._timeout(refusal.message, wall=refusal.late == "total")
-        if is_limit(refusal):
-            seconds = refusal.retry_seconds
-            at_ms = seconds and self.request.now_ms() + int(seconds * 1000)
-            return Failure(
-                phase="limit", message=refusal.message, retry_at_ms=at_ms or None
-            )
-        return Failure(phase="agent", message=refusal.message)
-
-    def _timeout(self, message: str, *, wall: bool) -> Failure:
-        setting = self.limits.wall_setting if wall else self.limits.idle_setting
-        return Failure(phase="agent", message=f"{message} ({setting})")
-
-    def _count(self, found: Completion) -> None:
-        self.model = found.model or self.model
-        if found.tokens is not None:
-            self.input_tokens += found.tokens.input
-            self.output_tokens += found.tokens.output
-            self.cached_tokens += found.tokens.cached
-        if found.is_cut or found.finish == "length":
-            self.warnings.append("an answer of the model was cut at its length limit")
-
-    def _take(self, said: Completion, *, is_last: bool) -> str | Failure | None:
-        """Take what the model said; ``None`` when it has to be asked again."""
-        self.session.add(said.message())
-        content = said.text + (_CUT if said.is_cut else "")
-        self.speech.add(content, reasoning=said.reasoning)
-        if said.text.strip():
-            self.texts.append(said.text)
-        if said.calls:
-            return self._use(said.calls)
-        if not self.agent.tools or is_last or self._is_answer(said.text):
-            return said.text
-        if self.nudges >= MAX_NUDGES:
-            return said.text
-        self.nudges += 1
-        self._tell_model(_NUDGE)
-        return None
-
-    def _is_answer(self, text: str) -> bool:
-        # Whether it holds is for extract; a correction's words are never nudged.
-        return "\n---" in f"\n{text.strip()}" or bool(self.request.correction)
-
-    def _tell_model(self, text: str) -> None:
-        self.session.add({"role": "user", "content": text})
-        self.speech.add_prompt(text)
-
-    def _use(self, calls: tuple[ToolUse, ...]) -> str | Failure | None:
-        """Use the tools, in order; an answer among them counts when all are done."""
-        found: str | None = None
-        stopped: Failure | None = None
-        for call in calls:
-            result: str | Failure
-            if stopped is not None:
-                result = stopped
-            elif call.name == answer.NAME and self.agent.tools:
-                found, result = self._answer(call)
-            else:
-                result = use_tool(self.bench, self.names, call.name, call.arguments)
-            if isinstance(result, Failure):
-                stopped, result = result, "error: interrupted"
-            self._add_result(call, result)
-        return stopped or found
-
-    def _answer(self, call: ToolUse) -> tuple[str | None, str]:
-        given = parse_arguments(call.arguments)
-        if isinstance(given, str):
-            return None, given
-        return self.answer_tool.write(given), _TAKEN
-
-    def _add_result(self, call: ToolUse, result: str) -> None:
-        message = {"role": "tool", "tool_call_id": call.id, "content": result}
-        self.session.add(message)
-        given = parse_arguments(call.arguments)
-        arguments = call.arguments if isinstance(given, str) else given
-        self.speech.add_call(
-            ToolCall(name=call.name, arguments=arguments, result=result)
-        )
-
-    def _reply(self, found: str | Failure) -> AgentReply:
         failure = found if isinstance(found, Failure) else None
         if unfinished := self.speech.break_off():
             self.texts.append(unfinished)
@@ -318,6 +173,122 @@ class _Loop(Struct, kw_only=True, dict=True):
             warnings=tuple(dict.fromkeys(self.warnings)),
             failure=failure,
         )
+
+    def _work(self) -> str | Failure:
+        """Return the answer, or why there is none."""
+        most = CORRECTION_TURNS if self.request.correction else self.agent.max_turns
+        for number in range(1, most + 1):
+            said = self._ask()
+            if isinstance(said, Failure):
+                return said
+            found = self._take(said, is_last=number == most)
+            if found is not None:
+                return found
+            # Not of the last one, which cannot be cut short any more.
+            if self.request.on_usage is not None:
+                self.request.on_usage(self._usage())
+            left = most - number
+            if left == WARN_TURNS:
+                self._tell_model(_HURRY.format(left=left))
+        message = f"no answer within {most} turns"
+        if not self.request.correction:
+            message += f"; allow more with agents.{self.agent.label}.maxTurns"
+        return Failure(phase="agent", message=message)
+
+    def _ask(self) -> Completion | Failure:
+        left = (self.limits.wall_seconds or _DAY_SECONDS) - (
+            time.monotonic() - self.started
+        )
+        if left <= 0:
+            return self._timeout(
+                f"the run took {self.limits.wall_seconds:g} s", wall=True
+            )
+        self.asked += 1
+        tools = [TOOLS[name].definition for name in self.names]
+        found = complete(
+            self.agent.model,
+            self.session.messages,
+            tools=[*tools, self.answer_tool.definition] if self.agent.tools else [],
+            bounds=HttpBounds(
+                idle_seconds=self.limits.idle_seconds,
+                total_seconds=left,
+                max_bytes=_ANSWER_BYTES,
+            ),
+            on_text=self.speech.hear,
+            on_wait=self.speech.note,
+            patience=self.agent.patience,
+        )
+        if isinstance(found, Refusal):
+            return self._refused(found)
+        self.model = found.model or self.model
+        if found.tokens is not None:
+            self.input_tokens += found.tokens.input
+            self.output_tokens += found.tokens.output
+            self.cached_tokens += found.tokens.cached
+        if found.is_cut or found.finish == "length":
+            self.warnings.append("an answer of the model was cut at its length limit")
+        return found
+
+    def _refused(self, refusal: Refusal) -> Failure:
+        if refusal.late is not None:
+            return self._timeout(refusal.message, wall=refusal.late == "total")
+        if is_limit(refusal):
+            seconds = refusal.retry_seconds
+            at_ms = seconds and self.request.now_ms() + int(seconds * 1000)
+            return Failure(
+                phase="limit", message=refusal.message, retry_at_ms=at_ms or None
+            )
+        return Failure(phase="agent", message=refusal.message)
+
+    def _timeout(self, message: str, *, wall: bool) -> Failure:
+        setting = self.limits.wall_setting if wall else self.limits.idle_setting
+        return Failure(phase="agent", message=f"{message} ({setting})")
+
+    def _take(self, said: Completion, *, is_last: bool) -> str | Failure | None:
+        """Take what the model said; ``None`` when it has to be asked again."""
+        self.session.add(said.message())
+        content = said.text + (_CUT if said.is_cut else "")
+        self.speech.add(content, reasoning=said.reasoning)
+        if said.text.strip():
+            self.texts.append(said.text)
+        if said.calls:
+            return self._use(said.calls)
+        # Whether it holds is for extract; a correction's words are never nudged.
+        is_answer = "\n---" in f"\n{said.text.strip()}" or self.request.correction
+        if not self.agent.tools or is_last or is_answer or self.nudges >= MAX_NUDGES:
+            return said.text
+        self.nudges += 1
+        self._tell_model(_NUDGE)
+        return None
+
+    def _tell_model(self, text: str) -> None:
+        self.session.add({"role": "user", "content": text})
+        self.speech.add_prompt(text)
+
+    def _use(self, calls: tuple[ToolUse, ...]) -> str | Failure | None:
+        """Use the tools, in order; an answer among them counts when all are done."""
+        found: str | None = None
+        stopped: Failure | None = None
+        for call in calls:
+            given = parse_arguments(call.arguments)
+            result: str | Failure
+            if stopped is not None:
+                result = stopped
+            elif call.name != answer.NAME or not self.agent.tools:
+                result = use_tool(self.bench, self.names, call.name, call.arguments)
+            elif isinstance(given, str):
+                found, result = None, given
+            else:
+                found, result = self.answer_tool.write(given), _TAKEN
+            if isinstance(result, Failure):
+                stopped, result = result, "error: interrupted"
+            message = {"role": "tool", "tool_call_id": call.id, "content": result}
+            self.session.add(message)
+            arguments = call.arguments if isinstance(given, str) else given
+            self.speech.add_call(
+                ToolCall(name=call.name, arguments=arguments, result=result)
+            )
+        return stopped or found
 
     def _usage(self) -> Usage:
         """Return what the run has cost so far."""

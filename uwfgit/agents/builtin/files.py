@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +42,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
         return real
 
 
-def read_file(place: Workplace, path: str, *, start: int, count: int | None) -> str:
+def read_file(place: Workplace, path: str, *, start: float, count: float | None) -> str:
     """Return a file's text, or lines of it; of a folder, what is in it."""
     real = place.find(path, write=False)
     if isinstance(real, str):
@@ -56,7 +55,13 @@ def read_file(place: Workplace, path: str, *, start: int, count: int | None) -> 
         return f"error: cannot read '{path}': {exc.strerror}"
     if isinstance(data, str):
         return f"error: '{path}' {data}"
-    return _cut_lines(data.decode(errors="replace"), start, count)
+    text = data.decode(errors="replace")
+    if start <= 1 and count is None:
+        return text
+    # JSON's 2.0 is a whole number too.
+    first = max(0, int(start) - 1)
+    last = None if count is None else first + max(0, int(count))
+    return "".join(text.splitlines(keepends=True)[first:last])
 
 
 def write_file(place: Workplace, path: str, content: str) -> str:
@@ -130,11 +135,3 @@ def _write(real: Path, data: bytes) -> None:
             raise OSError(None, "not a file")
         file.truncate()
         file.write(data)
-
-
-def _cut_lines(text: str, start: int, count: int | None) -> str:
-    if start <= 1 and count is None:
-        return text
-    lines: Sequence[str] = text.splitlines(keepends=True)
-    first = max(0, start - 1)
-    return "".join(lines[first : None if count is None else first + count])

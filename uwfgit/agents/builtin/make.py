@@ -25,11 +25,19 @@ def make_builtin(
         ConfigError: No model, address or key is configured; or an unknown tool.
     """
     place = _find_place(agent, settings, variables)
+    tools = DEFAULT_TOOLS if agent.tools is None else agent.tools
+    unknown = [name for name in tools if name not in TOOLS]
+    if unknown:
+        raise ConfigError(
+            f"unknown tool '{unknown[0]}'",
+            key=f"agents.{agent.name}.tools",
+            hint=f"tools: {', '.join(TOOLS)}, or none for a plain model",
+        )
     hidden = () if place.key_variable is None else (place.key_variable,)
     return BuiltinAgent(
         label=agent.name,
         model=chat_model(place),
-        tools=_check_tools(agent),
+        tools=tools,
         max_turns=agent.max_turns or MAX_TURNS,
         timeout_seconds=agent.timeout_seconds,
         env=agent.env,
@@ -56,16 +64,3 @@ def _find_place(
             "no model is configured", key=key, hint=f"`uwf config set {key} NAME`"
         )
     return ModelPlace(provider=agent.name, name=agent.model, base_url=agent.url)
-
-
-def _check_tools(agent: AgentSettings) -> tuple[str, ...]:
-    if agent.tools is None:
-        return DEFAULT_TOOLS
-    unknown = [name for name in agent.tools if name not in TOOLS]
-    if unknown:
-        raise ConfigError(
-            f"unknown tool '{unknown[0]}'",
-            key=f"agents.{agent.name}.tools",
-            hint=f"tools: {', '.join(TOOLS)}, or none for a plain model",
-        )
-    return agent.tools

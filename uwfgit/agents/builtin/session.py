@@ -36,7 +36,11 @@ class Session(Struct, kw_only=True):
         if self.path is None or not self.is_kept:
             return
         try:
-            _append(self.path, json.dumps(message).encode() + b"\n")
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+            descriptor = os.open(self.path, flags | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "ab") as file:
+                file.write(json.dumps(message).encode() + b"\n")
         except OSError:
             # The step is none the worse; only its session cannot be gone on with.
             self.is_kept = False
@@ -84,13 +88,3 @@ def _open_calls(messages: list[ChatMessage]) -> list[str]:
 
 def _file(folder: Path, name: str) -> Path:
     return folder / f"{name}.jsonl"
-
-
-def _append(path: Path, line: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        os.write(descriptor, line)
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Final
 
 from msgspec import Struct, field
@@ -85,19 +86,14 @@ class Child(Struct, kw_only=True):
     def pump(self, seconds: float = TICK) -> None:
         """Move what can be moved; wait at most so long for that, or for the end."""
         if not self._pipes.get_map():
-            self._wait(seconds)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
             return
         for key, _ in self._pipes.select(seconds):
             self.heard_at = time.monotonic()
             if not key.data(key.fd):
                 self._pipes.unregister(key.fileobj)
                 self._close_pipe(key.fd)
-
-    def _wait(self, seconds: float) -> None:
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return
 
     def _close_pipe(self, descriptor: int | None = None) -> None:
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):

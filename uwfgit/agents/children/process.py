@@ -215,37 +215,29 @@ class _Watch(Struct, kw_only=True):
             elif over_at is None:
                 over_at = now
             elif now - over_at >= GRACE_SECONDS:
-                self._note_overstay()
+                self.was_over = True
+                self.child.warnings.append(
+                    f"'{self.child.name}' still ran {GRACE_SECONDS:g} s after its "
+                    "answer and was stopped"
+                )
                 return None
-            complaint = self._time(now - started) or self._idle(vitals, now)
+            complaint = self._find_overrun(now - started, vitals, now)
             if complaint is not None:
-                return complaint
+                message = f"'{self.child.name}' {complaint}"
+                return Failure(phase="agent", message=message)
         return None
 
-    def _note_overstay(self) -> None:
-        self.was_over = True
-        self.child.warnings.append(
-            f"'{self.child.name}' still ran {GRACE_SECONDS:g} s after its answer "
-            "and was stopped"
-        )
-
-    def _time(self, taken: float) -> Failure | None:
+    def _find_overrun(self, taken: float, vitals: Vitals, now: float) -> str | None:
+        """Say which of the limits is reached."""
         wall = self.limits.wall_seconds
-        if wall is None or taken < wall:
-            return None
-        message = f"'{self.child.name}' ran longer than {wall:g} s"
-        return _timeout(message, self.limits.wall_setting)
-
-    def _idle(self, vitals: Vitals, now: float) -> Failure | None:
+        if wall is not None and taken >= wall:
+            setting = self.limits.wall_setting
+            return f"ran longer than {wall:g} s and was stopped (see {setting})"
         silent = vitals.find_silence(now, heard_at=self.child.heard_at)
-        if silent is None:
-            return None
-        message = f"'{self.child.name}' said nothing for {silent:g} s"
-        return _timeout(message, self.limits.idle_setting)
-
-
-def _timeout(message: str, setting: str) -> Failure:
-    return Failure(phase="agent", message=f"{message} and was stopped (see {setting})")
+        if silent is not None:
+            setting = self.limits.idle_setting
+            return f"said nothing for {silent:g} s and was stopped (see {setting})"
+        return None
 
 
 def _too_loud(child: Child) -> Failure:
@@ -271,9 +263,11 @@ def _settle(child: Child) -> Failure | None:
 
 def _result(child: Child, failure: Failure | None, *, was_over: bool) -> ProcessResult:
     stderr = child.stderr.decode(errors="replace")
-    stdout, is_broken = _decode(child.stdout)
     warnings = list(child.warnings)
-    if is_broken:
+    try:
+        stdout = child.stdout.decode()
+    except UnicodeDecodeError:
+        stdout = child.stdout.decode(errors="replace")
         warnings.append("reply was not valid UTF-8")
     if child.lines.is_cut:
         warnings.append("a very long line of the reply was not followed to its end")
@@ -282,26 +276,15 @@ def _result(child: Child, failure: Failure | None, *, was_over: bool) -> Process
     ending = explain_end(child.name, child.process.returncode) if is_ended else None
     if ending is not None:
         failure = Failure(phase="agent", message=ending)
+    tail = one_line(stderr, STDERR_SHOWN_CHARS)
+    if failure is not None and tail and failure.phase != "interrupted":
+        failure = replace(failure, message=f"{failure.message}: {tail}")
     return ProcessResult(
         exit_code=child.process.returncode,
         stdout=stdout,
         stderr_tail=stderr,
-        failure=failure and _with_stderr(failure, stderr),
+        failure=failure,
         warnings=tuple(warnings),
         was_over=was_over,
         was_stopped=was_stopped,
     )
-
-
-def _decode(data: bytearray) -> tuple[str, bool]:
-    try:
-        return data.decode(), False
-    except UnicodeDecodeError:
-        return data.decode(errors="replace"), True
-
-
-def _with_stderr(failure: Failure, stderr: str) -> Failure:
-    tail = one_line(stderr, STDERR_SHOWN_CHARS)
-    if not tail or failure.phase == "interrupted":
-        return failure
-    return replace(failure, message=f"{failure.message}: {tail}")

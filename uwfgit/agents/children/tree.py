@@ -136,18 +136,13 @@ def find_members(
             for process in table.values()
             if root in (process.pid, process.group, process.session)
         }
-    return _with_descendants(table, members)
-
-
-def _with_descendants(table: Table, members: set[Process]) -> set[Process]:
     children: dict[int, list[Process]] = {}
     for process in table.values():
         children.setdefault(process.parent, []).append(process)
-    found = set(members)
     waiting = list(members)
     while waiting:
         for child in children.get(waiting.pop().pid, ()):
-            if child not in found:
-                found.add(child)
+            if child not in members:
+                members.add(child)
                 waiting.append(child)
-    return found
+    return members

@@ -21,16 +21,14 @@ _PS: Final = ("ps", "-A", "-o", tree.PS_COLUMNS)
 
 def read_processes() -> tree.Table:
     """List all live processes, by files or by ``ps``."""
-    return tree.read_table() if tree.has_proc() else tree.parse_ps(_run_ps())
-
-
-def _run_ps() -> str:
+    if tree.has_proc():
+        return tree.read_table()
     try:
         done = subprocess.run(_PS, capture_output=True, text=True, check=False)  # noqa: S603 - constant words
     except OSError:
         # Without it the child's own group is still reached.
-        return ""
-    return done.stdout
+        return {}
+    return tree.parse_ps(done.stdout)
 
 
 class Vitals(Struct, kw_only=True):

@@ -141,12 +141,13 @@ def _send(
     wait = min(bounds.idle_seconds, bounds.total_seconds)
     timeout = httpx.Timeout(wait, connect=min(CONNECT_SECONDS, wait))
     url = endpoint.base_url.rstrip("/") + path
+    headers = {"Accept-Encoding": "identity", "User-Agent": "uwfgit", **headers}
+    if endpoint.key is not None:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
     with (
         # A proxy of the environment would be asked for this machine's own services.
         httpx.Client(timeout=timeout, trust_env=not endpoint.is_local) as client,
-        client.stream(
-            method, url, json=body, headers=_headers(endpoint, headers)
-        ) as response,
+        client.stream(method, url, json=body, headers=headers) as response,
     ):
         watch.start(response)
         if not response.is_success:
@@ -159,13 +160,6 @@ def _send(
         return HttpAnswer(
             status=response.status_code, headers=dict(response.headers), is_cut=is_cut
         )
-
-
-def _headers(endpoint: Endpoint, given: Mapping[str, str]) -> dict[str, str]:
-    headers = {"Accept-Encoding": "identity", "User-Agent": "uwfgit", **given}
-    if endpoint.key is not None:
-        headers["Authorization"] = f"Bearer {endpoint.key}"
-    return headers
 
 
 def _read(response: httpx.Response, most: int, hear: Hear) -> bool:
@@ -229,7 +223,11 @@ def _refuse(endpoint: Endpoint, response: httpx.Response) -> Refusal:
         )
     reason = one_line(_error_text(text), _SHOWN_CHARS)
     tail = f": {reason}" if reason else ""
-    hint = _hint(endpoint, status)
+    hint = ""
+    if status in _UNAUTHORIZED:
+        hint = f"; check the key in {endpoint.key_name or 'the configuration'}"
+    elif status == httpx.codes.NOT_FOUND:
+        hint = "; check the address, and the name asked for"
     forbidden = response.headers.get("x-should-retry") == "false"
     return Refusal(
         status=status,
@@ -238,14 +236,6 @@ def _refuse(endpoint: Endpoint, response: httpx.Response) -> Refusal:
         again=status in _AGAIN and not forbidden,
         retry_seconds=read_retry_after(response.headers),
     )
-
-
-def _hint(endpoint: Endpoint, status: int) -> str:
-    if status in _UNAUTHORIZED:
-        return f"; check the key in {endpoint.key_name or 'the configuration'}"
-    if status == httpx.codes.NOT_FOUND:
-        return "; check the address, and the name asked for"
-    return ""
 
 
 def _error_text(body: str) -> str:

@@ -56,7 +56,15 @@ class EventReader(Struct, kw_only=True):
             line = line.removeprefix(_BOM)
         line = line.removesuffix("\r")
         if not line:
-            return self._dispatch()
+            told = ServerEvent(
+                name=self._name or "message",
+                data="\n".join(self._data),
+                id=self.last_id,
+            )
+            has_data = bool(self._data)
+            self._name, self._size = "", 0
+            self._data.clear()
+            return told if has_data else None
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "data":
@@ -67,12 +75,3 @@ class EventReader(Struct, kw_only=True):
         elif name == "id" and "\0" not in value:
             self.last_id = value
         return None
-
-    def _dispatch(self) -> ServerEvent | None:
-        name, data = self._name or "message", "\n".join(self._data)
-        has_data = bool(self._data)
-        self._name, self._size = "", 0
-        self._data.clear()
-        if not has_data:
-            return None
-        return ServerEvent(name=name, data=data, id=self.last_id)
