@@ -636,3 +636,8 @@ def test_a_single_value_is_masked_by_its_path() -> None:
 
 def test_a_name_that_is_no_text_is_read_as_one() -> None:
     assert set(read({"agents": {1: {"kind": "stdio"}}}).agents) == {"1"}
+
+
+def test_a_list_that_nests_without_end_is_no_list() -> None:
+    with pytest.raises(ConfigError):
+        set_key({}, "trust", "[" * 100_000)

@@ -84,13 +84,13 @@ def parse_dotenv(text: str) -> dict[str, str]:
     Values may stand in quotes and then span lines; in double ones ``\n`` is a
     line break. What is no such line is passed over.
     """
-    return {match["name"]: _value(match) for match in _LINE.finditer(text)}
-
-
-def _value(match: re.Match[str]) -> str:
-    if match["double"] is not None:
-        return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[1]), match["double"])
-    return match["single"] if match["single"] is not None else match["plain"]
+    found = {}
+    for match in _LINE.finditer(text):
+        value = match["plain"] if match["single"] is None else match["single"]
+        if match["double"] is not None:
+            value = _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[1]), match["double"])
+        found[match["name"]] = value
+    return found
 
 
 def is_variable_name(name: str) -> bool:

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -49,11 +50,18 @@ def read_layer(mapping: object, *, source: str, layer: Layer) -> LayerValues:
     values: dict[KeyPath, object] = {}
     warnings = []
     for path, value in _iter_leaves(mapping):
-        complaint = _complain(path, source=source, layer=layer)
-        if complaint is not None:
-            warnings.append(f"{source}: {complaint}")
-        else:
+        key, dotted = find_key(path), ".".join(path)
+        if key is not None and layer in key.layers:
             values[path] = check_value(path, value, source=source)
+        elif key is not None:
+            owner = ".uwf.yaml" if layer == "user" else "the user's own configuration"
+            warnings.append(
+                f"{source}: '{dotted}' has no effect here; it belongs in {owner}"
+            )
+        elif _is_group(path):
+            raise ConfigError("must be a mapping", source=source, key=dotted)
+        else:
+            warnings.append(f"{source}: unknown key '{dotted}'{_suggest(path)}")
     return LayerValues(source=source, values=values, warnings=tuple(warnings))
 
 
@@ -63,19 +71,6 @@ def _iter_leaves(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, o
             yield from _iter_leaves(child, (*path, str(name)))
     elif value is not None:
         yield path, value
-
-
-def _complain(path: KeyPath, *, source: str, layer: Layer) -> str | None:
-    key = find_key(path)
-    dotted = ".".join(path)
-    if key is None and _is_group(path):
-        raise ConfigError("must be a mapping", source=source, key=dotted)
-    if key is None:
-        return f"unknown key '{dotted}'{_suggest(path)}"
-    if layer not in key.layers:
-        owner = "the user's own configuration" if layer == "repository" else ".uwf.yaml"
-        return f"'{dotted}' has no effect here; it belongs in {owner}"
-    return None
 
 
 def find_key(path: KeyPath) -> Key | None:
@@ -158,18 +153,9 @@ def _check_words(key: Key, value: object) -> str | None:
     return None
 
 
-def _check_tools(key: Key, value: object) -> str | None:
-    return None if value == "none" else _check_words(key, value)
-
-
 def _check_model(_key: Key, value: object) -> str | None:
     provider, _, name = value.partition("/") if isinstance(value, str) else ("", "", "")
     return None if provider and name else "must be PROVIDER/NAME"
-
-
-def _check_remote(_key: Key, value: object) -> str | None:
-    fits = isinstance(value, str) and REMOTE.fullmatch(value)
-    return None if fits else "must be the name of a remote"
 
 
 _CHECKS: Final[Mapping[ValueType, Callable[[Key, object], str | None]]] = {
@@ -177,9 +163,13 @@ _CHECKS: Final[Mapping[ValueType, Callable[[Key, object], str | None]]] = {
     "integer": _check_number,
     "number": _check_number,
     "words": _check_words,
-    "tools": _check_tools,
+    "tools": lambda key, value: None if value == "none" else _check_words(key, value),
     "model": _check_model,
-    "remote": _check_remote,
+    "remote": lambda _, value: (
+        None
+        if isinstance(value, str) and REMOTE.fullmatch(value)
+        else "must be the name of a remote"
+    ),
 }
 
 
@@ -226,7 +216,13 @@ def set_key(
     path = parse_dotted(dotted)
     key = find_key(path) if path is not None else None
     if path is None or key is None or layer not in key.layers:
-        raise _unknown_key(dotted, source=source, layer=layer)
+        words = tuple(dotted.split("."))
+        allowed = [key for key in KEYS if layer in key.layers]
+        raise ConfigError(
+            f"unknown key '{dotted}'{_suggest(words)}",
+            source=source,
+            hint=f"keys: {', '.join(_list_near(allowed, words))}",
+        )
     value = check_value(path, _read_text(key, text), source=source)
     return _put(mapping, path, value, source=source)
 
@@ -268,16 +264,6 @@ def parse_dotted(dotted: str) -> KeyPath | None:
     return None
 
 
-def _unknown_key(dotted: str, *, source: str | None, layer: Layer) -> ConfigError:
-    path = tuple(dotted.split("."))
-    allowed = [key for key in KEYS if layer in key.layers]
-    return ConfigError(
-        f"unknown key '{dotted}'{_suggest(path)}",
-        source=source,
-        hint=f"keys: {', '.join(_list_near(allowed, path))}",
-    )
-
-
 def _list_near(keys: Sequence[Key], path: KeyPath) -> list[str]:
     """List the keys below the longest beginning of the path that has any."""
     for depth in range(len(path), 0, -1):
@@ -290,28 +276,15 @@ def _list_near(keys: Sequence[Key], path: KeyPath) -> list[str]:
 def _read_text(key: Key, text: str) -> object:
     """Read a command line's text as the key's type; misfits are left for the check."""
     if key.type in ("integer", "number"):
-        return _read_number(text)
+        for read in (int, float):
+            with suppress(ValueError):
+                return read(text)
     if key.type == "words" or (key.type == "tools" and text != "none"):
-        return _read_list(text)
+        if not text.lstrip().startswith("["):
+            return [text]
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
     return text
-
-
-def _read_number(text: str) -> object:
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _read_list(text: str) -> object:
-    if not text.lstrip().startswith("["):
-        return [text]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _put(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import os.path
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import fields
 
 from uwfgit.config.keys import LayerValues, find_key, read_layer
 from uwfgit.config.table import ALIAS, KeyPath
@@ -96,8 +97,8 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     every: int = 1
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """Bounds of a run; a repository can lower them only."""
+class Limits(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Bounds of a run, each below ``limits``; a repository can lower them only."""
 
     max_steps: int = 100
     idle_seconds: float = 900
@@ -198,8 +199,18 @@ def settings_from(
     entries |= {path: entry for path, entry in allowed.items() if entry is not None}
     without_effect = [path for path, entry in allowed.items() if entry is None]
     settings = _build(entries, own=own, theirs=theirs, home=home, root=root)
-    warnings = (*own.warnings, *theirs.warnings, *_remarks(own, theirs, without_effect))
-    return settings, warnings
+    remarks = [
+        f"{theirs.source}: '{'.'.join(path)}' is not below yours and has no effect"
+        for path in without_effect
+        if theirs.values[path] != own.values.get(path, DEFAULTS.get(path))
+    ]
+    remarks += [
+        f"{own.source}: '{'.'.join(path)}' is a secret in a plain file; "
+        "`uwf config secure` moves it"
+        for path in own.values
+        if (path[0], path[2:]) == _API_KEY
+    ]
+    return settings, (*own.warnings, *theirs.warnings, *remarks)
 
 
 def _entry(path: KeyPath, value: object, origin: str) -> SettingEntry:
@@ -227,23 +238,6 @@ def _allow(
             hint="define the agent in your own configuration and name it here",
         )
     return _entry(path, value, theirs.source)
-
-
-def _remarks(
-    own: LayerValues, theirs: LayerValues, without_effect: Iterable[KeyPath]
-) -> list[str]:
-    remarks = [
-        f"{theirs.source}: '{'.'.join(path)}' is not below yours and has no effect"
-        for path in without_effect
-        if theirs.values[path] != own.values.get(path, DEFAULTS.get(path))
-    ]
-    keys = [path for path in own.values if (path[0], path[2:]) == _API_KEY]
-    remarks += [
-        f"{own.source}: '{'.'.join(path)}' is a secret in a plain file; "
-        "`uwf config secure` moves it"
-        for path in keys
-    ]
-    return remarks
 
 
 def _judge(get: Callable[[str], Any], section: str) -> JudgeSettings | None:
@@ -274,7 +268,12 @@ def _build(
             lambda name, of: _agent(name, of, folder=folder, home=home),
         ),
         default_agent=_choice(entries.get(("defaultAgent",)), theirs),
-        agent_overrides=_overrides(entries, theirs),
+        agent_overrides={
+            (path[1], path[2]): choice
+            for path, entry in entries.items()
+            if path[0] == "agentOverrides"
+            and (choice := _choice(entry, theirs)) is not None
+        },
         providers=_group(entries, "providers", _provider),
         models=_group(
             entries, "models", lambda name, of: _model(name, of, source=own.source)
@@ -285,17 +284,7 @@ def _build(
         model_overrides=_group(entries, "modelOverrides", lambda _, of: of[()]),
         max_running=get("concurrency.maxRunning"),
         limits=Limits(
-            max_steps=get("limits.maxSteps"),
-            idle_seconds=get("limits.idleSeconds"),
-            wall_seconds=get("limits.wallSeconds"),
-            corrections=get("limits.corrections"),
-            context_chars=get("limits.contextChars"),
-            snapshot_seconds=get("limits.snapshotSeconds"),
-            depth=get("limits.depth"),
-            max_cost_usd=get("limits.maxCostUsd"),
-            max_tokens=get("limits.maxTokens"),
-            max_turns=get("limits.maxTurns"),
-            max_minutes=get("limits.maxMinutes"),
+            **{each.name: get(f"limits.{each.encode_name}") for each in fields(Limits)}
         ),
         workflow_paths=_workflow_paths(own, theirs, home=home, root=root),
         tool_results=get("record.toolResults"),
@@ -386,24 +375,24 @@ def _choice(entry: SettingEntry | None, theirs: LayerValues) -> AgentChoice | No
     )
 
 
-def _overrides(
-    entries: Mapping[KeyPath, SettingEntry], theirs: LayerValues
-) -> dict[tuple[str, str], AgentChoice]:
-    found = {}
-    for path, entry in entries.items():
-        choice = _choice(entry, theirs)
-        if path[0] == "agentOverrides" and choice is not None:
-            found[path[1], path[2]] = choice
-    return found
-
-
 def _workflow_paths(
     own: LayerValues, theirs: LayerValues, *, home: Path, root: Path | None
 ) -> tuple[Path, ...]:
     """Return the repository's paths, then the user's: both are searched."""
     mine: Any = own.values.get(("workflowPaths",), ())
     added: Any = theirs.values.get(("workflowPaths",), ())
-    inside = [_inside(path, root, source=theirs.source) for path in added if root]
+    inside = []
+    for path in added:
+        if root is None:
+            break
+        found = Path(os.path.normpath(root / path))
+        if path.startswith("~") or not found.is_relative_to(os.path.normpath(root)):
+            raise ConfigError(
+                f"'{path}' must stay inside the repository",
+                source=theirs.source,
+                key="workflowPaths",
+            )
+        inside.append(found)
     return (*inside, *(_absolute(path, home, home) for path in mine))
 
 
@@ -418,14 +407,3 @@ def _absolute(path: str, base: Path, home: Path) -> Path:
     if path == "~" or path.startswith("~/"):
         return Path(os.path.normpath(home / path[2:]))
     return Path(os.path.normpath(base / path))
-
-
-def _inside(path: str, root: Path, *, source: str) -> Path:
-    found = Path(os.path.normpath(root / path))
-    if path.startswith("~") or not found.is_relative_to(os.path.normpath(root)):
-        raise ConfigError(
-            f"'{path}' must stay inside the repository",
-            source=source,
-            key="workflowPaths",
-        )
-    return found
