@@ -138,12 +138,15 @@ def pack_chain(
             "code chain", thread, hint="no step of it was run in this repository"
         )
     old = there.get(ref)
+    sent: tuple[Snapshot, ...] = ()
     if old is not None:
-        _fetch(tree, remote, [f"{ref}:{remote_ref(remote, thread)}"])
+        own = remote_ref(remote, thread)
+        _fetch(tree, remote, [f"{ref}:{own}"])
+        sent = list_snapshots(tree, own)
     tips = [oid for oid in there.values() if tree.resolve(f"{oid}^{{object}}")]
     made = _Packing(
         tree=tree,
-        sent={_key(each): each for each in _sent(tree, remote, thread, old)},
+        sent={_key(each): each for each in sent},
         reachable=tips,
         with_commits=with_commits,
         kept={},
@@ -172,12 +175,6 @@ def pack_chain(
         commits=tuple(dict.fromkeys(made.commits)),
         without=tuple(dict.fromkeys(made.without)),
     )
-
-
-def _sent(
-    tree: WorkTree, remote: str, thread: ThreadId, old: Oid | None
-) -> tuple[Snapshot, ...]:
-    return () if old is None else list_snapshots(tree, remote_ref(remote, thread))
 
 
 def _key(snapshot: Snapshot) -> tuple[str, Oid, int, Oid | None]:

@@ -204,13 +204,10 @@ class _Disk:
     def _walk(self, folder: bytes) -> Iterator[bytes]:
         top = os.path.join(self.root, folder)  # noqa: PTH118 - bytes
         for parent, folders, names in os.walk(top):
-            links = [each for each in folders if self._is_link(parent, each)]
-            for name in [*names, *links]:
-                path = os.path.join(parent, name)  # noqa: PTH118 - bytes
-                yield os.path.relpath(path, self.root)
-
-    def _is_link(self, parent: bytes, name: bytes) -> bool:
-        return os.path.islink(os.path.join(parent, name))  # noqa: PTH114, PTH118 - bytes
+            inner = [os.path.join(parent, each) for each in folders]  # noqa: PTH118 - bytes
+            paths = [os.path.join(parent, each) for each in names]  # noqa: PTH118 - bytes
+            paths += [path for path in inner if os.path.islink(path)]  # noqa: PTH114 - bytes
+            yield from (os.path.relpath(path, self.root) for path in paths)
 
 
 def _list_assumed(tree: WorkTree, index: Path) -> set[bytes]:

@@ -63,13 +63,14 @@ def _run(kind: str) -> int:
 
 def _make(spec: str, environment: Mapping[str, str]) -> Agent:
     home = Path(environment["UWF_HOME"])
+    text = _read(home / ".env").decode("utf-8", "surrogateescape")
     return make_agent(
         spec,
         Surroundings(
             settings=_read_settings(home),
             base_dir=Path.cwd(),
             environment=environment,
-            variables={**_read_variables(home / ".env"), **os.environ},
+            variables={**parse_dotenv(text), **os.environ},
         ),
     )
 
@@ -87,10 +88,6 @@ def _read_settings(home: Path) -> Settings:
         root=None,
     )
     return settings
-
-
-def _read_variables(file: Path) -> dict[str, str]:
-    return parse_dotenv(_read(file).decode("utf-8", "surrogateescape"))
 
 
 def _read(file: Path) -> bytes:

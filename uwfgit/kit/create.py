@@ -108,7 +108,10 @@ def _talk(agent: Agent, call: Call) -> Talk:
         cwd=context.cwd,
         environment=context.environment,
         session_id=context.session_id,
-        count_replies=lambda: _count(context),
+        count_replies=lambda: ReplyCount(
+            of_role=sum(step.role == context.role for step in context.steps),
+            of_all=len(context.steps),
+        ),
         # uwf itself watches over an adapter.
         idle_seconds=float("1e9"),
         now_ms=lambda: time.time_ns() // 1_000_000,
@@ -122,11 +125,6 @@ def _talk(agent: Agent, call: Call) -> Talk:
         retell=lambda: context.prompt,
     )
     return talk_to(agent, request, asking)
-
-
-def _count(context: AgentContext) -> ReplyCount:
-    of_role = sum(step.role == context.role for step in context.steps)
-    return ReplyCount(of_role=of_role, of_all=len(context.steps))
 
 
 @dataclass(kw_only=True)
@@ -161,7 +159,7 @@ def _failed(message: str) -> AgentReply:
 
 
 def _store(call: Call, agent: Agent, talk: Talk, started: int) -> Hash:
-    """Store what came of a call; give the hash to print."""
+    """Store what came of a call, and return the hash to print."""
     outcome, environment = talk.outcome, call.context.environment
     if isinstance(outcome, Interrupted):
         return _put_error(environment, outcome.message, "interrupted")

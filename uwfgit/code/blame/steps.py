@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -66,7 +66,10 @@ def index_steps(record: Record) -> StepIndex:
     wanted = [
         (node, place) for node, place in record.places.items() if place[0] == STEP_TYPE
     ]
-    outputs = _read_outputs(record, nodes := read_nodes(record.store, wanted))
+    nodes = read_nodes(record.store, wanted)
+    hashes = {Hash(node.payload["output"]) for node in nodes}
+    wanted = [(each, record.places[each]) for each in hashes if each in record.places]
+    outputs = {node.hash: node.payload for node in read_nodes(record.store, wanted)}
     found: dict[Oid, list[KnownStep]] = {}
     for node in nodes:
         step = read_known(
@@ -80,12 +83,6 @@ def index_steps(record: Record) -> StepIndex:
         for tree, steps in found.items()
     }
     return StepIndex(steps=ordered)
-
-
-def _read_outputs(record: Record, nodes: Iterable[Node]) -> dict[Hash, Any]:
-    hashes = {Hash(node.payload["output"]) for node in nodes}
-    wanted = [(each, record.places[each]) for each in hashes if each in record.places]
-    return {node.hash: node.payload for node in read_nodes(record.store, wanted)}
 
 
 def read_known(

@@ -336,18 +336,15 @@ class _Judge(Struct, kw_only=True):
             # A person's, older than the thread, or not in this chain.
             return [], None
         step = self.index.find(snapshot)
-        if step is None or not self._is_between(snapshot, step):
+        # The snapshot before it must be the one that the step began with.
+        previous = self.snapshots.get(snapshot.previous or Oid(""))
+        if step is None or previous is None or previous.tree != step.before:
             return [], None
         if whole.oid == straight.oid:
             return [step], None
         if whole.oid in self.snapshots or whole.is_edge:
             return [], None
         return self._judge_commit(step, whole)
-
-    def _is_between(self, snapshot: Snapshot, step: KnownStep) -> bool:
-        """Whether the snapshot before it is the one the step began with."""
-        previous = self.snapshots.get(snapshot.previous or Oid(""))
-        return previous is not None and previous.tree == step.before
 
     def _judge_commit(
         self, step: KnownStep, commit: Commit

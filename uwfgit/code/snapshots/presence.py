@@ -25,18 +25,16 @@ class Presence(Struct, frozen=True, kw_only=True):
 
     def others(self) -> tuple[ThreadId, ...]:
         """List the threads that were at work here too, at any time since."""
-        found = {
-            thread
-            for thread, path in _iter_files(self.folder)
-            if thread != self.thread and self._was_at_work(path)
-        }
+        found = set()
+        for thread, path in _iter_files(self.folder):
+            if thread == self.thread:
+                continue
+            # Its file is written when a thread comes, and when it goes.
+            with suppress(OSError, StoreError):
+                is_here = read_holder(path) is not None
+                if is_here or path.stat().st_mtime_ns > self.since:
+                    found.add(thread)
         return tuple(sorted(found))
-
-    def _was_at_work(self, path: Path) -> bool:
-        # Its file is written when a thread comes, and when it goes.
-        with suppress(OSError, StoreError):
-            return read_holder(path) is not None or path.stat().st_mtime_ns > self.since
-        return False
 
 
 @contextmanager
@@ -63,13 +61,9 @@ def at_work(state: Path, root: Path, thread: ThreadId) -> Iterator[Presence | No
             yield Presence(folder=folder, thread=thread, since=begun)
     finally:
         # A file system's own clock is coarser than two threads may be apart.
-        _mark(path)
-
-
-def _mark(path: Path) -> None:
-    with suppress(OSError):
-        now = time.time_ns()
-        os.utime(path, ns=(now, now))
+        with suppress(OSError):
+            now = time.time_ns()
+            os.utime(path, ns=(now, now))
 
 
 def presence_folder(state: Path, root: Path) -> Path:
