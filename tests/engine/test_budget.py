@@ -281,32 +281,40 @@ def test_an_agent_that_says_nothing_is_ended_by_the_clock(
 
 
 def test_time_counts_of_agents_too_that_tell_nothing(
-    ledger: Ledger, thread: ThreadId, tmp_path: Path
+    ledger: Ledger, thread: ThreadId
 ) -> None:
-    said = tmp_path / "said"
-    said.write_text(DONE)
     able = make_engine(
         replace(ledger, now_ms=lambda: time.time_ns() // 1_000_000),
         settings=Settings(limits=Limits(max_minutes=0.01)),
     )
-    agent = f"stdio:sh -c 'sleep 0.7; cat {said}'"
 
-    first = exec_thread(able, thread, count=1, agent=agent)
+    first = exec_thread(able, thread, count=1, agent="stdio:sleep 60")
     with pytest.raises(BudgetError) as caught:
-        resume_thread(able, thread, agent=agent)
+        resume_thread(able, thread, agent="stdio:sleep 60")
 
     assert first.end == "agent-failed"
     assert "limits.maxMinutes" in caught.value.message
-    other = begin(able.ledger, tmp_path).thread
-    slow = f"stdio:sh -c 'sleep 0.3; cat {said}'"
-    assert exec_thread(able, other, count=1, agent=slow).end == "done"
-    assert state_of(ledger.store, other).usage is None
-    assert exec_thread(able, other, count=1, agent="stdio:sleep 60").end == (
-        "agent-failed"
-    )
-    with pytest.raises(BudgetError):
-        resume_thread(able, other, agent=slow)
-    check_thread(ledger.store, other)
+    check_thread(ledger.store, thread)
+
+
+def test_time_of_steps_that_tell_nothing_adds_up(
+    ledger: Ledger, thread: ThreadId
+) -> None:
+    now, walls = [1_800_000_000_000], list[float | None]()
+    replies = iter([DONE, BAD])
+
+    def act(request: AgentRequest) -> AgentReply:
+        walls.append(request.wall_seconds)
+        now[0] += 40_000
+        return AgentReply(text=next(replies))
+
+    timed = replace(ledger, now_ms=lambda: now[0])
+    report = exec_thread(engine(timed, act, max_minutes=1.0), thread, count=9)
+
+    assert (report.code, len(report.steps)) == ("budget", 3)
+    assert walls == [60.0, 20.0]
+    assert state_of(ledger.store, thread).usage is None
+    check_thread(ledger.store, thread)
 
 
 def test_an_agent_that_fails_in_time_has_gone_over_nothing(
