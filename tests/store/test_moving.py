@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -108,6 +109,23 @@ def test_git_s_own_locks_of_the_dead_are_no_hindrance(store: Store, tip: Oid) ->
 
     assert find_ref(store, BRANCH) is None
     assert not (store.path / f"{BRANCH}.lock").exists()
+
+
+def test_after_a_loss_of_power_they_are_none_whatever_their_date_is(
+    store: Store, home: Path, tip: Oid
+) -> None:
+    git(store, "update-ref", TRASH, tip)
+    record = _die(store, _rm(tip))
+    lock = store.path / f"{BRANCH}.lock"
+    lock.touch()
+    # Before this system's last start: a file system may have lost when it was made.
+    os.utime(lock, (1, 1))
+
+    opened = open_store(store.path, home=home)
+
+    assert find_ref(opened, BRANCH) is None
+    assert not lock.exists()
+    assert not record.exists()
 
 
 def test_while_git_holds_a_ref_the_record_stays(store: Store, tip: Oid) -> None:

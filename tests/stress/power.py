@@ -3,8 +3,9 @@
 ``python tests/stress/power.py 100 [SEED]`` runs it at length. A command runs under
 strace, which tells every change it makes to the store and every wait for the disk.
 The store is then made as a loss of power would have left it: what was waited for is
-there; of the rest, each file has its old content, its new one or a part of that, and
-each name of a folder is as before or as after. Everything that had been reported is
+there; of the rest, each file has its old content, its new one or a part of that, each
+block that was written over is as before or as after, and so is each name of a folder.
+Everything that had been reported is
 there, ``git fsck --strict`` is clean, and the next command works.
 """
 
@@ -43,6 +44,7 @@ _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?|<((?:\\x[0-9a-f]{2})*)>')
 _STEP = re.compile(r"^step (\d+) ", re.MULTILINE)
 _NEW = re.compile(r'"threadId": "([0-9A-Z]{26})"')
 _HASH = re.compile(r"^[0-9A-F][0-9A-HJKMNP-TV-Z]{12}$", re.MULTILINE)
+_BLOCK: Final = 4096
 _PASSING: Final = ("-shm",)
 """Ends of the names of files whose content nobody reads after a start."""
 
@@ -53,6 +55,15 @@ class File:
 
     now: bytearray = field(default_factory=bytearray)
     safe: bytes = b""
+    least: int = 0
+    """How short it has been since it was waited for."""
+
+    def cut(self, size: int) -> None:
+        del self.now[size:]
+        self.least = min(self.least, size)
+
+    def sync(self) -> None:
+        self.safe, self.least = bytes(self.now), len(self.now)
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +100,7 @@ class Disk:
     def sync(self, path: str) -> None:
         found = self.find(path)
         if isinstance(found, File):
-            found.safe = bytes(found.now)
+            found.sync()
         elif found is not None:
             found.safe = dict(found.now)
         # A file system's journal keeps order: folders it needs are there by then.
@@ -109,8 +120,8 @@ def scan(path: Path) -> Folder:
         if each.is_dir():
             folder.now[each.name] = scan(each)
         else:
-            data = each.read_bytes()
-            folder.now[each.name] = File(now=bytearray(data), safe=data)
+            file = folder.now[each.name] = File(now=bytearray(each.read_bytes()))
+            file.sync()
     folder.safe = dict(folder.now)
     return folder
 
@@ -174,7 +185,7 @@ def _open(disk: Disk, path: str, arguments: str, result: int) -> None:
         found = disk.folder(path).now[Path(path).name] = File()
     if isinstance(found, File):
         if "O_TRUNC" in arguments:
-            found.now.clear()
+            found.cut(0)
         start = -1 if "O_APPEND" in arguments else 0
         disk.places[str(result), path] = start
 
@@ -196,7 +207,7 @@ def _change(
         disk.places[key] = result
     elif name == "ftruncate":
         size = int(arguments.rpartition(",")[2])
-        del file.now[size:]
+        file.cut(size)
         file.now.extend(bytes(size - len(file.now)))
     else:
         place = disk.places.get(key, 0)
@@ -226,7 +237,8 @@ def _rename(disk: Disk, name: str, paths: list[str]) -> None:
 def lose_power(folder: Folder, place: Path, chance: random.Random) -> None:
     """Write what is left of a folder when the power goes."""
     place.mkdir(mode=0o700)
-    for name in folder.now.keys() | folder.safe.keys():
+    # In an order that chance alone decides, or a seed would not do it again.
+    for name in sorted(folder.now.keys() | folder.safe.keys()):
         found = chance.choice((folder.now, folder.safe)).get(name)
         if isinstance(found, Folder):
             lose_power(found, place / name, chance)
@@ -237,11 +249,17 @@ def lose_power(folder: Folder, place: Path, chance: random.Random) -> None:
 
 
 def _left(file: File, chance: random.Random) -> bytes:
-    now = bytes(file.now)
-    if now.startswith(file.safe):
-        # What was appended may be there in part.
-        return now[: chance.randint(len(file.safe), len(now))]
-    return chance.choice((file.safe, now, now[: chance.randint(0, len(now))]))
+    now, safe = bytes(file.now), file.safe
+    if file.least < len(safe):
+        return chance.choice((safe, now, now[: chance.randint(0, len(now))]))
+    # It was never shorter: what was appended may be there in part, and what was
+    # written over in some of its blocks.
+    data = bytearray(now[: chance.randint(len(safe), len(now))])
+    for start in range(0, len(safe), _BLOCK):
+        end = min(start + _BLOCK, len(safe))
+        if now[start:end] != safe[start:end] and chance.random() < 0.5:
+            data[start:end] = safe[start:end]
+    return bytes(data)
 
 
 @dataclass(slots=True)
@@ -304,14 +322,15 @@ def _trace(folder: Path, words: list[str]) -> Path:
     return log
 
 
-def _copied(folder: Folder, seen: dict[int, File | Folder]) -> Folder:
-    """Copy a state to go on from; one file of two names stays one."""
+def _copied(folder: Folder) -> Folder:
+    """Copy a state, all of which is on disk, to go on from."""
     copy = Folder()
     for name, found in folder.now.items():
         if isinstance(found, Folder):
-            copy.now[name] = _copied(found, seen)
+            copy.now[name] = _copied(found)
         else:
-            copy.now[name] = File(now=bytearray(found.now), safe=found.safe)
+            file = copy.now[name] = File(now=bytearray(found.now))
+            file.sync()
     copy.safe = dict(copy.now)
     return copy
 
@@ -330,7 +349,7 @@ def _lose_once(
         for each in _lines(log)
         if store.name.encode().hex() in each[1].replace("\\x", "") or each[0] == "write"
     ]
-    disk = Disk(path=store, root=_copied(before, {}))
+    disk = Disk(path=store, root=_copied(before))
     # Often at the end: what is reported last has had the least time.
     last = chance.choice((len(calls), chance.randint(0, len(calls))))
     for name, arguments, result in calls[:last]:

@@ -22,7 +22,7 @@ def _run(script: str, *words: str, scratch: Path) -> str:
         [sys.executable, HERE / script, *words],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
         env={**os.environ, "TMPDIR": str(scratch)},
     )

@@ -175,7 +175,9 @@ def tidy_up(store: Store) -> None:
 
 
 def _remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
-    found = {path: mark for path in _git_locks(store, names) if (mark := _mark(path))}
+    # After a loss of power nothing lives, and a lock's date may be lost as well.
+    paths = [path for path in _git_locks(store, names) if not remove_dead(store, path)]
+    found = {path: mark for path in paths if (mark := _mark(path))}
     since = dead.since - _SLACK_MS
     mine = {p: mark for p, mark in found.items() if mark[1] // 1_000_000 >= since}
     if mine:
