@@ -61,17 +61,27 @@ def create_bundle(
         InvalidError: One does not verify, or may not leave; or they are too many.
         StoreError: The file cannot be written.
     """
-    tips = {
-        each: _tip(ledger, each)
-        for thread in threads
-        for each in (*family_of(ledger.store, thread), thread)
-    }
+    store = ledger.store
+    tips: dict[ThreadId, Oid] = {}
+    for thread in threads:
+        for each in (*family_of(store, thread), thread):
+            oid = find_ref(store, thread_ref(each))
+            if oid is None:
+                raise NotFoundError("thread", each)
+            tips[each] = oid
     problems = {
         thread_ref(thread): f"it does not verify: {problem}"
         for thread, problem in verify_unknown(ledger, tips, verify).items()
     }
     refs = {thread_ref(thread): oid for thread, oid in tips.items()}
-    refs |= _approvals(ledger.store, tips)
+    refs |= {
+        ref: oid
+        for ref, oid in scan_refs(store, APPROVED_PREFIX).items()
+        if (approved := find_approved(ref))
+        and approved in tips
+        # With one of another commit, commits would leave that nobody verified.
+        and check_approval(store, ref, oid, [tips[approved]]) is None
+    }
     if len(refs) > MAX_BUNDLE_REFS:
         raise InvalidError(
             f"{len(refs):,} threads and approvals are more than one bundle holds "
@@ -83,7 +93,7 @@ def create_bundle(
     for ref, problem in problems.items():
         name = find_ref_thread(ref) or ref.removeprefix("refs/tags/")
         raise InvalidError(f"{name} stays here: {problem}")
-    _write(ledger.store, file, refs, wire)
+    _write(store, file, refs, wire)
     return refs
 
 
@@ -104,27 +114,6 @@ def _write(store: Store, file: Path, refs: Mapping[str, Oid], wire: Wire) -> Non
         )
     if done.code:
         raise StoreError(f"cannot write bundle '{file}': {reason_of(done)}")
-
-
-def _tip(ledger: Ledger, thread: ThreadId) -> Oid:
-    oid = find_ref(ledger.store, thread_ref(thread))
-    if oid is None:
-        raise NotFoundError("thread", thread)
-    return oid
-
-
-def _approvals(store: Store, tips: Mapping[ThreadId, Oid]) -> dict[str, Oid]:
-    """Return the approvals of steps that go along.
-
-    With one of another commit, commits would leave that nobody verified.
-    """
-    return {
-        ref: oid
-        for ref, oid in scan_refs(store, APPROVED_PREFIX).items()
-        if (thread := find_approved(ref))
-        and thread in tips
-        and check_approval(store, ref, oid, [tips[thread]]) is None
-    }
 
 
 def open_bundle(

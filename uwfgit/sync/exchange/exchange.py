@@ -12,14 +12,22 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from msgspec import Struct
 
 from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.family import family_of
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import read_last_reason, scan_refs, tracking_ref
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, find_ref_thread
+from uwfgit.store.layout import (
+    HEAD_REF,
+    THREAD_PREFIX,
+    TRASH_PREFIX,
+    WORKFLOW_PREFIX,
+    find_ref_thread,
+    thread_ref,
+)
 from uwfgit.store.locks.moving import Moves
 from uwfgit.store.refs import find_ref
-from uwfgit.sync.exchange.remotes import Remote
+from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, Remote, is_exchanged
 from uwfgit.sync.verify.registry import diverged_versions_hint
 from uwfgit.sync.verify.report import ThreadReport
 
@@ -91,6 +99,43 @@ def compare(
     if is_ancestor(store, theirs, mine):
         return "ahead"
     return "behind" if is_ancestor(store, mine, theirs) else "diverged"
+
+
+def list_own(store: Store) -> dict[str, Oid]:
+    """Return the refs here that may travel, and ``main``, on which they start."""
+    prefixes = (THREAD_PREFIX, WORKFLOW_PREFIX, APPROVED_PREFIX)
+    found = {
+        ref: oid
+        for prefix in prefixes
+        for ref, oid in sorted(scan_refs(store, prefix).items())
+        if is_exchanged(ref)
+    }
+    main = find_ref(store, HEAD_REF)
+    return found | ({HEAD_REF: main} if main else {})
+
+
+def with_children(
+    store: Store, wanted: Mapping[str, Oid], theirs: Mapping[str, Oid]
+) -> dict[str, Oid]:
+    """Put the children of threads before them, as far as another store lacks them.
+
+    They go along, or nobody there can prove what they did.
+
+    Args:
+        store: Whose.
+        wanted: The branches to send.
+        theirs: What the other has, by our names.
+    """
+    found: dict[str, Oid] = {}
+    for ref, oid in wanted.items():
+        thread = find_ref_thread(ref)
+        for child in family_of(store, thread) if thread is not None else ():
+            name = thread_ref(child)
+            tip = find_ref(store, name)
+            if tip and compare(store, tip, theirs.get(name)) in {"ahead", "new"}:
+                found[name] = tip
+        found[ref] = oid
+    return found
 
 
 def has_gone_back(store: Store, remote: Remote, ref: str, theirs: Oid) -> bool:

@@ -137,28 +137,20 @@ def _fetch(work: _Work, refs: Sequence[str]) -> None:
         done = fetch_refs(work.wire, work.source.url, specs, git_dir=work.scratch.path)
         if done.code == 0:
             continue
-        _require_answer(work)
+        if work.source.is_remote:
+            # Raises when the remote is gone, rather than a ref bad.
+            list_refs_there(
+                work.wire,
+                work.source.url,
+                name=work.source.name,
+                git_dir=work.scratch.path,
+                only_branches=True,
+            )
         if len(part) > 1:
             # One that cannot be fetched is found by cutting in two.
             waiting += reversed(halves(part))
         else:
             work.tell(part[0], "refused", f"git cannot fetch it: {reason_of(done)}")
-
-
-def _require_answer(work: _Work) -> None:
-    """Tell a remote that is gone from a ref that is bad.
-
-    Raises:
-        AuthError, RemoteError: It is gone.
-    """
-    if work.source.is_remote:
-        list_refs_there(
-            work.wire,
-            work.source.url,
-            name=work.source.name,
-            git_dir=work.scratch.path,
-            only_branches=True,
-        )
 
 
 def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:

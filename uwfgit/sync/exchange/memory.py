@@ -12,7 +12,7 @@ from uwfgit.errors import RejectedError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.merge import check_memory, merge_memory
-from uwfgit.store.ancestry import has_object, is_ancestor
+from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
@@ -77,22 +77,16 @@ def push_memory(
     for ref, new, old in leaving:
         problem = problems.get(ref)
         if problem is None and not dry_run:
-            problem = _send(ledger, remote, ref, new, wire)
+            try:
+                push_refs(wire, ledger.store, remote.name, [Update(oid=new, ref=ref)])
+            except RejectedError as exc:
+                problem = exc.refs.get(ref, exc.message)
         if problem is not None:
             told.append(RefOutcome(ref=ref, result="refused", new=new, message=problem))
         else:
             result: Result = "updated" if old else "new"
             told.append(RefOutcome(ref=ref, result=result, old=old, new=new))
     return tuple(told)
-
-
-def _send(ledger: Ledger, remote: Remote, ref: str, new: Oid, wire: Wire) -> str | None:
-    update = Update(oid=new, ref=ref)
-    try:
-        push_refs(wire, ledger.store, remote.name, [update])
-    except RejectedError as exc:
-        return exc.refs.get(ref, exc.message)
-    return None
 
 
 def pull_memory(
@@ -123,10 +117,16 @@ def _bring(
     wire: Wire,
 ) -> Iterable[RefOutcome]:
     store = ledger.store
+    mine = list_memories(store)
     wanted = [
         thread
         for thread in threads
-        if thread in theirs and not _is_known(store, thread, theirs[thread])
+        if thread in theirs
+        and (
+            thread not in mine
+            or compare(store, mine[thread], theirs[thread])
+            not in {"up-to-date", "ahead"}
+        )
     ]
     if not wanted:
         return
@@ -148,15 +148,6 @@ def _bring(
                 _adopt(ledger, scratch, thread, old, new, wire)
                 result: Result = "updated" if old else "new"
                 yield RefOutcome(ref=ref, result=result, old=old, new=new)
-
-
-def _is_known(store: Store, thread: ThreadId, theirs: Oid) -> bool:
-    mine = find_ref(store, memory_ref(thread))
-    return (
-        mine is not None
-        and has_object(store, theirs)
-        and is_ancestor(store, theirs, mine)
-    )
 
 
 def _adopt(

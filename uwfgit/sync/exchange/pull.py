@@ -15,7 +15,6 @@ from uwfgit.errors import AmbiguousError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId, find_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.ancestry import has_object
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.layout import (
     HEAD_REF,
     THREAD_PREFIX,
@@ -33,10 +32,11 @@ from uwfgit.sync.exchange.exchange import (
     diverged_hint,
     has_gone_back,
     is_removed,
+    list_own,
     note_tracking,
     removed_message,
 )
-from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, Remote, find_approved
+from uwfgit.sync.exchange.remotes import Remote, find_approved
 from uwfgit.sync.exchange.transport import Wire, list_refs_there
 
 _SUFFIX_CHARS = 4
@@ -116,8 +116,13 @@ def look(
     theirs = {ours: oid for ref, oid in there.items() if (ours := remote.ours(ref))}
     misnamed = [] if only else list(_misnamed(remote, there))
     if only is not None:
-        theirs = _only(theirs, _find_there(theirs, only, remote))
-    mine = _mine(ledger)
+        thread = _find_there(theirs, only, remote)
+        theirs = {
+            ref: oid
+            for ref, oid in theirs.items()
+            if thread in {find_ref_thread(ref), find_approved(ref)}
+        }
+    mine = list_own(ledger.store)
     told, wanted = _choose(ledger, remote, theirs, mine, workflows=workflows)
     if remote.kind == "dedicated" and HEAD_REF in there:
         theirs[HEAD_REF] = there[HEAD_REF]
@@ -158,17 +163,6 @@ def finish(
     return make_report(ledger, found.remote.name, [*found.told, *brought])
 
 
-def _mine(ledger: Ledger) -> dict[str, Oid]:
-    prefixes = (THREAD_PREFIX, WORKFLOW_PREFIX, APPROVED_PREFIX)
-    found = {
-        ref: oid
-        for prefix in prefixes
-        for ref, oid in scan_refs(ledger.store, prefix).items()
-    }
-    main = find_ref(ledger.store, HEAD_REF)
-    return found | ({HEAD_REF: main} if main else {})
-
-
 def _misnamed(remote: Remote, there: Iterable[str]) -> Iterator[RefOutcome]:
     """Refuse refs that stand where threads do; the first of them by their names."""
     found = (ref for ref in there if remote.is_misnamed(ref))
@@ -200,14 +194,6 @@ def _find_there(theirs: Iterable[str], text: str, remote: Remote) -> ThreadId:
     if len(found) > 1:
         raise AmbiguousError("thread", text, found)
     return found[0]
-
-
-def _only(theirs: Mapping[str, Oid], thread: ThreadId) -> dict[str, Oid]:
-    return {
-        ref: oid
-        for ref, oid in theirs.items()
-        if find_ref_thread(ref) == thread or find_approved(ref) == thread
-    }
 
 
 def _choose(

@@ -336,7 +336,10 @@ def add_remote(
                 remote=name,
                 hint=f"remove it first: uwf remote rm {shlex.quote(name)}",
             )
-        _run_config(store, ["--remove-section", f"remote.{name}"], environment)
+        args = ["config", "--remove-section", f"remote.{name}"]
+        done = run_git(args, git_dir=store.path, environment=environment)
+        if done.code:
+            raise InvalidError(f"cannot change the store's config: {done.complaint}")
     append_section(store.path / "config", "remote", name, _list_values(wanted))
     added = find_remote(store, name)
     if added != wanted:
@@ -376,14 +379,6 @@ def remove_remote(store: Store, name: str, *, environment: Mapping[str, str]) ->
     )
     if done.code:
         raise RemoteError(done.complaint, remote=name)
-
-
-def _run_config(
-    store: Store, args: Sequence[str], environment: Mapping[str, str]
-) -> None:
-    done = run_git(["config", *args], git_dir=store.path, environment=environment)
-    if done.code:
-        raise InvalidError(f"cannot change the store's config: {done.complaint}")
 
 
 def find_kind(wire: Wire, url: str, *, name: str, shared: bool | None) -> RemoteKind:

@@ -22,7 +22,7 @@ from uwfgit.model.thread.record import read_tip
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.git.gitcmd import GitResult, run_git
+from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit, read_tag
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
@@ -331,15 +331,11 @@ def _check_tag(
         git_dir=store.path,
         environment={**environment, "LC_ALL": "C"},
     )
-    signer = _signer_of(done)
-    if done.code or signer is None:
+    said = (done.stderr + done.stdout).decode("utf-8", "replace")
+    match = _SSH.search(said) or (_TRUSTED.search(said) and _GPG.search(said))
+    if done.code or match is None:
         return None, "git does not accept its signature"
+    signer = match[1]
     if not is_signer(signer, by):
         return None, f"signed by {shown(signer)}, made by {shown(by)}"
     return signer, None
-
-
-def _signer_of(done: GitResult) -> str | None:
-    said = (done.stderr + done.stdout).decode("utf-8", "replace")
-    match = _SSH.search(said) or (_TRUSTED.search(said) and _GPG.search(said))
-    return match[1] if match else None

@@ -23,9 +23,9 @@ _REASON_CHARS: Final = 300
 _REFS_BYTES: Final = 64 * 1024 * 1024
 """What a remote may send as its list of refs: most of a million."""
 _BUNDLE_BYTES: Final = 8 * 1024 * 1024
+"""What a bundle may name as its refs: those of some eighty thousand threads."""
 MAX_BUNDLE_REFS: Final = 5_000
 """git compares each that is fetched with all there are."""
-"""What a bundle may name as its refs: those of some eighty thousand threads."""
 _LINE: Final = 3
 _NO_ATOMIC: Final = b"does not support --atomic"
 # git tells a refused login from a dead host in words only. They choose between

@@ -77,7 +77,7 @@ def check_child(
         return None
     if kind != _KIND:
         findings.note("child", f"an agent of kind {kind} names a child")
-    child = run.look(step.child.thread, step.child.oid)
+    child = run.look(step.child.oid)
     if child is None:
         return None
     if not child.is_sound:
@@ -86,7 +86,11 @@ def check_child(
         return None
     _check_kin(step, child.view, wanted, view=view, nodes=nodes, findings=findings)
     if is_attempt:
-        _check_failed(step, child.view, findings)
+        phase, status = step.output.get("phase"), child.view.state.status
+        is_over = phase == "child" and status in {"suspended", "cancelled", "end"}
+        if not is_over and phase != "interrupted":
+            message = f"a child that is {status} is not a failure of phase {phase}"
+            findings.note("child", message)
     else:
         _check_result(step, child, findings)
     wanted_usage = usage_since(taken_before(view, child.view), child.view.state.usage)
@@ -142,15 +146,6 @@ def _check_kin(
 def _pinned(view: View, name: str) -> Hash:
     own = view.start.workflow if name == view.workflow.name else Hash("")
     return view.start.children.get(name, own)
-
-
-def _check_failed(step: Step, child: View, findings: VerifyFindings) -> None:
-    phase, status = step.output.get("phase"), child.state.status
-    if phase == "child" and status in {"suspended", "cancelled", "end"}:
-        return
-    if phase != "interrupted":
-        message = f"a child that is {status} is not a failure of phase {phase}"
-        findings.note("child", message)
 
 
 def _check_result(step: Step, child: ChildView, findings: VerifyFindings) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final
 
 from msgspec.structs import replace
 
 from uwfgit.constants import END, RULES_VERSION, YAML_MAX_BYTES
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.errors import CorruptError, EarlierFormatError, InvalidError
-from uwfgit.ids import Hash, ThreadId, is_thread_id
+from uwfgit.ids import Hash, Oid, ThreadId, is_thread_id
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import (
     JSON_TYPES,
@@ -37,10 +37,16 @@ from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_fo
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.children import check_pinned
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added
-from uwfgit.sync.verify.rawtree import TreeChanges
+from uwfgit.sync.verify.rawtree import Objects, TreeChanges
 from uwfgit.sync.verify.report import Fact, VerifyFindings, refusal, shown
 from uwfgit.sync.verify.settle import Expected, check_order
-from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
+from uwfgit.sync.verify.shape import (
+    Message,
+    RawCommit,
+    Stamp,
+    parse_commit,
+    parse_message,
+)
 from uwfgit.sync.verify.view import ALL_STEPS, KEPT_STEPS, VerifyRun, View
 
 _RESOLVER: Final = ("uwf", "uwf@localhost", "+0000")
@@ -62,7 +68,9 @@ def check_start(
     thread = thread_of(message)
     folder = f"{thread_folder(thread)}/{START_NODES}"
     added = take_added(changes, folder, {}, findings)
-    _refuse_earlier(added)
+    if META_TYPE in added and not added.keys() & {START_TYPE, WORKFLOW_TYPE}:
+        earlier = EarlierFormatError("the thread")
+        raise refusal(earlier.code, earlier.message)
     claimed = Hash(message.trailers.get("Uwf-Node", ""))
     if added.get(claimed, ("",))[0] != START_TYPE:
         raise refusal("event", f"Uwf-Node {shown(claimed)} is no StartNode added here")
@@ -76,25 +84,18 @@ def check_start(
     )
     if claimed not in sound:
         raise refusal("event", "the StartNode is not valid")
-    start = _read_start(load_node(run.reader, added, claimed))
-    node = load_node(run.reader, added, start.workflow, WORKFLOW_TYPE)
-    if node.hash not in sound:
-        raise refusal("event", "the workflow node is not valid")
-    check_pinned(run.reader, start, node.payload, added, findings)
-    workflow = _read_workflow(run, node, added)
-    start = _read_inputs(run, start, workflow, added, findings)
+    start, node, workflow = _read_pinned(run, claimed, added, sound, findings)
     file = f"{thread_folder(thread)}/{WORKFLOW_FILE}"
     _check_file(run, file, node, changes, findings)
     view = _first_view(run, commit, thread, start, workflow, added)
     role = view.state.current_role or ""
-    told = _tell_start(commit, thread, start, workflow, added, role=role)
-    return _expect_start(view, told), added
-
-
-def _refuse_earlier(added: NodePlaces) -> None:
-    if META_TYPE in added and not added.keys() & {START_TYPE, WORKFLOW_TYPE}:
-        told = EarlierFormatError("the thread")
-        raise refusal(told.code, told.message)
+    expected = Expected(
+        view=view,
+        files={f"{thread_folder(thread)}/{TASK_FILE}": task_file(start.prompt)},
+        told=_tell_start(commit, thread, start, workflow, added, role=role),
+        fact=Fact(event="start"),
+    )
+    return expected, added
 
 
 def thread_of(message: Message) -> ThreadId:
@@ -109,19 +110,37 @@ def thread_of(message: Message) -> ThreadId:
     return ThreadId(text)
 
 
-def _read_start(node: Node) -> Start:
-    payload: dict[str, Any] = node.payload
+def find_thread_at(objects: Objects, oid: Oid) -> ThreadId | None:
+    """Return the thread that a commit is an event of; ``None`` for any other commit."""
+    try:
+        commit = parse_commit(oid, objects.commit(oid))
+        return thread_of(parse_message(commit.message))
+    except CorruptError:
+        return None
+
+
+def _read_pinned(
+    run: VerifyRun,
+    claimed: Hash,
+    added: NodePlaces,
+    sound: Collection[Hash],
+    findings: VerifyFindings,
+) -> tuple[Start, Node, Workflow]:
+    """Read what a thread was started with: its StartNode and its workflow."""
+    payload = load_node(run.reader, added, claimed).payload
     if payload["rules"] != RULES_VERSION:
         raise refusal("rules", f"rules of version {payload['rules']} are not known")
-    return start_from_payload(node.hash, payload)
-
-
-def _read_workflow(run: VerifyRun, node: Node, places: NodePlaces) -> Workflow:
+    start = start_from_payload(claimed, payload)
+    node = load_node(run.reader, added, start.workflow, WORKFLOW_TYPE)
+    if node.hash not in sound:
+        raise refusal("event", "the workflow node is not valid")
+    check_pinned(run.reader, start, node.payload, added, findings)
     schemas = {
-        name: load_node(run.reader, places, name, META_TYPE)
+        name: load_node(run.reader, added, name, META_TYPE)
         for name in {role["frontmatter"] for role in node.payload["roles"].values()}
     }
-    return workflow_from_nodes(node, schemas)
+    workflow = workflow_from_nodes(node, schemas)
+    return _read_inputs(run, start, workflow, added, findings), node, workflow
 
 
 def _read_inputs(
@@ -180,8 +199,9 @@ def _first_view(
     places: NodePlaces,
 ) -> View:
     told = _tell_start(commit, thread, start, workflow, places, role="")
-    node = load_node(run.reader, places, start.workflow)
-    run.kept_steps = ALL_STEPS if _has_conditions(workflow) else KEPT_STEPS
+    roles = load_node(run.reader, places, start.workflow).payload["roles"]
+    has_conditions = any(isinstance(each, tuple) for each in workflow.graph.values())
+    run.kept_steps = ALL_STEPS if has_conditions else KEPT_STEPS
     view = View(
         commit=commit.oid,
         root=commit.tree,
@@ -189,7 +209,7 @@ def _first_view(
         state=told.state,
         start=start,
         workflow=workflow,
-        schemas=_schemas(node.payload),
+        schemas={name: Hash(role["frontmatter"]) for name, role in roles.items()},
         chain=None,
         pending={},
         lineage=(thread,),
@@ -219,24 +239,6 @@ def _tell_start(
     )
 
 
-def _has_conditions(workflow: Workflow) -> bool:
-    return any(isinstance(edges, tuple) for edges in workflow.graph.values())
-
-
-def _schemas(payload: Mapping[str, Any]) -> dict[str, Hash]:
-    return {name: Hash(role["frontmatter"]) for name, role in payload["roles"].items()}
-
-
-def _expect_start(view: View, told: Told) -> Expected:
-    task = f"{thread_folder(view.thread)}/{TASK_FILE}"
-    return Expected(
-        view=view,
-        files={task: task_file(view.start.prompt)},
-        told=told,
-        fact=Fact(event="start"),
-    )
-
-
 def check_fork(
     run: VerifyRun,
     commit: RawCommit,
@@ -254,16 +256,9 @@ def check_fork(
     if thread in view.lineage or run.objects.find(view.root, thread_folder(thread)):
         findings.note("event", "the fork has the id of a thread it comes from")
     told = tell_fork(view.state, thread, by=commit.committed_by)
-    following = replace(
-        view,
-        commit=commit.oid,
-        root=commit.tree,
-        committed_at=commit.committer.time,
-        state=told.state,
-        lineage=(thread, *view.lineage),
-    )
+    following = view.after(commit, told.state)
     return Expected(
-        view=following,
+        view=replace(following, lineage=(thread, *view.lineage)),
         files={},
         told=told,
         fact=Fact(event="fork"),
@@ -276,15 +271,8 @@ def check_word(
     """Say what a person's word must leave."""
     check_order(event, view, findings)
     told = tell_word(view.state, event, None, by=commit.committed_by)
-    following = replace(
-        view,
-        commit=commit.oid,
-        root=commit.tree,
-        committed_at=commit.committer.time,
-        state=told.state,
-    )
     return Expected(
-        view=following,
+        view=view.after(commit, told.state),
         files={},
         told=told,
         fact=Fact(event=event),

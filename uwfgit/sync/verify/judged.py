@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import ChainMap
 from typing import Final
 
-from msgspec.structs import replace
-
 from uwfgit.constants import MAX_STATE_BYTES, MAX_SUMMARY_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
@@ -14,7 +12,7 @@ from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import summary_file
 from uwfgit.model.thread.event import tell_hold, tell_summary
-from uwfgit.model.thread.state import ThreadState, agent_label, decode_state
+from uwfgit.model.thread.state import agent_label, decode_state
 from uwfgit.model.thread.usage import Usage, is_grown, usage_from_payload
 from uwfgit.store.layout import STATE_FILE, SUMMARY_FILE, thread_folder
 from uwfgit.store.raw import BLOB
@@ -23,7 +21,7 @@ from uwfgit.sync.verify.rawtree import TreeChanges
 from uwfgit.sync.verify.report import Fact, VerifyFindings, refusal, shown
 from uwfgit.sync.verify.settle import Expected, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
-from uwfgit.sync.verify.step_events import next_run_folder
+from uwfgit.sync.verify.step_files import next_run_folder
 from uwfgit.sync.verify.view import VerifyRun, View
 
 _SUPERVISOR: Final = "supervisor"
@@ -70,7 +68,7 @@ def check_hold(
         view.state, claimed, payload["reason"], usage, by=commit.committed_by
     )
     expected = Expected(
-        view=_following(view, commit, state=told.state),
+        view=view.after(commit, told.state),
         files={},
         told=told,
         fact=Fact(event="hold"),
@@ -99,7 +97,7 @@ def check_summary(
         findings.note("state", "the usage is less than before the summary")
     told = tell_summary(view.state, text, usage, by=commit.committed_by)
     return Expected(
-        view=_following(view, commit, state=told.state),
+        view=view.after(commit, told.state),
         files={f"{folder}/{SUMMARY_FILE}": summary_file(text)},
         told=told,
         fact=Fact(event="summary"),
@@ -133,16 +131,6 @@ def _read_usage(run: VerifyRun, commit: RawCommit, path: str) -> Usage | None:
         return decode_state(data).usage
     except CorruptError:
         return None
-
-
-def _following(view: View, commit: RawCommit, *, state: ThreadState) -> View:
-    return replace(
-        view,
-        commit=commit.oid,
-        root=commit.tree,
-        committed_at=commit.committer.time,
-        state=state,
-    )
 
 
 def _judge(commit: RawCommit) -> tuple[str, int]:

@@ -6,7 +6,8 @@ else; one hash has one content there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -99,16 +100,11 @@ def _decode(node: Hash, node_type: Hash, data: bytes) -> Node:
 def _prepare(payload: Json) -> _Schema:
     if any(each.severity == "error" for each in check_schema(payload)):
         return _Schema(payload=payload, is_sound=False, fit=None, refs=_no_refs)
-    return _Schema(
-        payload=payload, is_sound=True, fit=compile_fit(payload), refs=_refs(payload)
-    )
-
-
-def _refs(payload: Json) -> Collect:
     try:
-        return compile_refs(payload) or _no_refs
+        refs = compile_refs(payload) or _no_refs
     except ValueError:
-        return lambda value: find_refs(payload, value)
+        refs = partial(find_refs, payload)
+    return _Schema(payload=payload, is_sound=True, fit=compile_fit(payload), refs=refs)
 
 
 def _no_refs(_value: Json) -> Iterable[Hash]:
@@ -200,7 +196,7 @@ def close_over(
             findings.note("closure", f"node {node} is missing", folder)
             continue
         path = f"{folder}/{node_file_name(node, place[0])}"
-        checked = _check(reader, node, known, added, _teller(findings, path))
+        checked = _check(reader, node, known, added, findings, path)
         if reader.objects.bytes_read > limit:
             raise refusal("size", "the nodes of one event are too large", folder)
         sound |= {node} if checked.fits else set()
@@ -211,53 +207,46 @@ def close_over(
     return frozenset(sound)
 
 
-Tell = Callable[[str, str], None]
-
-
-def _teller(findings: VerifyFindings, path: str) -> Tell:
-    return lambda code, message: findings.note(code, message, path)
-
-
 class _Checked(Struct, frozen=True, kw_only=True):
     fits: bool
     refs: tuple[Hash, ...] = ()
 
 
 def _check(
-    reader: NodeReader, node: Hash, known: NodePlaces, added: NodePlaces, tell: Tell
+    reader: NodeReader,
+    node: Hash,
+    known: NodePlaces,
+    added: NodePlaces,
+    findings: VerifyFindings,
+    path: str,
 ) -> _Checked:
     node_type, oid = added[node]
     try:
         found = reader.read(node, node_type, oid)
-        schema = _schema_of(reader, node_type, known, added)
+        place = known.get(node_type) or added.get(node_type)
+        if place is None:
+            raise refusal("closure", f"the thread lacks type {node_type}")
+        if place[0] != META_TYPE:
+            raise refusal("type", f"type {node_type} is not a schema")
+        schema = reader.schema(node_type, place[1])
     except CorruptError as exc:
         for problem in exc.problems:
-            tell(problem.code, problem.message)
+            findings.note(problem.code, problem.message, path)
         return _Checked(fits=False)
-    fits = _fits(found, schema, tell)
+    fits = _fits(found, schema, findings, path)
     return _Checked(fits=fits, refs=(node_type, *schema.refs(found.payload)))
 
 
-def _schema_of(
-    reader: NodeReader, node_type: Hash, known: NodePlaces, added: NodePlaces
-) -> _Schema:
-    place = known.get(node_type) or added.get(node_type)
-    if place is None:
-        raise refusal("closure", f"the thread lacks type {node_type}")
-    if place[0] != META_TYPE:
-        raise refusal("type", f"type {node_type} is not a schema")
-    return reader.schema(node_type, place[1])
-
-
-def _fits(node: Node, schema: _Schema, tell: Tell) -> bool:
+def _fits(node: Node, schema: _Schema, findings: VerifyFindings, path: str) -> bool:
     if node.type != META_TYPE:
         if not schema.is_sound:
-            tell("schema", f"type {node.type} is not a valid schema")
+            findings.note("schema", f"type {node.type} is not a valid schema", path)
             return False
         if schema.fit is not None and schema.fit(node.payload):
             return True
     violations = validate_node(node, schema.payload)
     for violation in violations:
         where = format_path(violation.path) or "(root)"
-        tell("schema", f"node {node.hash}: {where}: {violation.message}")
+        message = f"node {node.hash}: {where}: {violation.message}"
+        findings.note("schema", message, path)
     return not violations

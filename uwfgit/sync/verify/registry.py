@@ -6,6 +6,7 @@ Compared by oid, never by hash: a second content for a hash is quickly made.
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -87,11 +88,7 @@ def _check_version(
         objects.read_known(blob_oid(each), each)
     if pinned.payload["name"] != name:
         return f"the workflow is called {shown(pinned.payload['name'])}"
-    return _check_rules(data, name, pinned) if is_newest else pinned
-
-
-def _check_rules(data: bytes, name: str, pinned: Node) -> Node | str:
-    problems = check_document(parse_yaml(data), stem=name)
+    problems = check_document(parse_yaml(data), stem=name) if is_newest else ()
     errors = [problem for problem in problems if problem.severity == "error"]
     return f"the workflow does not hold: {errors[0]}" if errors else pinned
 
@@ -131,21 +128,16 @@ def find_versions(store: Store, name: str) -> Versions:
     """
     if not is_workflow_name(name):
         return Versions(name=name)
-    tips = (_find(store, prefix + name) for prefix in _BRANCHES)
-    tip = next((tip for tip in tips if tip), None)
+    tip = None
+    for prefix in _BRANCHES:
+        with suppress(StoreError):
+            tip = tip or find_ref(store, prefix + name)
     found = _read(store, tip) if tip else []
     return Versions(
         name=name,
         oids=tuple(Oid(oid) for _, oid in found),
         hashes=tuple(pinned for pinned, _ in found),
     )
-
-
-def _find(store: Store, ref: str) -> Oid | None:
-    try:
-        return find_ref(store, ref)
-    except StoreError:
-        return None
 
 
 def _read(store: Store, tip: Oid) -> list[tuple[str, str]]:

@@ -116,7 +116,12 @@ def settle(
     for name in changes:
         findings.note("path", "no rule gives this change", name)
     _settle_message(message, expected, findings)
-    _settle_author(commit, expected.agent, findings)
+    author = commit.committer
+    if expected.agent is not None:
+        label, time = expected.agent
+        zone = commit.author.zone
+        author = Stamp(name=label, email=AGENT_EMAIL, time=time, zone=zone)
+    findings.expect("author", commit.author, author, code="author")
 
 
 def _settle_file(
@@ -134,7 +139,10 @@ def _settle_file(
     found = changes.pop(name, (None, unchanged))[1]
     if found == oid:
         if oid is not None and isinstance(want, bytes):
-            _read_whole(objects, oid, want, name, findings)
+            try:
+                objects.read_known(oid, want)
+            except CorruptError as exc:
+                findings.note(exc.problems[0].code, exc.problems[0].message, name)
     elif found is None:
         findings.note("file", "the file is missing", name)
     elif name == state_path:
@@ -143,15 +151,6 @@ def _settle_file(
         findings.note("file", "the file must not be there", name)
     else:
         findings.note("file", "the file is not what its nodes give", name)
-
-
-def _read_whole(
-    objects: Objects, oid: Oid, data: bytes, path: str, findings: VerifyFindings
-) -> None:
-    try:
-        objects.read_known(oid, data)
-    except CorruptError as exc:
-        findings.note(exc.problems[0].code, exc.problems[0].message, path)
 
 
 def _tell_state(
@@ -181,21 +180,19 @@ def _settle_message(
         replayed and list(message.trailers)[-1] != REPLAYED
     ):
         findings.note("trailers", "the trailers are not in their order")
-    if replayed is not None and not _can_be_replayed(replayed, expected):
-        findings.note("trailers", f"{REPLAYED} does not belong here")
-    if expected.fact.event in WORDS:
-        _settle_reason(expected.fact.event, message, findings)
+    event = expected.fact.event
+    if replayed is not None:
+        is_commit = is_oid(replayed) and replayed.strip("0") != ""
+        if not is_commit or not TABLE[event].is_replayable:
+            findings.note("trailers", f"{REPLAYED} does not belong here")
+    if event in WORDS:
+        _settle_reason(event, message, findings)
         return
     subject = format_subject(expected.told.subject)
     findings.expect("subject", message.subject, subject, code="message")
     trailers = message.trailers.items()
     if format_message(message.subject, expected.told.quoted, trailers) != message.text:
         findings.note("message", "the message does not quote what the event records")
-
-
-def _can_be_replayed(oid: str, expected: Expected) -> bool:
-    is_commit = is_oid(oid) and oid.strip("0") != ""
-    return is_commit and TABLE[expected.fact.event].is_replayable
 
 
 def _settle_reason(event: str, message: Message, findings: VerifyFindings) -> None:
@@ -206,14 +203,3 @@ def _settle_reason(event: str, message: Message, findings: VerifyFindings) -> No
         findings.note("message", f"the subject is {shown(message.subject)}")
     if any(line != line.rstrip() for line in message.quote.split("\n")):
         findings.note("message", "a quoted line ends in blanks")
-
-
-def _settle_author(
-    commit: RawCommit, agent: tuple[str, int] | None, findings: VerifyFindings
-) -> None:
-    if agent is None:
-        findings.expect("author", commit.author, commit.committer, code="author")
-        return
-    label, time = agent
-    wanted = Stamp(name=label, email=AGENT_EMAIL, time=time, zone=commit.author.zone)
-    findings.expect("author", commit.author, wanted, code="author")

@@ -206,16 +206,12 @@ def parse_message(data: bytes) -> Message:
     if not text.endswith("\n") or len(paragraphs) not in _PARAGRAPHS:
         raise refusal("message", "the message is not subject, quote and trailers")
     subject, *quotes, last = paragraphs
-    if not _is_subject(subject):
+    is_line = subject and "\n" not in subject and subject == subject.strip()
+    if not is_line or len(subject) > SUBJECT_CHARS:
         raise refusal("message", f"the subject is {shown(subject)}")
     return Message(
         text=text, subject=subject, quote=_quote(quotes), trailers=_trailers(last)
     )
-
-
-def _is_subject(text: str) -> bool:
-    is_line = bool(text) and "\n" not in text and text == text.strip()
-    return is_line and len(text) <= SUBJECT_CHARS
 
 
 def _quote(paragraphs: list[str]) -> str:

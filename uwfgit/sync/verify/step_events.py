@@ -9,117 +9,37 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from uwfgit.constants import MAX_LINKED_NODES, MAX_RUNS, MAX_STEPS, MAX_TIME, SUSPEND
+from uwfgit.constants import MAX_LINKED_NODES, MAX_TIME, SUSPEND
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import outcome_of
 from uwfgit.errors import ConfigError, OverrunError
-from uwfgit.ids import Hash, Oid, ThreadId, is_hash
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     STEP_TYPE,
     SUSPEND_TYPE,
-    TEXT_TYPE,
 )
 from uwfgit.model.node.places import NodePlaces
-from uwfgit.model.thread.derive import (
-    find_hash_strings,
-    find_hash_words,
-    link_field,
-    output_file,
-    prompt_file,
-)
+from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
 from uwfgit.model.thread.state import StepOutcome, agent_label
 from uwfgit.model.thread.step import Step, step_from_payload
 from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
-from uwfgit.store.layout import (
-    ATTEMPTS,
-    LINKS,
-    OUTPUT_FILE,
-    PROMPT_FILE,
-    REPLACED,
-    nodes_folder,
-    run_folder,
-    step_folder,
-    thread_folder,
-)
 from uwfgit.sync.verify.children import check_child
 from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
-from uwfgit.sync.verify.rawtree import Objects, TreeChanges
+from uwfgit.sync.verify.rawtree import TreeChanges
 from uwfgit.sync.verify.report import Fact, VerifyFindings, refusal, shown
-from uwfgit.sync.verify.settle import REPLAYED, Expected, Files, check_order
+from uwfgit.sync.verify.settle import REPLAYED, Expected, check_order
 from uwfgit.sync.verify.shape import Message, RawCommit
+from uwfgit.sync.verify.step_files import attempt_files, next_run_folder, step_files
 from uwfgit.sync.verify.view import ChildView, Link, VerifyRun, View, pending_after
-
-_OWN_FILES: Final = (OUTPUT_FILE, PROMPT_FILE, LINKS, ATTEMPTS)
-
-
-def attempt_files(objects: Objects, view: View, step: Step) -> Files:
-    """Return the files of a failed try, which is the next one in its step's folder."""
-    folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
-    number = objects.count(view.root, f"{folder}/{ATTEMPTS}") + 1
-    return _read_files(f"{folder}/{ATTEMPTS}/{number}", step)
-
-
-def _read_files(folder: str, step: Step) -> Files:
-    return {
-        f"{folder}/{OUTPUT_FILE}": output_file(step.output, step.body),
-        f"{folder}/{PROMPT_FILE}": prompt_file(step.edge_prompt, step.note),
-    }
-
-
-def next_run_folder(objects: Objects, view: View, number: int) -> str:
-    """Name the folder that the next run of a step puts its nodes into.
-
-    Raises:
-        CorruptError: The thread, or the step, may have no more.
-    """
-    if number > MAX_STEPS:
-        raise refusal("size", f"more than {MAX_STEPS} steps")
-    own = thread_folder(view.thread)
-    run = objects.count(view.root, f"{own}/{nodes_folder(number)}") + 1
-    if run > MAX_RUNS:
-        raise refusal("size", f"step {number} has more than {MAX_RUNS} runs")
-    return f"{own}/{run_folder(number, run)}"
-
-
-def step_files(
-    objects: Objects, view: View, nodes: Places, step: Step, *, is_poke: bool
-) -> Files:
-    """Return the files of a step; a poke moves those of the step it replaces."""
-    folder = f"{thread_folder(view.thread)}/{step_folder(step.number, step.role)}"
-    files: Files = {}
-    if is_poke:
-        files |= _moved_files(objects, view.root, folder)
-    files |= _read_files(folder, step)
-    for key, value in step.output.items():
-        name = link_field(key)
-        if name is None or not isinstance(value, str) or not is_hash(value):
-            continue
-        place = nodes.get(Hash(value))
-        if place is not None and place[0] == TEXT_TYPE:
-            files[f"{folder}/{LINKS}/{name}"] = place[1]
-    return files
-
-
-def _moved_files(objects: Objects, root: Oid, folder: str) -> Files:
-    """Return what a poke moves; of an inherited step nothing stands here."""
-    if objects.find(root, f"{folder}/{OUTPUT_FILE}") is None:
-        return {}
-    number = objects.count(root, f"{folder}/{REPLACED}") + 1
-    files: Files = {}
-    for name in _OWN_FILES:
-        for path, oid in objects.files(root, f"{folder}/{name}").items():
-            files[path] = None
-            files[f"{folder}/{REPLACED}/{number}{path[len(folder) :]}"] = oid
-    return files
 
 
 class _Slot(Struct, frozen=True, kw_only=True):
@@ -158,10 +78,11 @@ def check_step(
     )
     nodes = ChainMap(added, places)
     step, kind = _read_step(run, payload, slot, nodes, message)
-    _check_fields(step, payload, event, view, findings)
+    _check_fields(step, payload, event, view, nodes, findings)
     _check_times(step, view, findings, is_replayed=REPLAYED in message.trailers)
-    _check_linked(step, added, findings)
-    _check_output(step, event, view, nodes, findings)
+    linked = added.keys() - {step.hash, step.output_hash, step.detail_hash}
+    if len(linked) > MAX_LINKED_NODES:
+        findings.note("size", f"it links more than {MAX_LINKED_NODES} new nodes")
     _check_route(run, step, slot, view, places, findings)
     child = check_child(
         run,
@@ -274,6 +195,7 @@ def _check_fields(
     payload: dict[str, Any],
     event: str,
     view: View,
+    nodes: Places,
     findings: VerifyFindings,
 ) -> None:
     findings.expect("start", step.start, view.start.hash, code="prev")
@@ -285,6 +207,13 @@ def _check_fields(
         findings.note("note", "a poke without a note")
     if event == "attempt":
         findings.expect("extractedBy", step.extracted_by, None, code="output")
+        output: Hash | None = ERROR_TYPE
+    elif step.status == SUSPEND:
+        output = SUSPEND_TYPE
+    else:
+        output = view.schemas.get(step.role)
+    of_output = nodes[step.output_hash][0]
+    findings.expect("the output's type", of_output, output, code="type")
 
 
 def _check_times(
@@ -303,30 +232,6 @@ def _check_times(
         findings.note("time", f"completedAtMs is {completed}, before {earliest}")
     if completed < step.started_at_ms:
         findings.note("time", f"completedAtMs is {completed}, before startedAtMs")
-
-
-def _check_linked(step: Step, added: NodePlaces, findings: VerifyFindings) -> None:
-    linked = added.keys() - {step.hash, step.output_hash, step.detail_hash}
-    if len(linked) > MAX_LINKED_NODES:
-        findings.note("size", f"it links more than {MAX_LINKED_NODES} new nodes")
-
-
-def _check_output(
-    step: Step,
-    event: str,
-    view: View,
-    nodes: Places,
-    findings: VerifyFindings,
-) -> None:
-    if event == "attempt":
-        wanted: Hash | None = ERROR_TYPE
-    elif step.status == SUSPEND:
-        wanted = SUSPEND_TYPE
-    else:
-        wanted = view.schemas.get(step.role)
-    findings.expect(
-        "the output's type", nodes[step.output_hash][0], wanted, code="type"
-    )
 
 
 def _check_route(
@@ -389,11 +294,7 @@ def _expect(
         links = Link(hash=step.hash, number=step.number, before=slot.before)
         run.keep_step(step)
     following = replace(
-        view,
-        commit=commit.oid,
-        root=commit.tree,
-        committed_at=commit.committer.time,
-        state=told.state,
+        view.after(commit, told.state),
         chain=links,
         pending=pending_after(view.pending, step, is_attempt=facts.is_attempt),
         taken=_taken_after(view, facts),

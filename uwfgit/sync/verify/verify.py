@@ -25,6 +25,7 @@ from uwfgit.sync.verify.events import (
     check_resolve,
     check_start,
     check_word,
+    find_thread_at,
     thread_of,
 )
 from uwfgit.sync.verify.judged import check_hold, check_summary
@@ -96,7 +97,7 @@ def _make_run(objects: Objects, reader: NodeReader, *, depth: int) -> VerifyRun:
     inner: list[VerifyRun] = []
     known: dict[Oid, ChildView | None] = {}
 
-    def look(_thread: ThreadId, tip: Oid) -> ChildView | None:
+    def look(tip: Oid) -> ChildView | None:
         if depth >= MAX_NESTED:
             raise refusal("child", f"threads call each other more than {depth} deep")
         if tip not in known:
@@ -143,22 +144,13 @@ def _report_ref(run: VerifyRun, ref: str, target: str) -> ThreadReport:
         return refused_report(name, "the branch does not name a commit")
     tip = Oid(target)
     if thread is None:
-        thread = _read_thread(run, tip)
+        thread = find_thread_at(run.objects, tip)
     if thread is None:
         return refused_report(name, "it does not end at an event of a thread", tip)
     if len(run.seen) > _KEPT_COMMITS:
         run.seen.clear()
         run.commits.clear()
     return _report(run, tip, thread)
-
-
-def _read_thread(run: VerifyRun, tip: Oid) -> ThreadId | None:
-    """Read off a commit which thread it is an event of."""
-    try:
-        commit = parse_commit(tip, run.objects.commit(tip))
-        return thread_of(parse_message(commit.message))
-    except CorruptError:
-        return None
 
 
 def _report(run: VerifyRun, tip: Oid, thread: ThreadId) -> ThreadReport:
@@ -171,27 +163,23 @@ def _report(run: VerifyRun, tip: Oid, thread: ThreadId) -> ThreadReport:
     if view is not None and len(seen) == len(chain) and view.thread != thread:
         message = f"the newest event is of thread {view.thread}"
         problems.append(plain_problem(tip, "thread", message))
-    counts: dict[str, Any] = count_facts(each.fact for each in seen if each.fact)
+    told: dict[str, Any] = count_facts(each.fact for each in seen if each.fact)
+    state = next((each.view.state for each in reversed(seen) if each.view), None)
+    if state is not None:
+        told |= {
+            "steps": state.steps,
+            "status": state.status,
+            "workflow_name": state.workflow_name,
+            "workflow_hash": state.workflow_hash,
+            "workflow_oid": state.workflow_oid,
+        }
     return ThreadReport(
         thread=thread,
         tip=tip,
         problems=tuple(problems[:MAX_PROBLEMS]),
         commits=len(chain),
-        **counts,
-        **_describe(next((each.view for each in reversed(seen) if each.view), None)),
+        **told,
     )
-
-
-def _describe(view: View | None) -> dict[str, Any]:
-    if view is None:
-        return {}
-    return {
-        "steps": view.state.steps,
-        "status": view.state.status,
-        "workflow_name": view.state.workflow_name,
-        "workflow_hash": view.state.workflow_hash,
-        "workflow_oid": view.state.workflow_oid,
-    }
 
 
 def _check_all(run: VerifyRun, tip: Oid) -> tuple[list[RawCommit], list[VerifyProblem]]:
@@ -374,14 +362,8 @@ def _expect_no_node(
         return check_summary(run, commit, view=view, findings=findings)
     if event in WORDS:
         return check_word(commit, event, view=view, findings=findings)
-    if event == "resolve":
-        return _expect_resolve(run, commit, view, findings)
-    raise refusal("event", f"event {shown(event)} is not known")
-
-
-def _expect_resolve(
-    run: VerifyRun, commit: RawCommit, view: View, findings: VerifyFindings
-) -> Expected:
+    if event != "resolve":
+        raise refusal("event", f"event {shown(event)} is not known")
     kept, given = commit.parents
     other = run.seen.get(given)
     is_merged = given in _ancestors(run, kept) or kept in _ancestors(run, given)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt
@@ -68,6 +69,16 @@ class View(Struct, frozen=True, kw_only=True):
         """The thread whose events these are."""
         return self.state.thread
 
+    def after(self, commit: RawCommit, state: ThreadState) -> View:
+        """Return what a commit leaves, with the state that its event gives."""
+        return replace(
+            self,
+            commit=commit.oid,
+            root=commit.tree,
+            committed_at=commit.committer.time,
+            state=state,
+        )
+
 
 class Seen(Struct, frozen=True, kw_only=True):
     """What one commit was found to be; ``view`` is missing when it is no event."""
@@ -90,10 +101,6 @@ class ChildView(Struct, frozen=True, kw_only=True):
     """Whether what did its own steps is here too, and so on."""
 
 
-def _look_nowhere(_thread: ThreadId, _tip: Oid) -> ChildView | None:
-    return None
-
-
 class VerifyRun(Struct, kw_only=True):
     """One run of verify: whatever was read or checked is not done again."""
 
@@ -101,7 +108,7 @@ class VerifyRun(Struct, kw_only=True):
     reader: NodeReader
     commits: dict[Oid, RawCommit] = field(default_factory=dict)
     seen: dict[Oid, Seen] = field(default_factory=dict)
-    look: Callable[[ThreadId, Oid], ChildView | None] = _look_nowhere
+    look: Callable[[Oid], ChildView | None]
     """Proves a child by its commit; ``None`` where its objects are not here."""
     kept_steps: int = KEPT_STEPS
     _steps: dict[Hash, Step] = field(default_factory=dict)
@@ -145,20 +152,17 @@ class VerifyRun(Struct, kw_only=True):
         if known is None:
             if len(self._routes) >= _KEPT_ROUTES:
                 self._routes.clear()
-            known = self._routes[key] = self._route(places, view, chain, thread)
+            try:
+                known = self._routes[key] = base_prompt(
+                    view.workflow,
+                    self.iter_steps(places, chain),
+                    task=view.start.prompt,
+                    thread=thread,
+                    start=view.start,
+                )
+            except (ConfigError, OverrunError) as exc:
+                raise refusal("routing", str(exc)) from exc
         return known
-
-    def _route(
-        self, places: Places, view: View, chain: Link | None, thread: ThreadId
-    ) -> Routed | RoutingError:
-        steps = self.iter_steps(places, chain)
-        task, start = view.start.prompt, view.start
-        try:
-            return base_prompt(
-                view.workflow, steps, task=task, thread=thread, start=start
-            )
-        except (ConfigError, OverrunError) as exc:
-            raise refusal("routing", str(exc)) from exc
 
     def iter_steps(self, places: Places, chain: Link | None) -> Iterator[Step]:
         """Yield the steps of a chain, newest first, reading as it goes."""
