@@ -65,6 +65,14 @@ def test_what_uwf_would_not_write_is_no_state(old: str, new: str) -> None:
     assert parse_queue_state(message.replace(old, new, 1)) is None
 
 
+def test_a_reason_nested_without_end_is_none_of_ours() -> None:
+    message = format_queue_state(WAITING)
+    reason = '"Which one?"'
+
+    assert reason in message
+    assert parse_queue_state(message.replace(reason, "[" * 100_000)) is None
+
+
 @pytest.mark.parametrize(
     ("before", "after", "legal"),
     [

@@ -232,3 +232,10 @@ def test_a_key_that_a_diff_takes_out_is_found() -> None:
 def test_what_stands_in_a_words_middle_is_no_token() -> None:
     for before in ("x", "_", "é1", "mn"):
         assert scan_text(f"{before}{GITHUB}") == ()
+
+
+def test_a_token_s_head_that_is_nested_without_end_is_read_as_none() -> None:
+    head = b64encode(b'{"alg":' + b"[" * 100_000).decode().rstrip("=")
+    text = f"{head}.{JWT.partition('.')[2]} {GITHUB}"
+
+    assert [match.secret for match in scan_text(text)] == [GITHUB]

@@ -108,6 +108,10 @@ def _read(found: Mapping[str, str]) -> QueueState | None:
     head, workflow = found.get("Uwf-Head", ""), found.get("Uwf-Workflow", "")
     nonce, worker = found.get("Uwf-Nonce", ""), found.get("Uwf-Worker")
     lease, retry = _number(found, "Uwf-Lease"), _number(found, "Uwf-Retry")
+    try:
+        reason = json.loads(found.get("Uwf-Reason", "null"))
+    except (ValueError, RecursionError):
+        reason = None
     if (
         word is None
         or not (is_thread_id(thread) and is_oid(head) and is_oid(workflow))
@@ -126,7 +130,7 @@ def _read(found: Mapping[str, str]) -> QueueState | None:
         nonce=nonce,
         worker=worker,
         lease=lease,
-        reason=_reason(found.get("Uwf-Reason")),
+        reason=reason if isinstance(reason, str) else None,
         retry_at_ms=retry,
     )
 
@@ -137,16 +141,6 @@ def _number(found: Mapping[str, str], name: str) -> int | None:
         return None
     # Not a number of ours: beyond every bound, so that it is refused.
     return int(text) if _NUMBER.fullmatch(text) else MAX_TIME * 2000
-
-
-def _reason(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, str) else None
 
 
 def check_queue_move(

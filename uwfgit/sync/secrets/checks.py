@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 import math
 import re
@@ -63,18 +62,10 @@ def make_token(
         name=name,
         words=words,
         pattern=re.compile(pattern + after),
-        check=is_token
-        if check is None
-        else lambda text: is_token(text) and check(text),
+        check=lambda text: is_token(text) and (check is None or check(text)),
         starts=starts,
         bounded=True,
     )
-
-
-def _both(check: Check | None) -> Check:
-    if check is None:
-        return is_token
-    return lambda text: is_token(text) and check(text)
 
 
 def make_open(
@@ -359,7 +350,7 @@ def is_jwt(text: str) -> bool:
     head = text.partition(".")[0]
     try:
         fields = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (ValueError, binascii.Error):
+    except (ValueError, RecursionError):
         return False
     return isinstance(fields, dict) and "alg" in fields
 
@@ -368,6 +359,6 @@ def is_basic_auth(text: str) -> bool:
     """Whether a value is an encoded ``user:password``."""
     try:
         user, colon, password = b64decode(text, validate=True).decode().partition(":")
-    except (ValueError, binascii.Error):
+    except ValueError:
         return False
     return bool(colon) and user.isprintable() and is_filled(password)
