@@ -119,11 +119,15 @@ def test_keeping_both_gives_our_side_an_id_of_its_own(ada: Person, bob: Person) 
     bob.pull()
     mine = events(bob.store, thread)[2:]
     before = state_of(bob.store, thread)
+    bob.ledger.local.set_folder(thread, bob.folder)
+    bob.ledger.local.set_without_code(thread)
 
     resolved = bob.resolve(thread, "both")
 
     assert resolved.copy is not None
     copy = resolved.copy.thread
+    assert bob.ledger.local.find_folder(copy) == bob.folder
+    assert bob.ledger.local.is_without_code(copy)
     assert bob.tip(thread) == ada.tip(thread)
     fork, *replayed = events(bob.store, copy)[2:]
     assert fork.name == "fork"

@@ -45,8 +45,8 @@ from uwfgit.store.locks.flock import lock
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs, move_ref
 from uwfgit.sync.diverged.diverge import Way
+from uwfgit.sync.secrets.allowed import allow_findings
 from uwfgit.sync.secrets.redact import Redacted, redact_thread
-from uwfgit.sync.secrets.scan import allow_findings
 from uwfgit.sync.secrets.text import scan_text
 
 (TOKEN,) = scan_text(GITHUB)
@@ -415,6 +415,9 @@ def test_what_this_machine_knows_of_the_thread_follows(
     go(ledger, thread, reply(plan="x"))
     ledger.local.set_last(thread)
     ledger.local.set_folder(thread, tmp_path)
+    ledger.local.set_without_code(thread)
+    ledger.local.set_without_memory(thread)
+    ledger.local.set_note(thread, f"not {GITHUB}")
 
     copy = redact(ledger, thread).tip.thread
 
@@ -422,6 +425,10 @@ def test_what_this_machine_knows_of_the_thread_follows(
     assert all(ledger.local.is_made_here(oid) for oid in oids)
     assert ledger.local.last() == copy
     assert ledger.local.find_folder(copy) == tmp_path
+    assert ledger.local.is_without_code(copy)
+    assert ledger.local.is_without_memory(copy)
+    assert ledger.local.find_note(copy) == "not [redacted:github-token]"
+    assert ledger.local.find_note(thread) is None
 
 
 def test_what_others_made_does_not_become_ours(ledger: Ledger, tmp_path: Path) -> None:

@@ -188,6 +188,16 @@ class Local:
         rows = self._read("SELECT folder FROM thread WHERE ulid = ?", (thread,))
         return Path(rows[0][0]) if rows and rows[0][0] is not None else None
 
+    def let_follow(self, thread: ThreadId, copy: ThreadId) -> None:
+        """Let what came of a thread work where, and be kept as, that one is here."""
+        folder = self.find_folder(thread)
+        if folder is not None:
+            self.set_folder(copy, folder)
+        if self.is_without_code(thread):
+            self.set_without_code(copy)
+        if self.is_without_memory(thread):
+            self.set_without_memory(copy)
+
     def set_trusted(self, thread: ThreadId, agreed: Agreed | None) -> bool:
         """Keep to what of a foreign thread the user agreed; ``None`` takes it back."""
         told = None if agreed is None else f"{agreed.workflow} {agreed.tip}"

@@ -242,7 +242,7 @@ def fork_thread(
     origin = read_tip(ledger.store, event.thread, event.commit.oid)
     fork = mint_thread_id(ledger.now_ms(), ledger.random(10))
     # First: a fork that is there is never without them.
-    _keep_ways(ledger, thread, fork)
+    ledger.local.let_follow(thread, fork)
     return append_fork(
         ledger,
         origin,
@@ -251,17 +251,6 @@ def fork_thread(
             thread=event.thread, step=wanted, number=origin.state.steps
         ),
     )
-
-
-def _keep_ways(ledger: Ledger, thread: ThreadId, fork: ThreadId) -> None:
-    """Let a fork work where, and be kept as, the thread it came from is here."""
-    folder = ledger.local.find_folder(thread)
-    if folder is not None:
-        ledger.local.set_folder(fork, folder)
-    if ledger.local.is_without_code(thread):
-        ledger.local.set_without_code(fork)
-    if ledger.local.is_without_memory(thread):
-        ledger.local.set_without_memory(fork)
 
 
 def fork_point(record: Record, *, at: int | None, from_role: str | None) -> int:

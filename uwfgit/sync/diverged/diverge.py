@@ -235,6 +235,7 @@ def _keep_both(ledger: Ledger, divergence: Divergence, copy: ThreadId) -> Resolv
     }
     for commit in replayed.made_here:
         ledger.local.record_commit(commit)
+    ledger.local.let_follow(thread, copy)
     move_refs(store, moves, reason="resolve: keep both")
     return Resolved(tip=read_tip(store, thread, divergence.theirs), copy=replayed.tip)
 
@@ -245,7 +246,9 @@ def _keep_one(
     store, thread = ledger.store, divergence.thread
     parents = (kept, given)
     commits = [read_commit(store, oid) for oid in parents]
-    person = _resolver(commits[0].committer, commits[1].committer)
+    name, email = RESOLVER
+    last = max(each.committer.time for each in commits)
+    person = Person(name=name, email=email, time=last)
     commit = write_commit(
         store,
         tree=commits[0].tree,
@@ -259,11 +262,6 @@ def _keep_one(
         store, thread_ref(thread), old=divergence.mine, new=commit, reason="resolve"
     )
     return Resolved(tip=read_tip(store, thread, commit))
-
-
-def _resolver(*committers: Person) -> Person:
-    name, email = RESOLVER
-    return Person(name=name, email=email, time=max(each.time for each in committers))
 
 
 def ways_out(thread: ThreadId) -> Sequence[tuple[str, str]]:

@@ -29,10 +29,11 @@ from uwfgit.store.log import log_folder
 from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs
 from uwfgit.sync.exchange.exchange import describe_report
+from uwfgit.sync.secrets.allowed import read_allowed
 from uwfgit.sync.secrets.clean_copy import redo_thread
 from uwfgit.sync.secrets.copies import Copies, Redone
 from uwfgit.sync.secrets.kin import Kin, find_kin
-from uwfgit.sync.secrets.scan import SecretFinding, find_secrets, read_allowed
+from uwfgit.sync.secrets.scan import SecretFinding, find_secrets
 from uwfgit.sync.secrets.secret_refs import (
     Spread,
     find_spread,
@@ -108,7 +109,10 @@ def redact_thread(
         holders = {each for spread in spreads.values() for each in spread.threads}
         others = sorted(holders - {*kin.threads})
         if others and not forks:
-            raise _held_by_others(others)
+            raise StateError(
+                f"other threads hold the secret too: {name_some(others)}",
+                hint="redact them as well: add --forks",
+            )
         for each in sorted({*kin.threads, *others} - {thread}):
             held.enter_context(hold_thread(ledger, each, command=command))
         held.enter_context(writing(store))
@@ -232,13 +236,6 @@ def _choose(
     return chosen, [each for each in ids if each in allowed and each not in wanted]
 
 
-def _held_by_others(others: Sequence[ThreadId]) -> StateError:
-    return StateError(
-        f"other threads hold the secret too: {name_some(others)}",
-        hint="redact them as well: add --forks",
-    )
-
-
 def _redo_all(
     ledger: Ledger,
     kin: Kin,
@@ -255,26 +252,23 @@ def _redo_all(
     for thread in threads:
         redo_thread(ledger, thread, masker=masker, copies=copies)
     for new in copies.done.values():
-        _require_whole(ledger.store, new.tip)
-        _require_clean(ledger.store, new.tip, found, environment)
+        _require_whole(ledger.store, new.tip, found, environment)
     return copies.done
 
 
-def _require_whole(store: Store, tip: Tip) -> None:
+def _require_whole(
+    store: Store,
+    tip: Tip,
+    found: Sequence[SecretFinding],
+    environment: Mapping[str, str],
+) -> None:
+    """Make sure that a new thread verifies, and holds nothing that was to go."""
     report = verify_thread(store, tip.commit, tip.thread)
     if not report.ok:
         raise CorruptError(
             f"the redacted thread would not verify: {describe_report(report)}",
             hint="nothing was changed; verify the thread as it is: uwf verify",
         )
-
-
-def _require_clean(
-    store: Store,
-    tip: Tip,
-    found: Sequence[SecretFinding],
-    environment: Mapping[str, str],
-) -> None:
     left = _find_same(store, [tip.commit], found, environment)
     if left:
         raise StateError(
@@ -321,9 +315,11 @@ def _follow(ledger: Ledger, done: Mapping[ThreadId, Redone], masker: Masker) -> 
     local = ledger.local
     for old, new in done.items():
         copy = new.tip.thread
-        folder = local.find_folder(old)
-        if folder is not None:
-            local.set_folder(copy, folder)
+        local.let_follow(old, copy)
+        note = local.find_note(old)
+        if note is not None:
+            local.set_note(copy, masker.mask(note))
+            local.set_note(old, None)
         agreed = local.find_trusted(old)
         if agreed is not None:
             state = new.tip.state
