@@ -30,13 +30,12 @@ from uwfgit.store.objects import (
     write_commit,
 )
 from uwfgit.store.refs import find_ref
+from uwfgit.sync.secrets.allowed import allow_findings, read_allowed
 from uwfgit.sync.secrets.scan import (
     SecretFinding,
-    allow_findings,
     find_blocked,
     find_secrets,
     list_findings,
-    read_allowed,
     way_out,
 )
 from uwfgit.sync.secrets.text import scan_text

@@ -100,7 +100,9 @@ def fetch_workflow(wire: Wire, store: Store, origin: Origin) -> Fetched:
         )
         if done.code:
             with _hiding(origin):
-                raise _not_fetched(failure_of(done, origin.place), kind)
+                error = failure_of(done, origin.place)
+                error.hint = error.hint or (_NOT_GIVEN if kind == "commit" else None)
+                raise error
         oid = _find_commit(aside, origin)
         commit = read_commit(aside, oid)
         tree = CommittedTree(store=aside, tree=commit.tree, name=origin.repository)
@@ -155,11 +157,6 @@ def _choose_ref(there: Mapping[str, Oid], origin: Origin) -> tuple[str, str]:
         hint = f"did you mean '{near}'?" if near else f"it is not in {origin.place}"
         raise NotFoundError("branch or tag", rev, hint=hint)
     return next(iter(found.items()))
-
-
-def _not_fetched(error: RemoteError, kind: str) -> RemoteError:
-    error.hint = error.hint or (_NOT_GIVEN if kind == "commit" else None)
-    return error
 
 
 def _find_commit(aside: Store, origin: Origin) -> Oid:

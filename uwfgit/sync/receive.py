@@ -5,7 +5,7 @@ Nothing is written; new objects are wherever the store given looks for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -100,7 +100,10 @@ def _check_queue(store: Store, push: Push, now: int) -> str | None:
     """Check a move in a queue: each new commit must be a legal next state."""
     name = push.ref.removeprefix(QUEUE_PREFIX)
     if push.ref == PAUSE_REF:
-        return None if push.deletes else _check_pause(store, Oid(push.new))
+        pause = None if push.deletes else read_commit(store, Oid(push.new))
+        if pause is not None and (pause.tree != EMPTY_TREE or pause.parents):
+            return "a pause is a commit without files and parents"
+        return None
     if not is_thread_id(name):
         return "that is not a name of a queued thread"
     if push.deletes:
@@ -108,13 +111,6 @@ def _check_queue(store: Store, push: Push, now: int) -> str | None:
         is_done = last is not None and last.state.word == "done"
         return None if is_done else "only what is done leaves the queue"
     return _check_states(store, push, ThreadId(name), now)
-
-
-def _check_pause(store: Store, oid: Oid) -> str | None:
-    commit = read_commit(store, oid)
-    if commit.tree != EMPTY_TREE or commit.parents:
-        return "a pause is a commit without files and parents"
-    return None
 
 
 def _check_states(store: Store, push: Push, thread: ThreadId, now: int) -> str | None:
@@ -201,7 +197,7 @@ def _find_unkept(
     """Name a child whose commits came along, and that no branch would keep."""
     record = open_record(store, read_tip(store, thread, tip), checked=False)
     for child in children_by_node(record).values():
-        tips = _tips(store, child.thread, pushed)
+        tips = _tips(store, _branches_of(child.thread), pushed)
         if not any(is_ancestor(store, child.oid, each) for each in tips):
             return f"child {child.thread} has no branch here"
     return None
@@ -236,16 +232,20 @@ def _check_approved(
         return None
     if push.old not in {ZERO, push.new}:
         return "an approval is not changed; delete it first"
-    tips = list(_tips(store, thread, pushed))
+    tips = list(_tips(store, _branches_of(thread), pushed))
     return check_approval(store, name, Oid(push.new), tips)
 
 
-def _tips(store: Store, thread: ThreadId, pushed: dict[str, str]) -> Iterator[Oid]:
-    for prefix in _THREADS:
-        new = pushed.get(prefix + thread, ZERO)
+def _branches_of(thread: ThreadId) -> tuple[str, ...]:
+    return tuple(prefix + thread for prefix in _THREADS)
+
+
+def _tips(store: Store, refs: Iterable[str], pushed: dict[str, str]) -> Iterator[Oid]:
+    """Yield what refs are at, there and as they are pushed."""
+    for ref in refs:
+        new, old = pushed.get(ref, ZERO), find_ref(store, ref)
         if new != ZERO:
             yield Oid(new)
-        old = find_ref(store, prefix + thread)
         if old is not None:
             yield old
 
@@ -260,21 +260,13 @@ def _check_review(store: Store, push: Push, pushed: dict[str, str]) -> str | Non
         return None
     if not name.endswith(_BASE):
         return _check_forward(store, push) or _verify(store, push, pushed)
+    # What whole threads are compared with may have jobs on top.
+    mains = _tips(store, (HEAD_REF, f"{REVIEW_PREFIX}main"), pushed)
+    cut = skip_jobs(store, Oid(push.new), mains)
     # Before a thread's first event there is only genesis.
-    cut = skip_jobs(store, Oid(push.new), _mains(store, pushed))
     return (
         None if cut == GENESIS_OID else _verify(store, replace(push, new=cut), pushed)
     )
-
-
-def _mains(store: Store, pushed: dict[str, str]) -> Iterator[Oid]:
-    """Yield what whole threads are compared with, there and pushed."""
-    for ref in (HEAD_REF, f"{REVIEW_PREFIX}main"):
-        new, old = pushed.get(ref, ZERO), find_ref(store, ref)
-        if new != ZERO:
-            yield Oid(new)
-        if old is not None:
-            yield old
 
 
 def _check_main(store: Store, push: Push) -> str | None:

@@ -77,7 +77,8 @@ def make_scan(
     """
 
     def scan(leaving: Sequence[tuple[str, Oid, Oid | None]]) -> Mapping[str, str]:
-        from uwfgit.sync.secrets.scan import find_blocked, read_allowed
+        from uwfgit.sync.secrets.allowed import read_allowed
+        from uwfgit.sync.secrets.scan import find_blocked
 
         if not dry_run:
             allow_findings(context, store, allow)
@@ -98,7 +99,7 @@ def allow_findings(
 ) -> None:
     """Let findings of the scan through from now on, or no longer."""
     from uwfgit.cli.frame.world import now_ms
-    from uwfgit.sync.secrets.scan import allow_findings as record
+    from uwfgit.sync.secrets.allowed import allow_findings as record
 
     if ids:
         by = str(context.identity)

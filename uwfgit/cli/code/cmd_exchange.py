@@ -159,7 +159,7 @@ def _require_clean(
         InvalidError: One would; names where it stands.
     """
     from uwfgit.cli.check.checks import allow_findings
-    from uwfgit.sync.secrets.scan import read_allowed
+    from uwfgit.sync.secrets.allowed import read_allowed
 
     if allow and not dry_run:
         allow_findings(context, ledger.store, allow)

@@ -147,9 +147,13 @@ def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId, *, is_last: bool) -> 
 def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
     before = replay.copy.tip
     old = read_tip(replay.ledger.store, replay.thread, event.commit.oid).state
-    state = _with_time(
-        replace(old, thread=before.thread, forked_from=before.state.forked_from),
-        max(old.updated_at_ms, before.state.updated_at_ms),
+    updated = max(old.updated_at_ms, before.state.updated_at_ms)
+    state = replace(
+        old,
+        thread=before.thread,
+        forked_from=before.state.forked_from,
+        updated_at_ms=updated,
+        completed_at_ms=None if old.completed_at_ms is None else updated,
     )
     if event.name == "summary":
         state = replace(state, completed_at_ms=before.state.completed_at_ms)
@@ -170,11 +174,6 @@ def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
         format_message(subject, body, trailers.items()),
         is_last=is_last,
     )
-
-
-def _with_time(state: ThreadState, updated: int) -> ThreadState:
-    completed = None if state.completed_at_ms is None else updated
-    return replace(state, updated_at_ms=updated, completed_at_ms=completed)
 
 
 def _body(replay: _Replay, event: Event) -> str:
@@ -220,7 +219,11 @@ def _changes(replay: _Replay, event: Event, after: ThreadState) -> FileChanges:
     if event.name == "attempt":
         tries = count_entries(replay.copy, f"{copy}/{folder}/{ATTEMPTS}")
         target = f"{copy}/{folder}/{ATTEMPTS}/{tries + 1}"
-        return nodes | _attempt_files(changed, f"{folder}/{ATTEMPTS}/", target)
+        return nodes | {
+            f"{target}/{path.rpartition('/')[2]}": TreeEntry(oid=new)
+            for path, new in changed.items()
+            if new is not None and path.startswith(f"{folder}/{ATTEMPTS}/")
+        }
     changes: FileChanges = {}
     if event.name == "poke":
         place = StepPlace(
@@ -246,16 +249,6 @@ def _number(changed: dict[str, Oid | None], event: Event, after: ThreadState) ->
         if any(path.startswith(prefix) for path in changed):
             return number
     raise CorruptError(f"commit {event.commit.oid} adds no attempt to {HISTORY}")
-
-
-def _attempt_files(
-    changed: dict[str, Oid | None], folder: str, target: str
-) -> FileChanges:
-    return {
-        f"{target}/{path.rpartition('/')[2]}": TreeEntry(oid=new)
-        for path, new in changed.items()
-        if new is not None and path.startswith(folder)
-    }
 
 
 def _readable_files(replay: _Replay, event: Event, folder: str) -> dict[str, TreeEntry]:

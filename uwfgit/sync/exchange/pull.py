@@ -276,20 +276,19 @@ def make_report(
         for each in told
         if each.thread is not None and each.result in {"new", "updated"}
     }
+    threads: dict[Hash, set[ThreadId]] = {}
+    if moved:
+        ledger.lookup.refresh()
+        for row in ledger.lookup.list_collisions():
+            found = ledger.lookup.threads_with_node(row.hash, row.oid)
+            threads.setdefault(row.hash, set()).update(found)
     return PullReport(
         source=source,
         outcomes=tuple(told),
         up_to_date=len(outcomes) - len(told),
-        collisions=tuple(_find_collisions(ledger, moved)) if moved else (),
+        collisions=tuple(
+            Collision(hash=node, threads=tuple(sorted(found_in)))
+            for node, found_in in threads.items()
+            if found_in & moved
+        ),
     )
-
-
-def _find_collisions(ledger: Ledger, moved: set[ThreadId]) -> Iterator[Collision]:
-    ledger.lookup.refresh()
-    threads: dict[Hash, set[ThreadId]] = {}
-    for row in ledger.lookup.list_collisions():
-        found = ledger.lookup.threads_with_node(row.hash, row.oid)
-        threads.setdefault(row.hash, set()).update(found)
-    for node, found_in in threads.items():
-        if found_in & moved:
-            yield Collision(hash=node, threads=tuple(sorted(found_in)))

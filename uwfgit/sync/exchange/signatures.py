@@ -184,7 +184,17 @@ def check_signatures(
     found = list(_ask(store, report.tip, environment))
     problems = [problem for each in found if (problem := _judge(each))]
     newest = next((each for each in found if each.event != "resolve"), None)
-    passed = next((each for each in found if _is_passed_over(store, each)), None)
+    objects = Objects(store=store)
+    passed = next(
+        (
+            each
+            for each in found
+            # git says nothing of a signature that is there.
+            if each.grade == _NONE
+            and parse_commit(each.commit, objects.commit(each.commit)).is_signed
+        ),
+        None,
+    )
     if passed is not None:
         problems.append(_problem(passed.commit, _UNCHECKED))
     elif newest is None or newest.grade == _NONE:
@@ -192,14 +202,6 @@ def check_signatures(
         problems.append(_problem(report.tip, message))
     good = sum(each.grade != _NONE and _judge(each) is None for each in found)
     return replace(report, problems=(*report.problems, *problems), signed=good)
-
-
-def _is_passed_over(store: Store, signed: Signed) -> bool:
-    """Whether git says nothing of a signature that is there."""
-    if signed.grade != _NONE:
-        return False
-    data = Objects(store=store).commit(signed.commit)
-    return parse_commit(signed.commit, data).is_signed
 
 
 def read_signature(

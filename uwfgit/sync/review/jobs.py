@@ -38,7 +38,7 @@ from uwfgit.sync.exchange.transport import (
 )
 from uwfgit.sync.review.forges import JOB_PATHS, Ci, CiJob, make_job
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
-from uwfgit.sync.verify.shape import RawCommit, Stamp, parse_commit
+from uwfgit.sync.verify.shape import Stamp, parse_commit
 
 HEADS: Final = "refs/heads/"
 SHARED_BASE: Final = "uwf/main"
@@ -155,7 +155,14 @@ def add_jobs(
         AuthError, RemoteError: It cannot be brought.
     """
     store = ledger.store
-    jobs = _find_jobs(store, remote, main, wire) if main else {}
+    jobs: dict[str, bytes] = {}
+    if main is not None and has_object(store, main):
+        jobs = _read_jobs(store, main)
+    elif main is not None:
+        ref, url = HEADS + base_branch(remote), remote.push_url
+        # Nothing else of it is kept.
+        with fetched_aside(wire, store, url, ref, name=remote.name) as (aside, oid):
+            jobs = _read_jobs(aside, oid or main)
     if not jobs:
         return cut
     below = read_commit(store, cut)
@@ -171,16 +178,6 @@ def add_jobs(
         committer=who,
         message=_MESSAGE,
     )
-
-
-def _find_jobs(store: Store, remote: Remote, main: Oid, wire: Wire) -> dict[str, bytes]:
-    """Read the jobs of a base; of one that is not here, nothing else is kept."""
-    if has_object(store, main):
-        return _read_jobs(store, main)
-    ref = HEADS + base_branch(remote)
-    url, name = remote.push_url, remote.name
-    with fetched_aside(wire, store, url, ref, name=name) as (scratch, oid):
-        return _read_jobs(scratch, oid or main)
 
 
 def _read_jobs(store: Store, main: Oid) -> dict[str, bytes]:
@@ -211,16 +208,13 @@ def skip_jobs(store: Store, tip: Oid, mains: Iterable[Oid]) -> Oid:
         return tip
     jobs = {path: new for path, (_, new) in changes.items()}
     is_known = bool(jobs) and any(_list_jobs(objects, each) == jobs for each in mains)
-    return parent if is_known and _is_made(commit, below) else tip
-
-
-def _is_made(commit: RawCommit, below: RawCommit) -> bool:
     who = Stamp(name=_NAME, email=_EMAIL, time=below.committer.time, zone="+0000")
-    return (
+    is_made = (
         commit.author == commit.committer == who
         and commit.message == _MESSAGE.encode()
         and not commit.is_signed
     )
+    return parent if is_known and is_made else tip
 
 
 def _list_jobs(objects: Objects, main: Oid) -> Mapping[str, Oid | None]:

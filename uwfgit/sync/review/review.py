@@ -87,7 +87,11 @@ def open_review(
     oid, cut = _choose_part(open_record(ledger.store, tip), first, last)
     _require_clean(tip, scan)
     there = list_branches(wire, remote)
-    _require_free(remote, there)
+    if f"{HEADS}uwf" in there:
+        raise StateError(
+            f"'{remote.name}' has a branch 'uwf', so no branch 'uwf/…' can be there",
+            hint="rename that branch there",
+        )
     head, whole, part = f"uwf/{thread}", base_branch(remote), f"uwf/{thread}-base"
     main = there.get(HEADS + whole)
     if cut is None:
@@ -107,15 +111,6 @@ def open_review(
             check_main(scan, base_oid, None)
     _send(ledger, remote, thread, updates, there, wire)
     return Review(thread=thread, head=head, base=base, oid=oid, base_oid=base_oid)
-
-
-def _require_free(remote: Remote, there: Mapping[str, Oid]) -> None:
-    """Make sure that nothing there is called as the folder of reviews is."""
-    if f"{HEADS}uwf" in there:
-        raise StateError(
-            f"'{remote.name}' has a branch 'uwf', so no branch 'uwf/…' can be there",
-            hint="rename that branch there",
-        )
 
 
 def _require_common(

@@ -41,7 +41,7 @@ from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.message import read_quote
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import read_fields
-from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
+from uwfgit.model.thread.usage import usage_from_payload, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.git.signer import NO_SIGNER
@@ -88,7 +88,7 @@ def redo_thread(
         source=source,
         masker=masker,
         thread=copies.names[thread],
-        last=_last_written([first, *events]),
+        last=[e for e in (first, *events) if e.name not in _NOT_WRITTEN][-1].commit.oid,
     )
     copies.hashes[thread] = redo.hashes
     record = _redo_start(redo, first)
@@ -106,10 +106,6 @@ def redo_thread(
 
 
 _NOT_WRITTEN: Final = frozenset({"fork", "resolve"})
-
-
-def _last_written(events: Iterable[Event]) -> Oid:
-    return [each for each in events if each.name not in _NOT_WRITTEN][-1].commit.oid
 
 
 def _made_here(ledger: Ledger, event: Event, record: Record) -> list[Oid]:
@@ -240,7 +236,8 @@ def _redo_file(redo: Redo, event: Event, workflow: Workflow) -> bytes:
 def _redo_event(redo: Redo, event: Event, record: Record) -> None:
     ledger = _as_then(redo, event)
     if event.name in WORDS:
-        reason = _reason(redo, event)
+        # The message alone holds it.
+        reason = redo.text(read_quote(event.commit.message))
         tip = append_word(ledger, record.tip, event.name, reason=reason)
         record.advance(tip, {})
         return
@@ -277,27 +274,22 @@ def _redo_event(redo: Redo, event: Event, record: Record) -> None:
 
 
 def _redo_summary(redo: Redo, event: Event, record: Record, ledger: Ledger) -> None:
+    store, (parent, *_) = redo.ledger.store, event.commit.parents
     path = f"{thread_folder(event.thread)}/{SUMMARY_FILE}"
-    entry = find_entry(redo.ledger.store, event.commit.tree, path)
+    entry = find_entry(store, event.commit.tree, path)
     if entry is None:
         raise CorruptError(f"commit {event.commit.oid} has no {SUMMARY_FILE}")
-    text = read_blob(redo.ledger.store, entry.oid, limit=MAX_SUMMARY_BYTES).decode()
+    text = read_blob(store, entry.oid, limit=MAX_SUMMARY_BYTES).decode()
+    before = read_tip(store, read_event(read_commit(store, parent)).thread, parent)
+    after = read_tip(store, event.thread, event.commit.oid)
     tip = append_summary(
         ledger,
         record.tip,
         text=redo.text(text),
-        usage=usage_since(*_usages(redo, event)),
+        usage=usage_since(before.state.usage, after.state.usage),
         judge=event.commit.author.name,
     )
     record.advance(tip, {})
-
-
-def _usages(redo: Redo, event: Event) -> tuple[Usage | None, Usage | None]:
-    """Return what a thread had cost before an event, and after it."""
-    store, (parent, *_) = redo.ledger.store, event.commit.parents
-    before = read_tip(store, read_event(read_commit(store, parent)).thread, parent)
-    after = read_tip(store, event.thread, event.commit.oid)
-    return before.state.usage, after.state.usage
 
 
 def _redo_hold(
@@ -313,11 +305,6 @@ def _redo_hold(
         usage=usage_from_payload(payload["usage"]),
         judge=event.commit.author.name,
     )
-
-
-def _reason(redo: Redo, event: Event) -> str:
-    """Read the reason of a person's word off its message, which alone holds it."""
-    return redo.text(read_quote(event.commit.message))
 
 
 def _replaces(redo: Redo, event: Event, old: Node, record: Record) -> bool:

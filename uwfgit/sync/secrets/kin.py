@@ -50,7 +50,16 @@ def find_kin(ledger: Ledger, thread: ThreadId) -> Kin:
         threads=tuple(each.tip.thread for each in records),
         parents=parents,
         changed={
-            each.tip.thread: _find_changed(each, here, is_child=each is not top)
+            each.tip.thread: frozenset(
+                {
+                    *([each.start.hash] if each is not top else []),
+                    *(
+                        node
+                        for node, child in children_by_node(each).items()
+                        if node and child.thread in here
+                    ),
+                }
+            )
             for each in records
         },
     )
@@ -81,11 +90,3 @@ def _find_parent(
     is_own = begun is not None and record.tip.state.forked_from is None
     is_here = begun is not None and any(row.thread == begun[0] for row in rows)
     return ThreadId(begun[0]) if begun is not None and is_own and is_here else None
-
-
-def _find_changed(
-    record: Record, here: set[ThreadId], *, is_child: bool
-) -> frozenset[Hash]:
-    named = children_by_node(record).items()
-    found = {node for node, child in named if node and child.thread in here}
-    return frozenset({*found, *([record.start.hash] if is_child else [])})

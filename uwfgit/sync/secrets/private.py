@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from uwfgit.errors import UwfError
@@ -18,15 +19,11 @@ def find_private(store: Store, refs: Iterable[str]) -> dict[str, str]:
 
     Whatever a ref is named by the thread for: its branch, its review, its memory.
     """
-    return {ref: _WHY for ref in refs if _is_private(store, ref)}
-
-
-def _is_private(store: Store, ref: str) -> bool:
-    thread = find_thread_id(ref.rpartition("/")[2])
-    if thread is None:
-        return False
-    try:
-        return open_record(store, load_tip(store, thread)).start.private
-    except UwfError:
+    found = {}
+    for ref in refs:
+        thread = find_thread_id(ref.rpartition("/")[2])
         # What is not here, or does not hold together, is for others to refuse.
-        return False
+        with suppress(UwfError):
+            if thread and open_record(store, load_tip(store, thread)).start.private:
+                found[ref] = _WHY
+    return found

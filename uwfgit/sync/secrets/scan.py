@@ -1,7 +1,4 @@
-"""The last look before anything leaves: secrets in what the other side lacks.
-
-Also the only place that knows which findings the user has let through.
-"""
+"""The last look before anything leaves: secrets in what the other side lacks."""
 
 from __future__ import annotations
 
@@ -9,12 +6,12 @@ import json
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final
 
 from uwfgit.constants import MAX_BLOB_BYTES
-from uwfgit.errors import CorruptError, InvalidError, NotFoundError, StoreError
+from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid, is_oid, is_thread_id
 from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
@@ -26,14 +23,11 @@ from uwfgit.store.layout import (
     find_ref_thread,
     find_step_name,
 )
-from uwfgit.store.log import append_private
 from uwfgit.store.raw import KINDS, TREE_ENTRY
+from uwfgit.sync.secrets.allowed import read_allowed
 from uwfgit.sync.secrets.private import find_private
 from uwfgit.sync.secrets.text import Match, scan_json, scan_text, without_gaps
 
-ALLOWED_FILE: Final = "allowed-secrets.jsonl"
-"""In the store's own folder: local, and not derived from anything."""
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{12}")
 _NUMBER = re.compile(r"[0-9]{1,5}")
 _COMMIT: Final = "commit "
 _PART_CHARS: Final = 60
@@ -120,27 +114,18 @@ def _join(findings: Sequence[SecretFinding]) -> Iterator[SecretFinding]:
         for f in findings
         if f.path.startswith(_COMMIT) and f.id not in ids
     }
-    known = dict(_find_wholes(wholes, list(parts)[:_JOINED]))
-    for finding in findings:
-        part = finding.rule, without_gaps(finding.secret)[:_PART_CHARS]
-        is_part = finding.path.startswith(_COMMIT) and finding.id not in ids
-        yield replace(finding, id=known.get(part, finding.id)) if is_part else finding
-
-
-def _find_wholes(
-    wholes: Sequence[SecretFinding], parts: Sequence[tuple[str, str]]
-) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield of parts of secrets, each with its rule, the ids of the wholes."""
-    if not parts:
-        return
     plain: dict[str, dict[str, str]] = {}
-    for each in wholes:
+    for each in wholes if parts else ():
         plain.setdefault(each.rule, {})[without_gaps(each.secret)] = each.id
-    for rule, part in parts:
-        same = plain.get(rule, {})
-        id_ = next((id_ for whole, id_ in same.items() if part in whole), None)
-        if id_ is not None:
-            yield (rule, part), id_
+    known = {}
+    for rule, part in list(parts)[:_JOINED]:
+        same = plain.get(rule, {}).items()
+        known[rule, part] = next((id_ for whole, id_ in same if part in whole), None)
+    for finding in findings:
+        key = finding.rule, without_gaps(finding.secret)[:_PART_CHARS]
+        is_part = finding.path.startswith(_COMMIT) and finding.id not in ids
+        whole = known.get(key) if is_part else None
+        yield replace(finding, id=whole) if whole else finding
 
 
 def _cut(path: str, shown: Mapping[str, str], sizes: Sequence[int]) -> str:
@@ -191,34 +176,24 @@ def _list_new(
 def _scan_object(
     store: Store, oid: Oid, path: str, seen: set[bytes]
 ) -> Iterator[SecretFinding]:
-    kind, data = _read(store, oid)
+    number, size, data = store.raw.load(oid, limit=MAX_BLOB_BYTES)
+    if data is None:
+        raise CorruptError(
+            f"object {oid} has {size} bytes, the limit is {MAX_BLOB_BYTES}"
+        )
+    kind = KINDS[number]
     if kind == "tree":
         names = "\n".join(_odd_names(data, seen))
         yield from _found(f"{path or '.'}/", oid, scan_text(names) if names else ())
         return
     text = data.decode("utf-8", "replace")
-    if kind == "blob":
-        yield from _found(path, oid, _scan_file(path, text))
-    else:
-        yield from _found(f"{kind} {oid}", oid, scan_text(text))
-
-
-def _read(store: Store, oid: Oid) -> tuple[str, bytes]:
-    kind, size, data = store.raw.load(oid, limit=MAX_BLOB_BYTES)
-    if data is None:
-        raise CorruptError(
-            f"object {oid} has {size} bytes, the limit is {MAX_BLOB_BYTES}"
-        )
-    return KINDS[kind], data
-
-
-def _scan_file(path: str, text: str) -> tuple[Match, ...]:
-    if path.endswith(".json"):
-        try:
-            return scan_json(text, json.loads(text))
-        except (ValueError, RecursionError):
-            pass
-    return scan_text(text)
+    if kind != "blob":
+        path = f"{kind} {oid}"
+    elif path.endswith(".json"):
+        with suppress(ValueError, RecursionError):
+            yield from _found(path, oid, scan_json(text, json.loads(text)))
+            return
+    yield from _found(path, oid, scan_text(text))
 
 
 def _odd_names(tree: bytes, seen: set[bytes]) -> Iterator[str]:
@@ -367,60 +342,3 @@ def way_out(findings: Sequence[SecretFinding], leaving: Sequence[Leaving] = ()) 
     else:
         way = ""
     return f"take it out{way}; or, if it is none, let it through: uwf hooks allow {ids}"
-
-
-def _allowed_path(store: Store) -> Path:
-    return store.state_dir / ALLOWED_FILE
-
-
-def read_allowed(store: Store) -> frozenset[str]:
-    """Return the ids of the findings that the user has let through."""
-    try:
-        lines = _allowed_path(store).read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return frozenset()
-    found = {id_: is_allowed for line in lines for id_, is_allowed in _read_id(line)}
-    return frozenset(id_ for id_, is_allowed in found.items() if is_allowed)
-
-
-def _read_id(line: str) -> Iterator[tuple[str, bool]]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return
-    if isinstance(record, dict) and isinstance(record.get("id"), str):
-        yield record["id"], not record.get("revoked")
-
-
-def allow_findings(
-    store: Store, ids: Iterable[str], *, by: str, now_ms: int, revoke: bool = False
-) -> None:
-    """Let findings through from now on, or no longer, and record who did and when.
-
-    Raises:
-        InvalidError: One is no id of a finding.
-        NotFoundError: One that is revoked was not let through.
-        StoreError: It cannot be recorded.
-    """
-    wanted = list(ids)
-    for each in wanted:
-        if not _ID.fullmatch(each):
-            raise InvalidError(
-                f"'{each}' is not an id of a finding",
-                hint="give it as the refusal shows it, in brackets",
-            )
-    known = read_allowed(store)
-    unknown = [each for each in wanted if each not in known]
-    if revoke and unknown:
-        raise NotFoundError("finding", unknown[0], hint="it is not let through here")
-    record = {"by": by, "atMs": now_ms} | ({"revoked": True} if revoke else {})
-    lines = [
-        json.dumps({"id": each, **record}) + "\n"
-        for each in (dict.fromkeys(wanted) if revoke else unknown)
-    ]
-    if not lines:
-        return
-    try:
-        append_private(_allowed_path(store), "".join(lines).encode())
-    except OSError as exc:
-        raise StoreError(f"cannot record what is allowed: {exc.strerror}") from exc

@@ -122,7 +122,13 @@ def _list_holders(
         )
     known_there = _find_there(store, threads, remotes)
     if known_there is not None:
-        raise StateError(known_there, hint=_go_on(thread, clean))
+        way = (
+            "no step is without it: start a new thread"
+            if clean is None
+            else "go on from the last clean step: "
+            f"uwf thread fork {thread} --at {clean}, then: uwf thread rm {thread}"
+        )
+        raise StateError(known_there, hint=way)
     return Spread(first=first, clean=clean, threads=tuple(threads), tags=tags)
 
 
@@ -141,7 +147,10 @@ def _first_with(
     for count, event in enumerate(events):
         if event.node in changed:
             return event.commit.oid, count
-        if not oids.isdisjoint(_brought(store, event)):
+        parent = read_commit(store, event.commit.parents[0])
+        changes = diff_trees(Objects(store=store), parent.tree, event.commit.tree)
+        brought = (event.commit.oid, *(new for _, new in changes.values() if new))
+        if not oids.isdisjoint(brought):
             return event.commit.oid, count
         if not oids.isdisjoint(_brought_aside(store, event, environment)):
             return events[0].commit.oid, count
@@ -167,13 +176,6 @@ def _last_clean(
         number for number, node in enumerate(chain) if made.get(node, count) < count
     ]
     return clean[-1] if clean else None
-
-
-def _brought(store: Store, event: Event) -> Iterator[Oid]:
-    yield event.commit.oid
-    parent = read_commit(store, event.commit.parents[0])
-    changes = diff_trees(Objects(store=store), parent.tree, event.commit.tree)
-    yield from (new for _, new in changes.values() if new is not None)
 
 
 def _brought_aside(
@@ -227,12 +229,3 @@ def _find_there(
 
 def _remote_of(ref: str) -> str:
     return ref.removeprefix(REMOTES_PREFIX).partition("/")[0]
-
-
-def _go_on(thread: ThreadId, clean: int | None) -> str:
-    if clean is None:
-        return "no step is without it: start a new thread"
-    return (
-        f"go on from the last clean step: uwf thread fork {thread} --at {clean}"
-        f", then: uwf thread rm {thread}"
-    )

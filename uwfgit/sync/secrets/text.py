@@ -9,7 +9,7 @@ import re
 from array import array
 from base64 import b64decode
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -32,6 +32,10 @@ _ESCAPED = re.compile(
     rf"|(?:u001[bB]|x1[bB]|033|e){_COLOUR}))"
 )
 """What may stand for a letter of a token, or within one that is one all the same."""
+_WRAP = re.compile(
+    r"(?<=[A-Za-z0-9_/+=.-]{12})[ \t]{0,8}\r?\n[ \t]{0,40}(?:[+>|#*][ \t]{0,4})?"
+    r"(?=[A-Za-z0-9_/+=.-]{4})"
+)
 _BEFORE_CHARS: Final = 48
 _ENDS = re.compile(
     r"(?:\\(?:[A-Za-z]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[0-7]{1,3})"
@@ -82,10 +86,27 @@ def unescape(text: str) -> Plain | None:
     """Return a text without one layer of escapes; ``None`` if it has none."""
     if _ESCAPED.search(text) is None:
         return None
-    plain, pieces, done, size = Plain(), [], 0, 0
-    for match in _ESCAPED.finditer(text):
+
+    def letter_of(match: re.Match[str]) -> str:
         code = match["percent"] or match["hex"]
-        letter = chr(int(code, 16)) if code else ""
+        return chr(int(code, 16)) if code else ""
+
+    return _replace(text, _ESCAPED, letter_of)
+
+
+def unwrap(text: str) -> Plain | None:
+    """Return a text whose long words go on over line ends; ``None`` without any."""
+    if _WRAP.search(text) is None:
+        return None
+    return _replace(text, _WRAP, lambda _: "")
+
+
+def _replace(
+    text: str, pattern: re.Pattern[str], letter_of: Callable[[re.Match[str]], str]
+) -> Plain:
+    plain, pieces, done, size = Plain(), [], 0, 0
+    for match in pattern.finditer(text):
+        letter = letter_of(match)
         size += match.start() - done + len(letter)
         pieces += [text[done : match.start()], letter]
         done = match.end()
@@ -94,6 +115,7 @@ def unescape(text: str) -> Plain | None:
     return plain
 
 
+_BOUNDED: Final = tuple(rule for rule in RULES if rule.bounded)
 _LAYERS: Final = 2
 _ID_CHARS: Final = 12
 _SHOWN_CHARS: Final = 4
@@ -105,10 +127,6 @@ _CODE = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _WRAPPED = re.compile(
     r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{40,}+(?:\r?\n|(?:\\r)?\\n)[ \t]*)++"
     r"(?:[A-Za-z0-9+/]++={0,2})?"
-)
-_WRAP = re.compile(
-    r"(?<=[A-Za-z0-9_/+=.-]{12})[ \t]{0,8}\r?\n[ \t]{0,40}(?:[+>|#*][ \t]{0,4})?"
-    r"(?=[A-Za-z0-9_/+=.-]{4})"
 )
 _HEX = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:[0-9a-f]{2}){20,}|(?:[0-9a-f]{2}[ :]){19,}[0-9a-f]{2})"
@@ -253,11 +271,19 @@ class _Taken:
 def _scan(text: str, *, layers: int) -> Iterator[_Hit]:
     """Find secrets, in as many layers of encoding as are asked for."""
     taken = _Taken()
-    yield from _scan_as_is(text, taken)
+    yield from _scan_once(text, RULES, taken)
     if layers == 0:
         return
-    yield from _scan_escaped(text, taken)
-    yield from _scan_wrapped(text, taken)
+    # What only shows when escapes and colours are taken away.
+    plain = unescape(text)
+    if plain is not None:
+        hits = _scan_once(plain.text, RULES, _Taken())
+        yield from _find_in_raw(text, plain, hits, taken)
+    # Tokens that a terminal, a mail or a diff broke into lines.
+    plain = unwrap(text)
+    if plain is not None:
+        hits = _scan_once(plain.text, _BOUNDED, None)
+        yield from _find_in_raw(text, plain, hits, taken)
     for code, start in _iter_codes(text):
         for piece in _decode(code):
             for hit in _scan(piece, layers=layers - 1):
@@ -271,57 +297,27 @@ def _scan(text: str, *, layers: int) -> Iterator[_Hit]:
                 )
 
 
-def _scan_as_is(text: str, taken: _Taken) -> Iterator[_Hit]:
+def _scan_once(
+    text: str, rules: Iterable[Rule], taken: _Taken | None
+) -> Iterator[_Hit]:
+    """Find what stands in a text as it is; without ``taken`` hits may overlap."""
     folded = _fold(text)
-    for rule in RULES:
+    for rule in rules:
         for match in _find(rule, text, folded if rule.fold else text):
-            yield from _check(rule, text, match, taken)
+            yield from _check(rule, text, match, taken or _Taken())
 
 
-def _scan_escaped(text: str, taken: _Taken) -> Iterator[_Hit]:
-    """Find what only shows when escapes and colours are taken away."""
-    plain = unescape(text)
-    if plain is None:
-        return
-    for hit in _scan_as_is(plain.text, _Taken()):
+def _find_in_raw(
+    text: str, plain: Plain, hits: Iterable[_Hit], taken: _Taken
+) -> Iterator[_Hit]:
+    """Yield what was found in a plain text as it stands in the one it was made of."""
+    for hit in hits:
         start, end = plain.find_raw(hit.start, hit.start + len(hit.secret))
         if not taken.has(start, end):
             taken.add(start, end)
             # As it stands, so that it can be taken out.
             secret = text[start:end]
             yield _Hit(hit.rule, secret, start, secret)
-
-
-def _scan_wrapped(text: str, taken: _Taken) -> Iterator[_Hit]:
-    """Find tokens that a terminal, a mail or a diff broke into lines."""
-    plain = _unwrap(text)
-    if plain is None:
-        return
-    folded = _fold(plain.text)
-    for rule in RULES:
-        if not rule.bounded:
-            continue
-        for match in _find(rule, plain.text, folded if rule.fold else plain.text):
-            for hit in _check(rule, plain.text, match, _Taken()):
-                start, end = plain.find_raw(hit.start, hit.start + len(hit.secret))
-                if not taken.has(start, end):
-                    taken.add(start, end)
-                    secret = text[start:end]
-                    yield _Hit(hit.rule, secret, start, secret)
-
-
-def _unwrap(text: str) -> Plain | None:
-    """Return a text whose long words go on over line ends; ``None`` without any."""
-    if _WRAP.search(text) is None:
-        return None
-    plain, pieces, done, size = Plain(), [], 0, 0
-    for match in _WRAP.finditer(text):
-        size += match.start() - done
-        pieces.append(text[done : match.start()])
-        done = match.end()
-        plain.add(size, done, is_letter=False)
-    plain.text = "".join([*pieces, text[done:]])
-    return plain
 
 
 def _fold(text: str) -> str:
@@ -377,7 +373,9 @@ def _find_before(rule: Rule, text: str, folded: str) -> Iterator[re.Match[str]]:
 def _check(
     rule: Rule, text: str, match: re.Match[str], taken: _Taken
 ) -> Iterator[_Hit]:
-    start, end = _place_of(match)
+    names = ("secret", "quoted")
+    named = (n for n in names if n in match.re.groupindex and match[n] is not None)
+    start, end = match.span(next(named, 0))
     if rule.bounded and not _is_start(text, start):
         return
     if taken.has(start, end):
@@ -386,13 +384,6 @@ def _check(
     if rule.check is None or rule.check(secret):
         taken.add(start, end)
         yield _Hit(rule.name, secret, start, secret)
-
-
-def _place_of(match: re.Match[str]) -> tuple[int, int]:
-    for name in ("secret", "quoted"):
-        if name in match.re.groupindex and match[name] is not None:
-            return match.span(name)
-    return match.span()
 
 
 def _iter_codes(text: str) -> Iterator[tuple[str, int]]:

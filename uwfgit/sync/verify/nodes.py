@@ -79,7 +79,16 @@ class NodeReader(Struct, kw_only=True):
             if len(self._schemas) >= _KEPT_SCHEMAS:
                 self._schemas.clear()
             payload = self.read(node_type, META_TYPE, oid).payload
-            known = self._schemas[oid] = _prepare(payload)
+            is_sound = all(each.severity != "error" for each in check_schema(payload))
+            fit = compile_fit(payload) if is_sound else None
+            refs: Collect = _no_refs
+            if is_sound:
+                try:
+                    refs = compile_refs(payload) or _no_refs
+                except ValueError:
+                    refs = partial(find_refs, payload)
+            known = _Schema(payload=payload, is_sound=is_sound, fit=fit, refs=refs)
+            self._schemas[oid] = known
         return known
 
 
@@ -95,16 +104,6 @@ def _decode(node: Hash, node_type: Hash, data: bytes) -> Node:
         if own is None or own.data != data:
             raise refusal("collision", f"node {node} is not the built-in type")
     return Node(hash=node, type=node_type, payload=payload)
-
-
-def _prepare(payload: Json) -> _Schema:
-    if any(each.severity == "error" for each in check_schema(payload)):
-        return _Schema(payload=payload, is_sound=False, fit=None, refs=_no_refs)
-    try:
-        refs = compile_refs(payload) or _no_refs
-    except ValueError:
-        refs = partial(find_refs, payload)
-    return _Schema(payload=payload, is_sound=True, fit=compile_fit(payload), refs=refs)
 
 
 def _no_refs(_value: Json) -> Iterable[Hash]:

@@ -132,28 +132,22 @@ def find_versions(store: Store, name: str) -> Versions:
     for prefix in _BRANCHES:
         with suppress(StoreError):
             tip = tip or find_ref(store, prefix + name)
-    found = _read(store, tip) if tip else []
-    return Versions(
-        name=name,
-        oids=tuple(Oid(oid) for _, oid in found),
-        hashes=tuple(pinned for pinned, _ in found),
-    )
-
-
-def _read(store: Store, tip: Oid) -> list[tuple[str, str]]:
-    objects, oid = Objects(store=store), tip
-    found: list[tuple[str, str]] = []
-    while oid != GENESIS_OID and len(found) < _MOST:
+    objects, found = Objects(store=store), list[list[str]]()
+    while tip is not None and tip != GENESIS_OID and len(found) < _MOST:
         try:
-            commit = parse_commit(oid, objects.commit(oid))
+            commit = parse_commit(tip, objects.commit(tip))
             message = parse_message(commit.message)
         except CorruptError:
             break
         pinned = message.trailers.get("Uwf-Workflow", "").split(" ")
         if len(pinned) == _PAIR:
-            found.append((pinned[0], pinned[1]))
-        oid = commit.parents[0]
-    return found
+            found.append(pinned)
+        tip = commit.parents[0]
+    return Versions(
+        name=name,
+        oids=tuple(Oid(oid) for _, oid in found),
+        hashes=tuple(hash_ for hash_, _ in found),
+    )
 
 
 def compare_version(

@@ -186,20 +186,16 @@ def _settle_message(
         if not is_commit or not TABLE[event].is_replayable:
             findings.note("trailers", f"{REPLAYED} does not belong here")
     if event in WORDS:
-        _settle_reason(event, message, findings)
+        # Its reason stands in two places of the message, and nowhere else.
+        if format_subject(message.subject) != message.subject or not may_give_reason(
+            event, message.subject, read_quote(message.quote)
+        ):
+            findings.note("message", f"the subject is {shown(message.subject)}")
+        if any(line != line.rstrip() for line in message.quote.split("\n")):
+            findings.note("message", "a quoted line ends in blanks")
         return
     subject = format_subject(expected.told.subject)
     findings.expect("subject", message.subject, subject, code="message")
     trailers = message.trailers.items()
     if format_message(message.subject, expected.told.quoted, trailers) != message.text:
         findings.note("message", "the message does not quote what the event records")
-
-
-def _settle_reason(event: str, message: Message, findings: VerifyFindings) -> None:
-    """Compare the two places of a word's reason, which stands nowhere else."""
-    if format_subject(message.subject) != message.subject or not may_give_reason(
-        event, message.subject, read_quote(message.quote)
-    ):
-        findings.note("message", f"the subject is {shown(message.subject)}")
-    if any(line != line.rstrip() for line in message.quote.split("\n")):
-        findings.note("message", "a quoted line ends in blanks")

@@ -7,7 +7,7 @@ the steps before and the pinned workflow.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from uwfgit.constants import MAX_LINKED_NODES, MAX_TIME, SUSPEND
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import outcome_of
 from uwfgit.errors import ConfigError, OverrunError
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
@@ -30,7 +30,6 @@ from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
 from uwfgit.model.thread.state import StepOutcome, agent_label
 from uwfgit.model.thread.step import Step, step_from_payload
-from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
 from uwfgit.sync.verify.children import check_child
 from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
@@ -293,11 +292,17 @@ def _expect(
         )
         links = Link(hash=step.hash, number=step.number, before=slot.before)
         run.keep_step(step)
+    taken = dict(view.taken)
+    if step.child is not None:
+        child = facts.child and facts.child.view
+        # Put last: of forks of one child, the one named last counts.
+        taken.pop(step.child.thread, None)
+        taken[step.child.thread] = child.state.usage if child else None
     following = replace(
         view.after(commit, told.state),
         chain=links,
         pending=pending_after(view.pending, step, is_attempt=facts.is_attempt),
-        taken=_taken_after(view, facts),
+        taken=taken,
     )
     return Expected(
         view=following,
@@ -312,15 +317,6 @@ def _expect(
         ),
         agent=(agent_label(step.agent), step.completed_at_ms // 1000),
     )
-
-
-def _taken_after(view: View, facts: _Facts) -> Mapping[ThreadId, Usage | None]:
-    child, named = facts.child, facts.step.child
-    if named is None:
-        return view.taken
-    usage = child.view.state.usage if child and child.view else None
-    rest = {key: used for key, used in view.taken.items() if key != named.thread}
-    return {**rest, named.thread: usage}
 
 
 def _outcome(run: VerifyRun, view: View, nodes: Places, facts: _Facts) -> StepOutcome:
