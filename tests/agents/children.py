@@ -81,7 +81,7 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def wait_for_death(pid: int, *, seconds: float = 2) -> bool:
+def wait_for_death(pid: int, *, seconds: float = 30) -> bool:
     """Tell whether the process is gone, at once or within the time given."""
     deadline = time.monotonic() + seconds
     while is_alive(pid) and time.monotonic() < deadline:

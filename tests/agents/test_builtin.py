@@ -373,10 +373,10 @@ def test_silence_names_its_setting_and_keeps_the_session(work: Path) -> None:
 
 def test_what_came_before_a_failure_is_kept(work: Path) -> None:
     say = Say(text="half of the answer, and then nothing more", piece_chars=4)
-    script = modes.always(Drip(say=say, pause_seconds=0.1))
+    script = modes.always(Drip(say=say, pause_seconds=0.3))
 
     with FakeApi(script) as api:
-        reply = _agent(api, timeout_seconds=0.6).run(_request(work))
+        reply = _agent(api, timeout_seconds=2).run(_request(work))
 
     assert reply.failure is not None
     assert reply.text.startswith("half")

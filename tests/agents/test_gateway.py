@@ -24,7 +24,7 @@ def _run(
     told: list[Turn] | None = None,
     name: str = "dev",
 ) -> AgentReply:
-    agent = GatewayAgent(label="far", url=gateway.url, gateway=name, silent_seconds=0.3)
+    agent = GatewayAgent(label="far", url=gateway.url, gateway=name, silent_seconds=1)
     tell = None if told is None else told.append
     request = replace(make_request(cwd=work, on_turn=tell), session_id=session)
     return agent.run(request)
@@ -103,7 +103,7 @@ def test_after_a_silence_it_reconnects_once_where_it_was(tmp_path: Path) -> None
 
 
 def test_heartbeats_keep_a_silent_agent_alive(tmp_path: Path) -> None:
-    beats: list[Event] = [("heartbeat", {}), ("wait", 0.15)]
+    beats: list[Event] = [("heartbeat", {}), ("wait", 0.35)]
 
     with serve([*beats * 4, turn(0, GOOD), DONE]) as gateway:
         assert _run(gateway, tmp_path).failure is None
@@ -114,7 +114,7 @@ def test_heartbeats_keep_a_silent_agent_alive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "told"),
     [
-        ([[WAIT], [WAIT]], "said nothing for 0.3 s, not even a heartbeat"),
+        ([[WAIT], [WAIT]], "said nothing for 1 s, not even a heartbeat"),
         ([[turn(0, "x")], []], "the gateway ended its answer early, after 1 turn"),
         (
             [[("error", {"error": "adapter_error", "message": "no\nluck"})]],

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.children import ENVIRONMENT, is_alive, run_python, wait_for_death
+from tests.program import wait_until
 from uwfgit.agents.base import Failure
 from uwfgit.agents.children import child, lines, process, stopping
 from uwfgit.agents.children.process import TimeLimits, run_process
@@ -322,9 +323,9 @@ def test_a_child_that_closed_its_outputs_is_silent(tmp_path: Path) -> None:
 
 
 def test_stderr_counts_as_a_sign_of_life(tmp_path: Path) -> None:
-    ticking = "for i in 1 2 3 4 5; do sleep 0.2; echo . >&2; done; echo done"
+    ticking = "for i in 1 2 3 4 5 6 7 8; do sleep 0.3; echo . >&2; done; echo done"
 
-    result = run_argv(["sh", "-c", ticking], tmp_path, idle=0.8)
+    result = run_argv(["sh", "-c", ticking], tmp_path, idle=1.6)
 
     assert (result.stdout, result.failure) == ("done\n", None)
 
@@ -355,9 +356,9 @@ def test_a_child_that_speaks_for_ever_meets_the_wall_limit(tmp_path: Path) -> No
 def test_one_that_works_and_prints_at_its_end_is_not_hung(
     work: str, tmp_path: Path
 ) -> None:
-    code = f"import time, subprocess\nend = time.monotonic() + 1.6\n{work}\nprint('x')"
+    code = f"import time, subprocess\nend = time.monotonic() + 2.4\n{work}\nprint('x')"
 
-    result = run_python(code, cwd=tmp_path, idle=0.8)
+    result = run_python(code, cwd=tmp_path, idle=1.4)
 
     assert (result.stdout, result.failure) == ("x\n", None)
 
@@ -566,12 +567,19 @@ def test_ctrl_c_is_an_interruption_that_keeps_what_was_said(tmp_path: Path) -> N
 
 
 def test_ctrl_c_is_heard_while_the_child_is_silent(tmp_path: Path) -> None:
-    timer = threading.Timer(0.3, press_ctrl_c, ("",))
-    timer.start()
+    begun = tmp_path / "begun"
 
-    result = run_python("import time; time.sleep(60)", cwd=tmp_path)
+    def press() -> None:
+        wait_until(begun.exists)
+        press_ctrl_c("")
 
-    timer.join()
+    presser = threading.Thread(target=press)
+    presser.start()
+
+    code = "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)"
+    result = run_python(code, cwd=tmp_path)
+
+    presser.join()
     assert result.failure is not None
     assert result.failure.phase == "interrupted"
 

@@ -399,7 +399,7 @@ def test_a_signal_stops_the_agent_and_keeps_the_attempt(
         _wait_for(work / "agent.pid")
         running = run("thread", "show", thread, "--json", cwd=work)
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
     assert json.loads(running.stdout)["status"] == "running"
     assert process.returncode == code
@@ -409,7 +409,7 @@ def test_a_signal_stops_the_agent_and_keeps_the_attempt(
 
 
 def _wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (path.exists() and path.read_text().strip()):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import time
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,7 +168,10 @@ def test_killed_again_and_again_it_ends_with_one_child(nested: Nested) -> None:
     code = -signal.SIGKILL
     for round_ in range(40):
         process = nested.program.spawn(*nested.exec(), PACE="0.1")
-        time.sleep(0.25 + 0.13 * (round_ % 11))
+        # Longer and longer, or on a busy machine it would die as it starts each time.
+        pause = (0.25 + 0.13 * (round_ % 11)) * 1.08**round_
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=pause)
         process.kill()
         code = wait(process).code
         if code == 0:

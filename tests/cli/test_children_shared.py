@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.builders import git
 from tests.cli.family import Family, make_family
 from tests.cli.seats import Seat, make_seat
+from tests.program import wait_until
 from tests.sync.people import make_bare, refs_of
 
 RUN = ("--agent", "scripted:answering.yaml", "--cwd", ".", "--trust")
@@ -262,10 +262,7 @@ def test_a_child_at_work_is_told_of_and_goes_with_its_parent(two: Two) -> None:
     thread = started["threadId"]
     uwf.do("thread", "exec", thread, "--agent", "scripted:asking.yaml")
     uwf.do("thread", "exec", thread, "--agent", "stdio:./slow.sh", "--background")
-    deadline = time.monotonic() + 30
-    while not (uwf.folder / "begun").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until((uwf.folder / "begun").exists)
 
     shown = uwf.do("thread", "show", thread)
     (child,) = uwf.do("thread", "show", thread, "--json").json["children"]

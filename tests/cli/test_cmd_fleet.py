@@ -77,7 +77,7 @@ def test_what_a_killed_worker_pushed_is_gone_on_with(
     dying.kill()
     dying.communicate()
 
-    with cas.work("--lease", "3", "--idle-exit", "8") as living:
+    with cas.work("--lease", "3", "--idle-exit", "20") as living:
         living.communicate(timeout=2 * PATIENCE)
 
     items = ada.items()

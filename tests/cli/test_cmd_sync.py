@@ -488,7 +488,7 @@ def test_a_clone_that_is_interrupted_leaves_all_as_it_was(
 
     child.send_signal(signal.SIGINT)
     try:
-        said = child.communicate(timeout=30)[1]
+        said = child.communicate(timeout=60)[1]
     finally:
         (work / "over").touch()
 

@@ -270,13 +270,13 @@ def test_a_grouped_git_ends_with_all_that_it_started(tmp_path: Path) -> None:
             git_dir=None,
             cwd=tmp_path,
             environment=dict(os.environ),
-            timeout=1,
+            timeout=5,
             is_grouped=True,
         )
 
-    assert told.value.message == "git waiting took longer than 1 s"
+    assert told.value.message == "git waiting took longer than 5 s"
     started = Path(f"/proc/{pid.read_text().strip()}/stat")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while started.exists() and started.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline
         time.sleep(0.02)

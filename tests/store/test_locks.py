@@ -85,7 +85,7 @@ def test_waiting_ends_after_about_the_time_given(tmp_path: Path) -> None:
         with pytest.raises(LockedError), lock(tmp_path / "T", command="x", wait=0.2):
             pass
 
-    assert 0.2 <= time.monotonic() - begin < 2
+    assert 0.2 <= time.monotonic() - begin < 10
 
 
 def test_the_record_stands_inside_while_the_lock_is_held(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from tests.builders import git
+from tests.program import PATIENCE
 from uwfgit.errors import LockedError, RefConflictError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
@@ -250,7 +251,7 @@ def test_two_processes_race_and_no_commit_is_lost(store: Store, home: Path) -> N
         racer.stdin.write("\n")
         racer.stdin.flush()
 
-    outputs = [racer.communicate(timeout=30) for racer in racers]
+    outputs = [racer.communicate(timeout=PATIENCE) for racer in racers]
 
     assert [racer.returncode for racer in racers] == [0, 0], outputs
     log = git(store, "log", "--format=%an", NAME).split()

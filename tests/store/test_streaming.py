@@ -162,7 +162,7 @@ def test_input_that_a_left_over_process_does_not_read_holds_nobody_up(
 
     with pytest.raises(StoreError):
         stream_git(
-            ["-c", "alias.x=!exec 3<&0; sleep 5 <&3 & yes", "x"],
+            ["-c", "alias.x=!exec 3<&0; sleep 40 <&3 & yes", "x"],
             git_dir=store.path,
             environment=os.environ,
             on_line=print,
@@ -170,11 +170,11 @@ def test_input_that_a_left_over_process_does_not_read_holds_nobody_up(
             most_bytes=1000,
         )
 
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 def await_threads(count: int) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while threading.active_count() > count and time.monotonic() < deadline:
         time.sleep(0.05)
     return threading.active_count() <= count

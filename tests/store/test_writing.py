@@ -54,7 +54,7 @@ def test_what_keeps_failing_in_a_store_that_can_be_written_is_a_conflict(
         write_whole(store, write)
 
     assert len(calls) > 10
-    assert 1 <= time.monotonic() - began < 10
+    assert 1 <= time.monotonic() - began < 30
     assert "failed to rename" in caught.value.message
     assert caught.value.hint
 
@@ -186,7 +186,7 @@ def test_a_file_size_limit_is_told_apart_from_a_passing_failure(
     assert done.stdout == (
         f"StoreError cannot write to store '{store.path}': File too large\n"
     )
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert not list((store.path / "objects").glob("tmp_uwf*"))
 
 

@@ -155,4 +155,4 @@ def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Serv
         )
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)

@@ -20,6 +20,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.cli.calls import Uwf
+from tests.program import PATIENCE
 from tests.web.browsing import browsing, list_faults, tab
 from tests.web.hostile import HOSTILE
 from tests.web.serving import Server, free_port, serving
@@ -61,7 +62,7 @@ def connected(
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def begin(
@@ -79,7 +80,7 @@ def begin(
     )
 
 
-def until(found: Callable[[], bool], *, seconds: float = 20) -> None:
+def until(found: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < end, "it did not come about in time"
@@ -272,13 +273,13 @@ def test_a_wrong_secret_a_name_in_use_and_a_forgotten_name_are_refused(
     with hub(work) as server:
         for machine, secret in ((alpha, "not-the-one"), (alpha, beta.secret)):
             process = begin(machine, server.port, secret=secret)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 1
             assert "wrong secret" in err
             assert secret not in err
         with connected(alpha, server.port):
             process = begin(alpha, server.port)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 1
             assert "name in use" in err
             assert server.get("/clients/alpha/threads").status == 200
@@ -296,7 +297,7 @@ def test_a_client_comes_back_when_its_hub_does(
     with hub(work, port=port) as server, ExitStack() as kept:
         kept.enter_context(connected(alpha, port))
         server.process.terminate()
-        server.process.wait(timeout=20)
+        server.process.wait(timeout=PATIENCE)
         with hub(work, port=port) as again:
             until(lambda: again.get("/clients/alpha/threads").status == 200)
 
@@ -335,7 +336,8 @@ def test_a_client_that_hangs_keeps_nobody_waiting(
         assert other.status == 200
         assert (page.result().status, api.result().status) == (504, 504)
         assert api.result().json["error"]["code"] == "client-timeout"
-        assert 1.4 < time.monotonic() - begun < 15
+        # Without the setting it would be thirty.
+        assert 1.4 < time.monotonic() - begun < 25
 
 
 ODD = [
@@ -364,7 +366,7 @@ def test_whatever_a_client_answers_is_a_page_of_ours(
         with strange(machines[0], server.port) as line:
             asked = pool.submit(server.get, "/clients/alpha/threads")
             answer_with(line, frame)
-            answer = asked.result(timeout=30)
+            answer = asked.result(timeout=PATIENCE)
         assert answer.status in {502, 503, 504}, answer.text
         assert answer.headers["content-type"].startswith("text/html")
         assert "location" not in answer.headers
@@ -384,7 +386,7 @@ def test_what_a_client_sends_is_never_a_page_of_the_hubs(
     ):
         asked = pool.submit(server.get, "/api/clients/alpha/threads")
         answer_with(line, json.dumps(reply))
-        answer = asked.result(timeout=30)
+        answer = asked.result(timeout=PATIENCE)
     assert answer.headers["content-type"] == "application/json"
     assert not {"set-cookie", "location"} & answer.headers.keys()
 

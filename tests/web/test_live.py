@@ -38,7 +38,7 @@ class Stream:
     rest: bytes = b""
     seen: list[tuple[str, str | None, Any]] = field(default_factory=list)
 
-    def until(self, event: str, *, wait: float = 30) -> Any:  # noqa: ANN401 - a JSON value
+    def until(self, event: str, *, wait: float = 60) -> Any:  # noqa: ANN401 - a JSON value
         """Read on until an event of a kind has come; give its data."""
         end = time.monotonic() + wait
         while time.monotonic() < end:
@@ -74,7 +74,7 @@ def following(
         f"GET /api/threads/{thread}/live{query} HTTP/1.1\r\n"
         f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as line:
         line.sendall(head.encode())
         yield Stream(line)
 
