@@ -275,18 +275,11 @@ def _is_of_names(text: str) -> bool:
 
 def is_random(text: str) -> bool:
     """Whether a value is made of random characters rather than of words."""
-    return (
-        is_filled(text)
-        and not is_name(text)
-        and _entropy(text) >= _LEAST_ENTROPY
-        and (any(map(str.isdigit, text)) or _mixes_case(text))
-    )
-
-
-def _mixes_case(text: str) -> bool:
-    """Whether cases change within it more often than in joined words."""
+    if not is_filled(text) or is_name(text) or _entropy(text) < _LEAST_ENTROPY:
+        return False
+    # Or cases change within it more often than in joined words.
     turns = sum(a.islower() and b.isupper() for a, b in pairwise(text))
-    return turns * 5 >= len(text)
+    return any(map(str.isdigit, text)) or turns * 5 >= len(text)
 
 
 def is_likely_secret(text: str) -> bool:

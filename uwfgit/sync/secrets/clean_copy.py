@@ -141,8 +141,14 @@ def _redo_start(redo: Redo, event: Event) -> Record:
     ]
     extra = _redo_named(redo, [Hash(name) for name in named])
     payload = redo.value(payload)
-    if node.payload.get("parent") is not None:
-        payload["parent"] = _redo_parent(redo, node.payload["parent"])
+    copies, parent = redo.copies, node.payload.get("parent")
+    above = copies.parents.get(redo.source.tip.thread)
+    if parent is not None and above is None:
+        payload["parent"] = dict(parent)
+    elif parent is not None and above is not None:
+        # The thread above, as that is called now.
+        step = copies.hashes[above].get(Hash(parent["step"]), Hash(parent["step"]))
+        payload["parent"] = {"thread": copies.names[above], "step": step}
     workflow = _redo_workflow(redo, Hash(node.payload["workflow"]))
     values = None
     if payload.get("inputs") is not None:
@@ -161,16 +167,6 @@ def _redo_start(redo: Redo, event: Event) -> Record:
     )
     redo.hashes[node.hash] = record.tip.state.start
     return record
-
-
-def _redo_parent(redo: Redo, parent: Mapping[str, str]) -> dict[str, str]:
-    """Return what a start says of the thread above, as that is called now."""
-    copies = redo.copies
-    above = copies.parents.get(redo.source.tip.thread)
-    if above is None:
-        return dict(parent)
-    step = copies.hashes[above].get(Hash(parent["step"]), Hash(parent["step"]))
-    return {"thread": copies.names[above], "step": step}
 
 
 def _redo_child(redo: Redo, child: Mapping[str, str]) -> dict[str, str]:

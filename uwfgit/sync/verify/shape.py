@@ -209,9 +209,13 @@ def parse_message(data: bytes) -> Message:
     is_line = subject and "\n" not in subject and subject == subject.strip()
     if not is_line or len(subject) > SUBJECT_CHARS:
         raise refusal("message", f"the subject is {shown(subject)}")
-    return Message(
-        text=text, subject=subject, quote=_quote(quotes), trailers=_trailers(last)
-    )
+    quote, trailers = _quote(quotes), dict[str, str]()
+    for line in last.split("\n"):
+        match = _TRAILER.fullmatch(line)
+        if match is None or match[1] in trailers:
+            raise refusal("trailers", f"{shown(line)} is not a trailer of an event")
+        trailers[match[1]] = match[2]
+    return Message(text=text, subject=subject, quote=quote, trailers=trailers)
 
 
 def _quote(paragraphs: list[str]) -> str:
@@ -225,13 +229,3 @@ def _quote(paragraphs: list[str]) -> str:
     if len(lines) > QUOTE_LINES or not fits:
         raise refusal("message", "the message's body is not a quote of 20 short lines")
     return paragraphs[0]
-
-
-def _trailers(paragraph: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in paragraph.split("\n"):
-        match = _TRAILER.fullmatch(line)
-        if match is None or match[1] in found:
-            raise refusal("trailers", f"{shown(line)} is not a trailer of an event")
-        found[match[1]] = match[2]
-    return found
