@@ -265,13 +265,14 @@ def run_kills(
 def _await_git(harness: Harness) -> None:
     """Let a git that outlived its caller finish."""
     marker = f"--git-dir={harness.store_path}"
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        done = subprocess.run(
+    deadline = time.monotonic() + 300
+    while (
+        subprocess.run(
             ["pgrep", "-f", "--", marker], capture_output=True, check=False
-        )
-        if done.returncode:
-            return
+        ).returncode
+        == 0
+    ):
+        assert time.monotonic() < deadline, "a git does not end"
         time.sleep(0.02)
 
 
