@@ -17,7 +17,7 @@ from uwfgit.code.rewind import rewind
 from uwfgit.code.scene import add_worktree, remove_worktree, set_files, settle_index
 from uwfgit.code.worktree import WorkTree
 from uwfgit.errors import StateError, UwfError
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip, open_record
 
@@ -60,7 +60,14 @@ class OwnTrees(Struct, kw_only=True):
         if tree is None or tree.root != folder.resolve():
             tree = self._make(step, folder)
         elif step is not None and step.after is not None:
-            self._catch_up(tip, tree, step.after)
+            # Brought to what another machine's step left.
+            camera = make_camera(
+                self.ledger.store.state_dir / "code",
+                settings=self.context.settings,
+                home=self.context.user_home,
+            )
+            label = Label(thread=tip.thread, number=tip.state.steps, run=0, when="now")
+            rewind(tree, camera, label, step.after, discard=True, time=now())
         start = open_record(self.ledger.store, tip).start
         inside = tree.root / (start.cwd_in_repo or ".")
         place = inside if inside.is_dir() else tree.root
@@ -77,7 +84,12 @@ class OwnTrees(Struct, kw_only=True):
         return next((each for each in reversed(steps) if each.after), None)
 
     def _make(self, step: KnownStep | None, folder: Path) -> WorkTree:
-        head = self._find_head(step)
+        # It begins at the commit of then, where that is here.
+        wanted = None if step is None else step.head_after
+        head = None if wanted is None else self.repo.resolve(f"{wanted}^{{commit}}")
+        head = head or self.repo.resolve("HEAD^{commit}")
+        if head is None:
+            raise StateError("the code repository of the worker has no commit yet")
         files = head if step is None or step.after is None else step.after
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Detached: another worker here may have the branch.
@@ -85,25 +97,6 @@ class OwnTrees(Struct, kw_only=True):
         set_files(tree, files)
         settle_index(tree, head)
         return tree
-
-    def _find_head(self, step: KnownStep | None) -> Oid:
-        """Find the commit to begin at: that of then, where it is here."""
-        wanted = None if step is None else step.head_after
-        found = None if wanted is None else self.repo.resolve(f"{wanted}^{{commit}}")
-        found = found or self.repo.resolve("HEAD^{commit}")
-        if found is None:
-            raise StateError("the code repository of the worker has no commit yet")
-        return found
-
-    def _catch_up(self, tip: Tip, tree: WorkTree, files: Oid) -> None:
-        """Bring a work tree to what another machine's step left."""
-        camera = make_camera(
-            self.ledger.store.state_dir / "code",
-            settings=self.context.settings,
-            home=self.context.user_home,
-        )
-        label = Label(thread=tip.thread, number=tip.state.steps, run=0, when="now")
-        rewind(tree, camera, label, files, discard=True, time=now())
 
     def send(self, thread: ThreadId) -> str | None:
         """Send the code of a thread's steps; return why it could not be, once."""

@@ -47,7 +47,15 @@ def install_pre_receive(context: CommandContext, server: str, *, shared: bool) -
     if not shared:
         _require_dedicated(store)
     elsewhere = _find_elsewhere(path, context.environment)
-    _set_shared(path, context.environment, shared=shared)
+    from uwfgit.store.git.gitcmd import run_git
+
+    done = run_git(
+        ["config", SHARED_KEY, "true" if shared else "false"],
+        git_dir=path,
+        environment=context.environment,
+    )
+    if done.code:
+        raise StoreError(f"cannot change the config of '{path}': {done.complaint}")
     added = elsewhere is None and install_hook(path, _HOOK)
     file = elsewhere or path / "hooks" / _HOOK
     if not os.access(file, os.X_OK):
@@ -99,15 +107,6 @@ def _require_dedicated(store: Store) -> None:
             "its branch main is of another history: there seems to be code in it",
             hint="add --shared, which leaves the code's own refs unchecked",
         )
-
-
-def _set_shared(path: Path, environment: Mapping[str, str], *, shared: bool) -> None:
-    from uwfgit.store.git.gitcmd import run_git
-
-    value = "true" if shared else "false"
-    done = run_git(["config", SHARED_KEY, value], git_dir=path, environment=environment)
-    if done.code:
-        raise StoreError(f"cannot change the config of '{path}': {done.complaint}")
 
 
 HOOK: Final = "pre-commit"

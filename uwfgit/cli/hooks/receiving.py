@@ -39,7 +39,11 @@ def pre_receive_command(ctx: typer.Context) -> None:
     signal.alarm(_SECONDS + _GRACE)
     context = get_context(ctx)
     path, quarantine = _find_place(context.environment)
-    seconds = _read_seconds(path)
+    found = _find_setting(path, _SECONDS_KEY)
+    value = (found.value if found is not None else None) or str(_SECONDS)
+    if not _NUMBER.fullmatch(value) or int(value) > _SECONDS * 100:
+        raise StoreError(f"{_SECONDS_KEY} is '{value}', must be seconds")
+    seconds = int(value)
     signal.alarm(seconds + _GRACE)
     pushes = _read_pushes(sys.stdin.buffer)
     problems = _check(path, quarantine, pushes, context.environment, seconds)
@@ -97,14 +101,6 @@ def _check(
         environment=environment,
         limits=CheckLimits(all_seconds=seconds),
     )
-
-
-def _read_seconds(path: Path) -> int:
-    found = _find_setting(path, _SECONDS_KEY)
-    value = (found.value if found is not None else None) or str(_SECONDS)
-    if not _NUMBER.fullmatch(value) or int(value) > _SECONDS * 100:
-        raise StoreError(f"{_SECONDS_KEY} is '{value}', must be seconds")
-    return int(value)
 
 
 def _find_setting(path: Path, key: str) -> ConfigEntry | None:

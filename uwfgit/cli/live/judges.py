@@ -39,21 +39,18 @@ def with_judges(
 
     limits = read_budget(engine.settings.limits, budget)
     who, ledger = context.settings.supervise, engine.ledger
+    supervisor: Supervisor | None = None
+    if who is not None:
+        from uwfgit.engine.judge.judging import Supervisor
+
+        judge = _make_judge(context, engine, "supervise", who)
+        supervisor = Supervisor(every=who.every, judge=judge)
     return replace(
         engine,
         settings=replace(engine.settings, limits=limits),
         find_workflow=find,
-        supervisor=None if who is None else _make_supervisor(context, engine, who),
+        supervisor=supervisor,
     )
-
-
-def _make_supervisor(
-    context: CommandContext, engine: Engine, who: JudgeSettings
-) -> Supervisor:
-    from uwfgit.engine.judge.judging import Supervisor
-
-    judge = _make_judge(context, engine, "supervise", who)
-    return Supervisor(every=who.every, judge=judge)
 
 
 def _make_judge(

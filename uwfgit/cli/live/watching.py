@@ -56,7 +56,8 @@ class _Scene(Struct, kw_only=True):
             parts.append(count_of(self.turns, "turn"))
         if self.tokens:
             parts.append(f"{self.tokens:,} tokens")
-        parts.append(_clock(self.seconds))
+        minutes, seconds = divmod(int(self.seconds), 60)
+        parts.append(f"{minutes}:{seconds:02d}")
         if self.said:
             parts.append(self.said)
         return " · ".join(parts)
@@ -108,7 +109,9 @@ class Watching:
             scene.newest = turn.index
             if is_new and turn.role == "assistant" and not turn.tool_calls:
                 scene.turns += 1
-            scene.said = _say(turn) or scene.said
+            calls = turn.tool_calls
+            said = _describe(calls[-1]) if calls else last_line(turn.content)
+            scene.said = said or scene.said
             if self._is_verbose:
                 self._print(turn, is_new=is_new)
 
@@ -155,20 +158,9 @@ class Watching:
             self._has_line = False
 
 
-def _say(turn: Turn) -> str | None:
-    if turn.tool_calls:
-        return _describe(turn.tool_calls[-1])
-    return last_line(turn.content)
-
-
 def _describe(call: ToolCall) -> str:
     """Write a tool's use in one line: its name and its first text."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     texts = (value for value in arguments.values() if isinstance(value, str))
     first = first_line(next(texts, "")) or ""
     return f"{call.name} {first[:_ARGUMENT_CHARS]}".strip()
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}:{rest:02d}"

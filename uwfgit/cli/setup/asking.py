@@ -41,19 +41,16 @@ def ask_choice(
     if number == last:
         return _ask_model(content, has_key)
     chosen = installed[number - 1]
+    edits = False
+    if edit_args(chosen.kind):
+        talk("It runs without a person who could allow it to change a file.")
+        edits = is_yes(ask("May it edit files in the folder of its step? [y/N] "))
     return Choice(
         agent=chosen.name,
         kind=chosen.kind,
         command=None if chosen.kind != "adapter" else str(chosen.path),
-        edits=_ask_edits(chosen.kind),
+        edits=edits,
     )
-
-
-def _ask_edits(kind: str) -> bool:
-    if not edit_args(kind):
-        return False
-    talk("It runs without a person who could allow it to change a file.")
-    return is_yes(ask("May it edit files in the folder of its step? [y/N] "))
 
 
 def _ask_model(content: Mapping[str, Any], has_key: Sequence[str]) -> Choice:

@@ -20,7 +20,6 @@ from uwfgit.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from uwfgit.agents.installed import Installed
     from uwfgit.cli.setup.choice import Choice
-    from uwfgit.cli.setup.trial import Trial
 
 app = make_single()
 
@@ -59,19 +58,23 @@ def setup(
     with options it does what they say. What is configured already stays. A model
     is checked with one short call, whose failure is told and stops nothing.
     """
+    from uwfgit.agents.installed import find_installed
+    from uwfgit.agents.registry import KINDS
     from uwfgit.cli.frame.output import can_ask
     from uwfgit.cli.setup.asking import ask_choice
     from uwfgit.cli.setup.choice import BUILTIN, Choice
 
     context = get_context(ctx)
     content = _read(context)
-    installed = _find(context)
+    installed = find_installed(context.environment, kinds=KINDS)
     given = (agent, provider, base_url, api_key, model)
     if any(word is not None for word in given):
         kind, command = _find_kind(context, agent, installed)
         name = agent
         if agent is None and provider is not None and "defaultAgent" not in content:
             name = kind = BUILTIN
+        if api_key == "-":
+            api_key = sys.stdin.readline().strip() if sys.stdin is not None else None
         choice = Choice(
             agent=name,
             kind=kind,
@@ -79,11 +82,12 @@ def setup(
             edits=edits,
             provider=provider,
             base_url=base_url,
-            key=_read_key(api_key),
+            key=api_key,
             model=model,
         )
     elif can_ask():
-        choice = ask_choice(installed, content, has_key=_have_value(context))
+        known = [name for name, value in context.variables.items() if value]
+        choice = ask_choice(installed, content, has_key=known)
     else:
         raise _nothing_chosen(installed)
     _write(context, content, choice)
@@ -96,17 +100,6 @@ def _read(context: CommandContext) -> dict[str, Any]:
     if content is not None and not isinstance(content, Mapping):
         raise ConfigError("the file must hold a mapping", source=path)
     return dict(content or {})
-
-
-def _find(context: CommandContext) -> tuple[Installed, ...]:
-    from uwfgit.agents.installed import find_installed
-    from uwfgit.agents.registry import KINDS
-
-    return find_installed(context.environment, kinds=KINDS)
-
-
-def _have_value(context: CommandContext) -> list[str]:
-    return [name for name, value in context.variables.items() if value]
 
 
 def _nothing_chosen(installed: Sequence[Installed]) -> UsageError:
@@ -138,12 +131,6 @@ def _find_kind(
     raise unknown_kind(agent, key="--agent")
 
 
-def _read_key(given: str | None) -> str | None:
-    if given != "-":
-        return given
-    return sys.stdin.readline().strip() if sys.stdin is not None else None
-
-
 def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> None:
     from uwfgit.cli.frame.secrets import read_dotenv_text
     from uwfgit.cli.setup.choice import (
@@ -168,6 +155,7 @@ def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> 
 
 
 def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
+    from uwfgit.agents.installed import find_program
     from uwfgit.cli.setup.choice import BUILTIN
 
     fresh = replace(context, options=context.options)
@@ -175,8 +163,16 @@ def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
     default = settings.default_agent.spec if settings.default_agent else None
     kind = choice.kind
     asks_model = kind == BUILTIN or (choice.agent is None and choice.model is not None)
-    trial = _try(fresh) if checks and asks_model else None
-    warnings = _find_warnings(context, choice)
+    trial = None
+    if checks and asks_model:
+        from uwfgit.cli.setup.trial import try_model
+
+        trial = try_model(fresh.loaded_settings[0], fresh.variables)
+    program = choice.command or find_program(choice.kind)
+    search = context.environment.get("PATH")
+    is_missing = program is not None and shutil.which(program, path=search) is None
+    missing = f"'{program}' is not on your PATH yet; install it"
+    warnings = [missing] if is_missing else []
     payload = {
         "configPath": str(context.home / CONFIG_FILE),
         "provider": choice.provider,
@@ -185,35 +181,14 @@ def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
         "validation": trial and {"ok": trial.ok, "message": trial.message},
         "adapterWarnings": warnings,
     }
-    context.output.emit(payload, lambda: _format(payload, trial))
-    for warning in warnings:
-        context.output.warn(warning)
-    context.output.say("next: uwf thread start WORKFLOW -p TASK, or uwf demo")
-
-
-def _try(context: CommandContext) -> Trial:
-    from uwfgit.cli.setup.trial import try_model
-
-    return try_model(context.loaded_settings[0], context.variables)
-
-
-def _find_warnings(context: CommandContext, choice: Choice) -> list[str]:
-    from uwfgit.agents.installed import find_program
-
-    program = choice.command or find_program(choice.kind)
-    if program is None:
-        return []
-    if shutil.which(program, path=context.environment.get("PATH")) is None:
-        return [f"'{program}' is not on your PATH yet; install it"]
-    return []
-
-
-def _format(payload: Mapping[str, Any], trial: Trial | None) -> str:
-    lines = [f"agent   {shown(payload['defaultAgent'] or '-')}"]
-    if payload["model"] is not None:
-        lines.append(f"model   {shown(payload['model'])}")
+    lines = [f"agent   {shown(default or '-')}"]
+    if settings.default_model is not None:
+        lines.append(f"model   {shown(settings.default_model)}")
     if trial is not None:
         word = "ok" if trial.ok else "failed"
         lines.append(f"check   {word}: {shown(trial.message)}")
-    lines.append(f"wrote   {shown(payload['configPath'])}")
-    return "\n".join(lines)
+    lines.append(f"wrote   {shown(str(context.home / CONFIG_FILE))}")
+    context.output.emit(payload, lambda: "\n".join(lines))
+    for warning in warnings:
+        context.output.warn(warning)
+    context.output.say("next: uwf thread start WORKFLOW -p TASK, or uwf demo")

@@ -17,7 +17,6 @@ from uwfgit.errors import UsageError
 
 if TYPE_CHECKING:
     from uwfgit.store.handle import Store
-    from uwfgit.sync.exchange.remotes import Remote
 
 app = make_group("Name the repositories that threads are shared with.")
 
@@ -94,7 +93,15 @@ def add(
         context.output.say(f"pushes go to {places}, as those of this repository do")
     if where != remote.url:
         context.output.warn("the URL holds a password; a credential helper is safer")
-    _tell_what_it_means(context, remote)
+    say = context.output.say
+    if remote.kind == "shared":
+        say("everyone who can read that repository can fetch the threads pushed to it")
+        say("its web pages do not list them; nothing there prevents a rewind of them")
+        say(
+            "to fold raw nodes of a reviewed thread, a work tree needs in "
+            ".gitattributes: **/nodes/** -diff linguist-generated gitlab-generated"
+        )
+    say(f"'git push {remote.name}' in the store sends every thread; 'uwf push' asks")
 
 
 class _Found(Struct, frozen=True, kw_only=True):
@@ -150,18 +157,6 @@ def _repository_remotes(context: CommandContext) -> dict[str, _Found]:
                 is_theirs=True,
             )
     return remotes
-
-
-def _tell_what_it_means(context: CommandContext, remote: Remote) -> None:
-    say = context.output.say
-    if remote.kind == "shared":
-        say("everyone who can read that repository can fetch the threads pushed to it")
-        say("its web pages do not list them; nothing there prevents a rewind of them")
-        say(
-            "to fold raw nodes of a reviewed thread, a work tree needs in "
-            ".gitattributes: **/nodes/** -diff linguist-generated gitlab-generated"
-        )
-    say(f"'git push {remote.name}' in the store sends every thread; 'uwf push' asks")
 
 
 @add_command(app, "list")

@@ -331,19 +331,20 @@ def clone(
 ) -> None:
     """Make a store of a remote's threads; the remote is its 'origin'."""
     context = get_context(ctx)
-    target = context.resolve(folder) if folder else context.cwd / _default_name(url)
+    if not folder:
+        folder = url.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+        folder = folder.removesuffix(".git")
+        if not folder or folder.startswith("-"):
+            raise UsageError(
+                f"'{url}' gives no name for a folder", hint="name one: DIR"
+            )
+        folder += ".git"
+    target = context.resolve(folder)
     with open_wire(context) as wire:
         code = _clone(
             context, wire, url, target, only=thread, shared=shared, workflows=workflows
         )
     raise typer.Exit(code)
-
-
-def _default_name(url: str) -> str:
-    name = url.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
-    if not name or name.startswith("-"):
-        raise UsageError(f"'{url}' gives no name for a folder", hint="name one: DIR")
-    return f"{name}.git"
 
 
 def _clone(

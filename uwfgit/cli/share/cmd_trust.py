@@ -49,7 +49,8 @@ def add(
     found = list(names or ())
     if thread is not None:
         signed = _find_signer(context, thread)
-        found = [_choose_name(signed)]
+        # A fingerprint names one key; the name beside it is whatever a file here says.
+        found = [max(signed.keys, key=len, default=signed.signer)]
         context.output.say(
             shown(f"signed by {signed.signer}, key {', '.join(sorted(signed.keys))}")
         )
@@ -81,12 +82,6 @@ def _find_signer(context: CommandContext, name: str) -> Signed:
             hint=f"see why: uwf verify --signatures {thread}",
         )
     return signed
-
-
-def _choose_name(signed: Signed) -> str:
-    # A fingerprint names one key; the name beside it is whatever a file here says.
-    by_length = sorted(signed.keys, key=len)
-    return by_length[-1] if by_length else signed.signer
 
 
 @add_command(app, "list")

@@ -226,7 +226,16 @@ def _check_more(
     approvals = None
     if demands.signatures:
         report, found = _check_signed(context, store, report, is_own=demands.is_own)
-        approvals = [_approval_payload(each) for each in found]
+        approvals = [
+            {
+                "tag": each.ref.removeprefix("refs/tags/"),
+                "oid": each.oid,
+                "by": each.by,
+                "signer": each.signer,
+                "problem": each.problem,
+            }
+            for each in found
+        ]
     if demands.workflow is not None:
         report = require_version(store, report, demands.workflow)
     if demands.children:
@@ -281,16 +290,6 @@ def _copy(store: Store, oids: Sequence[Oid]) -> Iterator[Store]:
 
     with TemporaryDirectory(prefix="uwf-") as folder:
         yield copy_history(store, oids, folder=Path(folder))
-
-
-def _approval_payload(approval: Approval) -> dict[str, Any]:
-    return {
-        "tag": approval.ref.removeprefix("refs/tags/"),
-        "oid": approval.oid,
-        "by": approval.by,
-        "signer": approval.signer,
-        "problem": approval.problem,
-    }
 
 
 def _report_payload(report: ThreadReport) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
-    from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.sync.exchange.pull import PullReport
     from uwfgit.sync.exchange.push import PushReport, Scan
@@ -33,24 +32,31 @@ def with_memory(
     wanted: bool,
 ) -> PushReport:
     """Send the memory of what a push sent, or say that it stays here."""
-    from uwfgit.store.layout import find_ref_thread
+    from uwfgit.store.layout import find_ref_thread, thread_ref
+    from uwfgit.store.refs import find_ref
     from uwfgit.sync.exchange.memory import list_memories, push_memory
 
     mine = list_memories(ledger.store)
     if not mine:
         return report
     chosen = [find_ref_thread(ref) for ref in named] if named else list(mine)
+    sent = {each.thread for each in report.outcomes if each.result in _SENT}
+    # Those that the remote has, as far as this push knows.
     threads = [
         thread
         for thread in chosen
-        if thread in mine and _is_there(ledger, report, thread)
+        if thread in mine
+        and (
+            thread in sent
+            or find_ref(ledger.store, report.remote.tracking(thread_ref(thread)))
+            is not None
+        )
     ]
     if wanted:
         more = push_memory(
             ledger, report.remote, threads, wire=wire, scan=scan, dry_run=report.dry_run
         )
         return replace(report, outcomes=(*report.outcomes, *more))
-    sent = {each.thread for each in report.outcomes if each.result in _SENT}
     left = len(sent.intersection(threads))
     if left:
         context.output.say(
@@ -58,19 +64,6 @@ def with_memory(
             "(push --memory sends it)"
         )
     return report
-
-
-def _is_there(ledger: Ledger, report: PushReport, thread: ThreadId) -> bool:
-    """Whether the remote has a thread, as far as this push knows."""
-    from uwfgit.store.layout import thread_ref
-    from uwfgit.store.refs import find_ref
-
-    results = {each.thread: each.result for each in report.outcomes}
-    if results.get(thread) in _SENT:
-        return True
-    return (
-        find_ref(ledger.store, report.remote.tracking(thread_ref(thread))) is not None
-    )
 
 
 def pulled_memory(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -22,10 +22,9 @@ from uwfgit.cli.store.nodes import (
     walk_nodes,
 )
 from uwfgit.errors import NotFoundError
-from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.node.node import BUILTIN_NAMES, META_TYPE, Node, make_node, make_text
-from uwfgit.store.canonical import TEXT_TYPE, Json
+from uwfgit.store.canonical import TEXT_TYPE
 
 app = make_group("Read and write nodes by their hash.")
 schema_app = make_group("Read and write schemas, the types of nodes.")
@@ -224,16 +223,20 @@ def list_(
     items = [{"hash": node, "type": of} for node, of in sorted(rows)]
     if not items:
         context.output.say("no nodes")
-    context.output.emit({"items": items}, lambda: _nodes_table(context, items))
-
-
-def _nodes_table(context: CommandContext, items: Sequence[Mapping[str, Hash]]) -> str:
-    if not items:
-        return ""
     names = {of: name for name, of in BUILTIN_NAMES.items()}
-    rows = [(i["hash"], i["type"], names.get(i["type"])) for i in items]
     columns = [Column(title="HASH"), Column(title="TYPE"), Column(title="NAME")]
-    return format_table(context.output, columns, rows)
+    context.output.emit(
+        {"items": items},
+        lambda: (
+            format_table(
+                context.output,
+                columns,
+                [(i["hash"], i["type"], names.get(i["type"])) for i in items],
+            )
+            if items
+            else ""
+        ),
+    )
 
 
 @add_command(schema_app, "list")
@@ -249,7 +252,8 @@ def list_schemas(ctx: typer.Context) -> None:
         node = find_node(ledger, schema)
         if node is not None:
             name = names.get(schema)
-            title = _title(node.payload)
+            said = node.payload.get("title") if isinstance(node.payload, dict) else None
+            title = said if isinstance(said, str) else None
             items.append({"hash": schema, "name": name, "title": title})
     columns = [
         Column(title="HASH"),
@@ -264,11 +268,6 @@ def list_schemas(ctx: typer.Context) -> None:
             [(i["hash"], i["name"], i["title"]) for i in items],
         ),
     )
-
-
-def _title(schema: Json) -> str | None:
-    title = schema.get("title") if isinstance(schema, dict) else None
-    return title if isinstance(title, str) else None
 
 
 @add_command(schema_app, "get")

@@ -48,14 +48,15 @@ def list_(
     if show_origin:
         columns.append(Column(title="ORIGIN"))
     rows = [
-        (e.key, _flat(shown_values[e.key]), *([e.origin] if show_origin else []))
+        (
+            e.key,
+            value if isinstance(value, str) else format_json(value).replace("\n", " "),
+            *([e.origin] if show_origin else []),
+        )
         for e in entries
+        for value in (shown_values[e.key],)
     ]
     context.output.emit(payload, lambda: format_table(context.output, columns, rows))
-
-
-def _flat(value: object) -> str:
-    return value if isinstance(value, str) else format_json(value).replace("\n", " ")
 
 
 @add_command(app, "get")

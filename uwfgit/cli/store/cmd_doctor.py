@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from uwfgit.cli.frame.progress import Progress
-    from uwfgit.cli.store.setup_checks import FoundAgent, FoundKey
     from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.store.care.health import HealthFinding
@@ -65,8 +65,17 @@ def doctor(
         "store": str(context.store_choice.path),
         "checks": [_finding_payload(finding) for finding in findings],
         "mended": [_finding_payload(finding) for finding in mended],
-        "agents": [_agent_payload(agent) for agent in agents],
-        "keys": [_key_payload(key) for key in keys],
+        "agents": [
+            {
+                "name": agent.name,
+                "kind": agent.kind,
+                "path": agent.path,
+                "version": agent.version,
+                "problem": agent.problem,
+            }
+            for agent in agents
+        ],
+        "keys": [asdict(key) for key in keys],
         "onlyHere": _find_unshared(context),
     }
     context.output.emit(payload, lambda: _format(context, findings, mended))
@@ -185,20 +194,6 @@ def _finding_payload(finding: HealthFinding) -> dict[str, Any]:
         "hint": finding.hint,
         "fixable": finding.mend is not None,
     }
-
-
-def _agent_payload(agent: FoundAgent) -> dict[str, Any]:
-    return {
-        "name": agent.name,
-        "kind": agent.kind,
-        "path": agent.path,
-        "version": agent.version,
-        "problem": agent.problem,
-    }
-
-
-def _key_payload(key: FoundKey) -> dict[str, Any]:
-    return {"provider": key.provider, "variable": key.variable, "source": key.source}
 
 
 def _format(

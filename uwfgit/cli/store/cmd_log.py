@@ -16,6 +16,9 @@ from uwfgit.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from uwfgit.store.log import LogFile
 
+_TOLD: Final = ("time", "event", "pid")
+"""What a line needs no name for, or leaves out."""
+
 app = make_group("Look at the program's own log.")
 
 _KEPT: Final = "30d"
@@ -90,63 +93,46 @@ def show(
 
     A file that is not a day's is printed as it is.
     """
+    from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.store.log import read_events
+
     context = get_context(ctx)
     if limit < 0:
         raise UsageError("--limit is 0 or more")
-    files = [log for log in _find(context) if name is None or _is_named(log, name)]
+    files = [
+        log
+        for log in _find(context)
+        if name in (None, log.name)
+        or (log.kind == "worker" and log.name.startswith(str(name).upper()))
+    ]
     if name is not None and not files:
         raise NotFoundError("log", name, hint="`uwf log list` shows what there is")
     if name is not None and files[0].kind != "day":
-        _print_file(context, files[0])
+        text = files[0].path.read_bytes().decode(errors="replace")
+        if context.output.is_text:
+            context.output.emit_document(text)
+        else:
+            context.output.emit({**_item(files[0]), "text": text}, str)
         return
-    wanted = _resolve(context, thread)
+    wanted = None
+    if thread is not None:
+        wanted = resolve_thread(context.open_ledger(), thread)
+    days = sorted(log.path for log in files if log.kind == "day")
     found = [
         each
-        for each in _read(files)
+        for day in days
+        for each in read_events(day)
         if event in (None, each["event"]) and wanted in (None, each.get("thread"))
     ]
     found = found[max(0, len(found) - limit) :]
-    context.output.emit({"items": found}, lambda: "\n".join(map(_line, found)))
+    lines = []
+    for each in found:
+        facts = [f"{k}={v}" for k, v in each.items() if k not in _TOLD]
+        moment = str(each.get("time", ""))[:19].replace("T", " ")
+        lines.append(shown(f"{moment}  {each['event']:<16}  {' '.join(facts)}"))
+    context.output.emit({"items": found}, lambda: "\n".join(lines))
     if not found and context.output.is_text:
         context.output.say("nothing like that is logged")
-
-
-def _is_named(log: LogFile, name: str) -> bool:
-    return log.name == name or (
-        log.kind == "worker" and log.name.startswith(name.upper())
-    )
-
-
-def _resolve(context: CommandContext, thread: str | None) -> str | None:
-    from uwfgit.model.ledger.ledger import resolve_thread
-
-    return None if thread is None else resolve_thread(context.open_ledger(), thread)
-
-
-def _read(files: list[LogFile]) -> list[dict[str, Any]]:
-    from uwfgit.store.log import read_events
-
-    days = sorted(log.path for log in files if log.kind == "day")
-    return [event for day in days for event in read_events(day)]
-
-
-def _line(event: dict[str, Any]) -> str:
-    """Write an event as one line: time, name, facts."""
-    facts = (
-        f"{key}={value}"
-        for key, value in event.items()
-        if key not in {"time", "event", "pid"}
-    )
-    moment = str(event.get("time", ""))[:19].replace("T", " ")
-    return shown(f"{moment}  {event['event']:<16}  {' '.join(facts)}")
-
-
-def _print_file(context: CommandContext, log: LogFile) -> None:
-    text = log.path.read_bytes().decode(errors="replace")
-    if context.output.is_text:
-        context.output.emit_document(text)
-    else:
-        context.output.emit({**_item(log), "text": text}, str)
 
 
 @add_command(app, "clean")

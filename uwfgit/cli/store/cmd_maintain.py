@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from uwfgit.model.wording import count_of
 from uwfgit.store.care.size import format_size
 
 if TYPE_CHECKING:
-    from uwfgit.store.care.maintain import GcReport, Prune
+    from uwfgit.store.care.maintain import Prune
 
 gc_app = make_single()
 reindex_app = make_single()
@@ -56,7 +56,11 @@ def gc(
     context = get_context(ctx)
     mode = _read_prune(prune)
     if mode == "now" and not yes:
-        _require_yes()
+        what = "--prune=now deletes removed threads and all else that nothing names"
+        if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
+            raise UsageError(
+                what, hint="say so with --yes; or keep the two weeks of --prune"
+            )
     store = context.open_store(write=True, create=False)
     with Progress(context) as progress:
         report = collect_garbage(
@@ -66,21 +70,26 @@ def gc(
             on_phase=progress.tell,
         )
     chains = drop_orphans(context, store)
-    payload = {**_gc_payload(report), "codeChainsRemoved": chains}
-    fields = _gc_fields(report)
+    payload = {
+        "threads": report.threads,
+        "refs": report.refs,
+        "objectsBefore": report.objects_before,
+        "objectsAfter": report.objects_after,
+        "bytesBefore": report.bytes_before,
+        "bytesAfter": report.bytes_after,
+        "codeChainsRemoved": chains,
+    }
+    sizes = (format_size(report.bytes_before), format_size(report.bytes_after))
+    fields: list[tuple[str, str | None]] = [
+        ("threads", f"{report.threads:,}"),
+        ("objects", f"{report.objects_before:,} → {report.objects_after:,}"),
+        ("size", " → ".join(sizes)),
+    ]
     if chains:
         fields.append(
             ("code", f"{count_of(chains, 'chain')} of removed threads dropped")
         )
     context.output.emit(payload, lambda: format_fields(context.output, fields))
-
-
-def _require_yes() -> None:
-    what = "--prune=now deletes removed threads and all else that nothing names"
-    if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
-        raise UsageError(
-            what, hint="say so with --yes; or keep the two weeks of --prune"
-        )
 
 
 def _read_prune(value: str | None) -> Prune:
@@ -91,26 +100,6 @@ def _read_prune(value: str | None) -> Prune:
             f"--prune: '{value}' is not now", hint="--prune or --prune=now"
         )
     return "now" if value == "now" else "old"
-
-
-def _gc_payload(report: GcReport) -> dict[str, Any]:
-    return {
-        "threads": report.threads,
-        "refs": report.refs,
-        "objectsBefore": report.objects_before,
-        "objectsAfter": report.objects_after,
-        "bytesBefore": report.bytes_before,
-        "bytesAfter": report.bytes_after,
-    }
-
-
-def _gc_fields(report: GcReport) -> list[tuple[str, str | None]]:
-    sizes = (format_size(report.bytes_before), format_size(report.bytes_after))
-    return [
-        ("threads", f"{report.threads:,}"),
-        ("objects", f"{report.objects_before:,} → {report.objects_after:,}"),
-        ("size", " → ".join(sizes)),
-    ]
 
 
 @add_command(reindex_app, "reindex")

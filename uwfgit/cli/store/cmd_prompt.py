@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from uwfgit.cli.frame.commands import add_command, make_single
-from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.context import get_context
 from uwfgit.cli.frame.output import Column, format_table, write
 from uwfgit.errors import NotFoundError
+
+_DESCRIPTION: Final = re.compile(r"^description: (.*)$", re.MULTILINE)
 
 app = make_single()
 
@@ -29,10 +32,18 @@ def prompt(
     can be saved as a skill file as it is.
     """
     context = get_context(ctx)
-    if name is None or name == "list":
-        _list_guides(context)
-        return
     guides = list_guides()
+    if name is None or name == "list":
+        items = []
+        for guide in guides:
+            found = _DESCRIPTION.search(read_guide(guide))
+            items.append({"name": guide, "description": found[1] if found else ""})
+        columns = [Column(title="NAME"), Column(title="DESCRIPTION", flexible=True)]
+        rows = [(item["name"], item["description"]) for item in items]
+        context.output.emit(
+            {"items": items}, lambda: format_table(context.output, columns, rows)
+        )
+        return
     if name not in guides:
         raise NotFoundError("guide", name, hint=f"guides: {', '.join(guides)}")
     text = read_guide(name)
@@ -40,18 +51,6 @@ def prompt(
         write(text)
     else:
         context.output.emit({"name": name, "text": text}, str)
-
-
-def _list_guides(context: CommandContext) -> None:
-    items = [
-        {"name": name, "description": _description(read_guide(name))}
-        for name in list_guides()
-    ]
-    columns = [Column(title="NAME"), Column(title="DESCRIPTION", flexible=True)]
-    rows = [(item["name"], item["description"]) for item in items]
-    context.output.emit(
-        {"items": items}, lambda: format_table(context.output, columns, rows)
-    )
 
 
 def list_guides() -> list[str]:
@@ -64,10 +63,3 @@ def list_guides() -> list[str]:
 def read_guide(name: str) -> str:
     """Read a packaged guide."""
     return files("uwfgit.cli").joinpath("guides", f"{name}.md").read_text("utf-8")
-
-
-def _description(text: str) -> str:
-    for line in text.splitlines():
-        if line.startswith("description: "):
-            return line.removeprefix("description: ")
-    return ""

@@ -24,6 +24,7 @@ _SHOWS_PROGRESS: Final = frozenset(
     {"bundle", "clone", "fetch", "fsck", "gc", "maintenance", "pull", "push", "repack"}
 )
 _TAKES_PROGRESS: Final = frozenset({"clone", "fetch", "fsck", "pull", "push"})
+_QUIET: Final = frozenset({"-q", "--quiet", "--no-progress", "-h", "--help"})
 
 
 @add_command(init_app, "init")
@@ -168,8 +169,10 @@ def _run_git(
         word.startswith(_READS_STDIN) for word in read.command
     )
     command = list(read.command)
-    if talk_width(quiet=False) is not None:
-        command = _with_progress(command)
+    shows = talk_width(quiet=False) is not None and read.name in _TAKES_PROGRESS
+    if shows and _QUIET.isdisjoint(command):
+        # git shows it by itself on a terminal only.
+        command.insert(1, "--progress")
     # The door switches hooks off. Of two settings the later counts: here the one
     # hook runs, a user's own -c notwithstanding, and git guesses no command.
     ours = ["-c", f"core.hooksPath={store / 'hooks'}", "-c", "help.autocorrect=0"]
@@ -181,12 +184,3 @@ def _run_git(
         environment=environment,
         is_live=is_live,
     )
-
-
-def _with_progress(command: list[str]) -> list[str]:
-    """Ask for the progress that git shows by itself on a terminal only."""
-    if not command or command[0] not in _TAKES_PROGRESS:
-        return command
-    if {"-q", "--quiet", "--no-progress", "-h", "--help"} & {*command}:
-        return command
-    return [command[0], "--progress", *command[1:]]

@@ -48,11 +48,14 @@ def fill_absent(schema: Json, value: Json) -> Json:
         return [fill_absent(items, item) for item in value]
     if not isinstance(value, dict):
         return value
-    chosen = _object_schema(schema)
+    chosen = _option(schema, "object")
     properties = chosen.get("properties", {})
     filled = {
-        key: fill_absent(_inner(properties.get(key, True), item), item)
+        key: fill_absent(
+            _option(inner, "array") if isinstance(item, list) else inner, item
+        )
         for key, item in value.items()
+        for inner in (properties.get(key, True),)
     }
     for key in chosen.get("required", ()):
         if key not in filled:
@@ -62,20 +65,15 @@ def fill_absent(schema: Json, value: Json) -> Json:
     return filled
 
 
-def _object_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    for option in schema.get("anyOf", ()):
-        if isinstance(option, Mapping) and option.get("type") == "object":
-            return option
-    return schema
-
-
-def _inner(schema: Json, value: Json) -> Json:
-    if not isinstance(schema, Mapping) or not isinstance(value, list):
-        return schema
-    for option in schema.get("anyOf", ()):
-        if isinstance(option, Mapping) and option.get("type") == "array":
-            return option
-    return schema
+def _option(schema: Json, kind: str) -> Json:
+    """Return the schema of a kind that a choice of several has; else the schema."""
+    options = schema.get("anyOf", ()) if isinstance(schema, Mapping) else ()
+    fitting = (
+        option
+        for option in options
+        if isinstance(option, Mapping) and option.get("type") == kind
+    )
+    return next(fitting, schema)
 
 
 def _empty(schema: Json) -> Any:  # noqa: ANN401 - a JSON value, or the mark for none
@@ -171,15 +169,11 @@ def load_named_node(
     try:
         return load_node(ledger, text, thread=thread)
     except AmbiguousError as exc:
-        raise _with_choice(exc) from exc
-
-
-def _with_choice(error: AmbiguousError) -> AmbiguousError:
-    first = error.candidates[0] if error.candidates else "THREAD"
-    error.message = f"hash {error.name} names different contents in several threads: "
-    error.message += ", ".join(error.candidates)
-    error.hint = f"choose one with: --thread {first}"
-    return error
+        first = exc.candidates[0] if exc.candidates else "THREAD"
+        exc.message = f"hash {exc.name} names different contents in several threads: "
+        exc.message += ", ".join(exc.candidates)
+        exc.hint = f"choose one with: --thread {first}"
+        raise
 
 
 def load_schema(ledger: Ledger, node_type: Hash, *, thread: str | None) -> Json:

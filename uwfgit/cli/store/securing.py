@@ -114,17 +114,14 @@ def _find_keys(content: object, source: str) -> Iterator[MovedKey]:
                     source=source,
                     key=f"providers.{name}.{_NAME}",
                 )
+        words = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_") or "PROVIDER"
+        digit = "_" if words[0].isdigit() else ""
         yield MovedKey(
             provider=name,
-            variable=variable or _variable_of(name),
+            variable=variable or f"{digit}{words}_API_KEY",
             value=values[_KEY],
             was_named=_NAME in values,
         )
-
-
-def _variable_of(provider: str) -> str:
-    words = re.sub(r"[^A-Z0-9]+", "_", provider.upper()).strip("_") or "PROVIDER"
-    return f"{'_' if words[0].isdigit() else ''}{words}_API_KEY"
 
 
 def _with_keys(path: Path, keys: tuple[MovedKey, ...]) -> str:

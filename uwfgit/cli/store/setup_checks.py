@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -85,24 +84,17 @@ def check_config(context: CommandContext) -> Iterator[HealthFinding]:
             check="config", level="problem", message=exc.message, hint=exc.hint
         )
         return
+    ours, inside = context.home / CONFIG_FILE, context.enclosing
+    theirs = None if inside is None else inside.root / REPOSITORY_FILE
     for warning in warnings:
         yield HealthFinding(
             check="config",
             level="problem",
             message=warning,
-            hint=f"edit {_find_file(context, warning)}",
+            hint=f"edit {theirs if warning.startswith(f'{theirs}: ') else ours}",
         )
     if not warnings:
         yield HealthFinding(check="config", level="ok", message="every key is known")
-
-
-def _find_file(context: CommandContext, warning: str) -> Path:
-    """Return the file of the configuration that a warning starts with."""
-    if context.enclosing is not None:
-        theirs = context.enclosing.root / REPOSITORY_FILE
-        if warning.startswith(f"{theirs}: "):
-            return theirs
-    return context.home / CONFIG_FILE
 
 
 def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[HealthFinding]:

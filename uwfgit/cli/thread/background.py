@@ -69,7 +69,9 @@ def run_in_background(
     if message.get("ready"):
         # It is not waited for; Python would say so when it lets go of it.
         process.returncode = 0
-        return _begun(ledger, thread), worker
+        state = load_tip(ledger.store, thread).state
+        report = make_run_report(state, (), end=RunEnd.DONE)
+        return replace(report, status="running", done=False), worker
     code = process.wait()
     if code == EXIT_BUG:
         raise RuntimeError(f"in the worker; see {log}")
@@ -130,11 +132,6 @@ def _listen(
     except ValueError:
         return {}
     return message if isinstance(message, dict) else {}
-
-
-def _begun(ledger: Ledger, thread: ThreadId) -> RunReport:
-    report = make_run_report(load_tip(ledger.store, thread).state, (), end=RunEnd.DONE)
-    return replace(report, status="running", done=False)
 
 
 def _make_error(facts: dict[str, Any]) -> UwfError:

@@ -221,7 +221,8 @@ def _text(output: Output, records: tuple[Record, Record], found: Comparison) -> 
         "",
     ]
     for pair in found.pairs:
-        lines += [*_pair_lines(table, pair), _cost_line(table, records, pair), ""]
+        costs = (_cost_text(one, pair.a), _cost_text(other, pair.b))
+        lines += [*_pair_lines(table, pair), table.row("", *costs), ""]
     if found.pairs:
         cost_a = _sum_cost(one, (pair.a for pair in found.pairs))
         cost_b = _sum_cost(other, (pair.b for pair in found.pairs))
@@ -286,14 +287,6 @@ def _pair_lines(table: _Table, pair: Pair) -> Iterator[str]:
         )
     if "body" in pair.differs:
         yield table.row("", _body_text(pair.a), _body_text(pair.b), same=False)
-
-
-def _cost_line(table: _Table, records: tuple[Record, Record], pair: Pair) -> str:
-    a, b = (
-        _cost_text(record, step)
-        for record, step in zip(records, (pair.a, pair.b), strict=True)
-    )
-    return table.row("", a, b)
 
 
 def _role_text(step: Step | None) -> str:

@@ -128,6 +128,9 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
     detail = step["detail"]
     usage = step["usage"]
     cost = cost_from_payload(step["cost"])
+    files = step["files"]
+    if files is not None:
+        files = "\n".join(map(file_line, files)) or "none changed"
     fields = [
         ("step", f"{step['threadId']}:{step['number']}"),
         ("hash", step["hash"]),
@@ -148,7 +151,7 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
         ("cost", None if cost is None else str(cost)),
         ("folder", step["cwd"]),
         ("code", f"{step['code']['before'] or '-'} -> {step['code']['after'] or '-'}"),
-        ("files", _files_text(step["files"])),
+        ("files", files),
         ("shared", " ".join(step["code"].get("shared", [])) or None),
         ("asked", step["edgePrompt"]),
         ("note", step["note"]),
@@ -157,25 +160,15 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
         ("turns", str(len(detail.get("turns") or []))),
     ]
     head = format_fields(context.output, fields, status="")
-    output = _output_text(context, step["output"])
+    output = format_json(step["output"])
+    if context.output.width is not None:
+        fields = [
+            (shown(name), value if isinstance(value, str) else format_json(value))
+            for name, value in step["output"].items()
+        ]
+        output = format_fields(context.output, fields, status="")
     body = wrap(shown_lines(step["body"]).strip(), context.output.width)
     return f"{head}\n\noutput\n{output}" + (f"\n\n{body}" if body else "")
-
-
-def _output_text(context: CommandContext, output: dict[str, Any]) -> str:
-    if context.output.width is None:
-        return format_json(output)
-    fields = [
-        (shown(name), value if isinstance(value, str) else format_json(value))
-        for name, value in output.items()
-    ]
-    return format_fields(context.output, fields, status="")
-
-
-def _files_text(files: list[dict[str, Any]] | None) -> str | None:
-    if files is None:
-        return None
-    return "\n".join(file_line(each) for each in files) or "none changed"
 
 
 @add_command(app, "read")

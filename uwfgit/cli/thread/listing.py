@@ -137,13 +137,25 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
     if filters.sort is not None:
         # Those that spent the same stay newest first.
         spent = _SPENT[filters.sort]
-        kept.sort(key=lambda each: spent(_usage(known[each][0])), reverse=True)
+        states = {each: known[each][0].state for each in kept}
+        spends = {
+            each: spent(None if state is None else state.usage)
+            for each, state in states.items()
+        }
+        kept.sort(key=spends.__getitem__, reverse=True)
     end = None if filters.limit is None else filters.offset + filters.limit
     places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
     page = [known[thread] for thread, _ in places]
     hidden = sum(tree.parents.get(each) not in known for each in known.keys() - kept)
-    _tell_hidden(context, hidden, is_empty=not page)
-    _warn_corrupt(context, page)
+    if context.output.is_text and not page:
+        context.output.say("no threads" + (" to show" if hidden else ""))
+    if context.output.is_text and hidden:
+        what = count_of(hidden, "ended or cancelled thread")
+        context.output.say(f"{what} not shown (--all)")
+    for row, _ in page:
+        if row.problem is not None:
+            what = "" if row.is_earlier else "is corrupt: "
+            context.output.warn(f"thread {row.thread} {what}{row.problem}")
     items = [
         row_payload(
             row,
@@ -163,17 +175,16 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
         lambda: _table(
             context.output,
             items,
-            [_name(*place, more) for place, more in zip(places, below, strict=True)],
-            with_shared=not filters.trash and _has_remote(ledger),
+            [
+                "  " * depth + thread + (f" +{more}" if more else "")
+                for (thread, depth), more in zip(places, below, strict=True)
+            ],
+            with_shared=not filters.trash and any(ledger.store.repo.remotes.names()),
             sort=filters.sort,
         ),
     )
     if filters.trash and items:
         context.output.say("bring one back: uwf thread restore THREAD")
-
-
-def _usage(row: ThreadRow) -> Usage | None:
-    return None if row.state is None else row.state.usage
 
 
 def _spent_text(usage: Mapping[str, Any] | None, what: str) -> str | None:
@@ -230,14 +241,6 @@ class _Tree:
         """Return how many threads did steps of one, and steps of those."""
         below = self.children.get(thread, ())
         return len(below) + sum(self.count_below(child) for child in below)
-
-
-def _name(thread: ThreadId, depth: int, more: int) -> str:
-    return "  " * depth + thread + (f" +{more}" if more else "")
-
-
-def _has_remote(ledger: Ledger) -> bool:
-    return any(ledger.store.repo.remotes.names())
 
 
 def _list_trash(ledger: Ledger) -> list[ThreadRow]:
@@ -299,25 +302,6 @@ def _fits(row: ThreadRow, filters: Filters) -> bool:
     started = thread_time_ms(row.thread)
     after = filters.after_ms is None or started > filters.after_ms
     return after and (filters.before_ms is None or started < filters.before_ms)
-
-
-def _tell_hidden(context: CommandContext, hidden: int, *, is_empty: bool) -> None:
-    if not context.output.is_text:
-        return
-    if is_empty:
-        context.output.say("no threads" + (" to show" if hidden else ""))
-    if hidden:
-        what = count_of(hidden, "ended or cancelled thread")
-        context.output.say(f"{what} not shown (--all)")
-
-
-def _warn_corrupt(
-    context: CommandContext, page: Sequence[tuple[ThreadRow, str]]
-) -> None:
-    for row, _ in page:
-        if row.problem is not None:
-            what = "" if row.is_earlier else "is corrupt: "
-            context.output.warn(f"thread {row.thread} {what}{row.problem}")
 
 
 def _table(

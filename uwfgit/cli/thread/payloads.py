@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from uwfgit.constants import ERROR_STATUS
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, thread_time_ms
@@ -15,7 +17,7 @@ from uwfgit.model.thread.attempts import Attempt
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Child, Step, write_fields
+from uwfgit.model.thread.step import Step, write_fields
 from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.handle import Store
 
@@ -142,15 +144,11 @@ def step_item(record: Record, step: Step) -> dict[str, Any]:
         "role": step.role,
         "status": step.status,
         "agent": step.agent,
-        "child": _child_payload(step.child),
+        "child": None if step.child is None else asdict(step.child),
         "durationMs": duration_ms(step),
         "usage": usage_payload(step.usage),
         "cost": cost_payload(step_cost(record, step)),
     }
-
-
-def _child_payload(child: Child | None) -> dict[str, str] | None:
-    return None if child is None else {"thread": child.thread, "oid": child.oid}
 
 
 def attempt_item(attempt: Attempt) -> dict[str, Any]:

@@ -218,15 +218,12 @@ def turn_markdown(turn: Mapping[str, Any], number: int) -> str:
     # In a fence, or what was said could show a step that never was.
     lines = [f"{head}\n\n{fence(content)}" if content else head]
     for call in turn.get("toolCalls") or []:
-        arguments = shown(_one_line(call.get("arguments")))
-        lines.append(f"- {shown(str(call.get('name', '-')))}: `{arguments}`")
+        given = call.get("arguments")
+        text = (
+            given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        )
+        lines.append(f"- {shown(str(call.get('name', '-')))}: `{shown(text)}`")
     return "\n".join(lines)
-
-
-def _one_line(value: Any) -> str:  # noqa: ANN401 - a JSON value
-    import json
-
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def check_quota(quota: int) -> int:

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from uwfgit.cli.thread.background import Worker
     from uwfgit.engine.run.executor import Engine, RunReport, StepReport
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.store.handle import Store
 
 _UNDER: Final = " " * 10
 
@@ -88,6 +87,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
         wait_for_limit,
     )
     from uwfgit.engine.run.executor import exec_thread
+    from uwfgit.store.care.loose import MANY_LOOSE, estimate_loose
 
     context = get_context(ctx)
     if count is not None and count < 1:
@@ -102,7 +102,11 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
         while patience is not None and wait_for_limit(context, engine, found, patience):
             left = None if most is None else max(1, most - count_good(report))
             report = add_report(report, exec_thread(engine, found, count=left, **how))
-        _hint_at_gc(context, engine.ledger.store)
+        loose = estimate_loose(engine.ledger.store.path)
+        if loose >= MANY_LOOSE:
+            context.output.say(
+                f"hint: about {loose:,} loose objects, pack them: uwf gc"
+            )
         return report
 
     call = _Call(
@@ -120,14 +124,6 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
         ),
     )
     _run(context, thread, call, run)
-
-
-def _hint_at_gc(context: CommandContext, store: Store) -> None:
-    from uwfgit.store.care.loose import MANY_LOOSE, estimate_loose
-
-    loose = estimate_loose(store.path)
-    if loose >= MANY_LOOSE:
-        context.output.say(f"hint: about {loose:,} loose objects, pack them: uwf gc")
 
 
 def resume_command(  # noqa: PLR0917 - its options, as typer reads them

@@ -44,6 +44,8 @@ def make_admit(
     def admit(
         record: Record, role: str, agent: str | None, cwd: Path | None
     ) -> Ground | None:
+        from uwfgit.engine.run.engine import Ground
+        from uwfgit.store.git.enclosing import find_enclosing
         from uwfgit.store.local import Agreed
 
         tip = record.tip
@@ -75,10 +77,18 @@ def make_admit(
         if is_own:
             return None
         if folder is None:
-            raise _homeless(tip)
+            raise StateError(
+                f"thread {tip.thread} was made on another machine: "
+                "its folder there means nothing here",
+                hint="choose one with --cwd DIR, or run this in a work tree of its "
+                "repository",
+            )
         if new or ledger.local.find_folder(tip.thread) is None:
             ledger.local.set_folder(tip.thread, folder)
-        return _ground(context, folder)
+        enclosing = find_enclosing(folder)
+        trusted = (Path(os.path.realpath(p)) for p in context.settings.trusted_roots)
+        root = enclosing.root if enclosing is not None else folder
+        return Ground(cwd=folder, roots=(root, *trusted))
 
     return admit
 
@@ -165,14 +175,6 @@ def _follow_rename(context: CommandContext, ledger: Ledger, record: Record) -> N
             f"'{shown(str(known))}' is gone; the thread goes on in "
             f"'{shown(str(folder))}', of the same repository"
         )
-
-
-def _homeless(tip: Tip) -> StateError:
-    return StateError(
-        f"thread {tip.thread} was made on another machine: "
-        "its folder there means nothing here",
-        hint="choose one with --cwd DIR, or run this in a work tree of its repository",
-    )
 
 
 def _memory_lines(ledger: Ledger, thread: ThreadId) -> Iterator[str]:
@@ -282,16 +284,6 @@ def _folder_below(root: Path, path: str) -> Path | None:
         if os.path.islink(folder):  # noqa: PTH114 - pathlib's raises at a long name
             return None
     return folder if os.path.isdir(folder) else None  # noqa: PTH112 - as above
-
-
-def _ground(context: CommandContext, folder: Path) -> Ground:
-    from uwfgit.engine.run.engine import Ground
-    from uwfgit.store.git.enclosing import find_enclosing
-
-    enclosing = find_enclosing(folder)
-    root = enclosing.root if enclosing is not None else folder
-    trusted = (Path(os.path.realpath(each)) for each in context.settings.trusted_roots)
-    return Ground(cwd=folder, roots=(root, *trusted))
 
 
 def _screen(

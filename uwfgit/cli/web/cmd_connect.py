@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from uwfgit.cli.frame.commands import add_command, make_single
-from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.context import get_context
 from uwfgit.errors import UsageError
 
 app = make_single()
@@ -52,7 +52,13 @@ def connect(
     from uwfgit.web.hub.frames import Hello
 
     acts = allowed_acts(acts=allow_acts, runs=allow_exec)
-    address, secret = hub_address(url), _secret(context)
+    address = hub_address(url)
+    secret = context.variables.get(_SECRET) or context.settings.hub_secret
+    if not secret:
+        raise UsageError(
+            "there is no secret for the hub",
+            hint=f"`uwf web hub add NAME` there prints one; put it into {_SECRET}",
+        )
     served = serve_store(context, context.open_store().path, acts=bool(acts))
     client = Client(
         url=address,
@@ -67,13 +73,3 @@ def connect(
         asyncio.run(stay_connected(client))
     finally:
         served.shelf.close()
-
-
-def _secret(context: CommandContext) -> str:
-    secret = context.variables.get(_SECRET) or context.settings.hub_secret
-    if not secret:
-        raise UsageError(
-            "there is no secret for the hub",
-            hint=f"`uwf web hub add NAME` there prints one; put it into {_SECRET}",
-        )
-    return secret

@@ -36,8 +36,10 @@ def serve_store(
     context: CommandContext, path: Path, *, root: str = "", acts: bool
 ) -> Served:
     """Return what answers for a store, and runs the commands of its pages."""
+    # Named by the work tree it belongs to, or by its folder.
+    named = path.parents[1] if path.parts[-2:] == (".git", "uwf") else path
     return Served(
-        shelf=Shelf(_opener(context, path), name=_name(path), root=root),
+        shelf=Shelf(_opener(context, path), name=shown(named.name), root=root),
         run=_runner(context, path),
         acts=acts,
         agents=tuple(sorted(context.settings.agents)),
@@ -62,14 +64,6 @@ def _opener(
             yield own.make_ledger(open_store(path, home=context.home))
 
     return opened
-
-
-def _name(path: Path) -> str:
-    """Name a store by the work tree it belongs to, or by its folder."""
-    parts = path.parts
-    if parts[-2:] == (".git", "uwf"):
-        return shown(path.parent.parent.name)
-    return shown(path.name)
 
 
 def _runner(context: CommandContext, path: Path) -> Callable[[Command], Outcome]:

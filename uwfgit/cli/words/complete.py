@@ -74,7 +74,11 @@ def complete(words: list[str]) -> None:
 def find_candidates(words: list[str]) -> Iterator[Line]:
     """Yield what the last word can be."""
     words = _join_equals(words)
-    place = _find_place(words[:-1])
+    path = os.path.join(os.path.dirname(__file__), "words.json")  # noqa: PTH118, PTH120 - pathlib costs more than all this
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        place = _Place(json.load(file))
+    for word in words[:-1]:
+        place.take(word)
     current = words[-1]
     if place.wants is not None:
         yield from _values(place.wants, current, place)
@@ -155,15 +159,6 @@ class _Place:
             self.path.append(word)
         else:
             self.count += 1
-
-
-def _find_place(words: Iterable[str]) -> _Place:
-    path = os.path.join(os.path.dirname(__file__), "words.json")  # noqa: PTH118, PTH120 - pathlib costs more than all this
-    with open(path, "rb") as file:  # noqa: PTH123 - as above
-        place = _Place(json.load(file))
-    for word in words:
-        place.take(word)
-    return place
 
 
 def _values(kind: str, current: str, place: _Place) -> Iterator[Line]:

@@ -45,7 +45,9 @@ def root_context() -> Click:
 def reference_text() -> str:
     """Write the reference of all commands as markdown."""
     root = root_context()
-    parts = [_HEAD, _help_block(root), _exit_table()]
+    rows = [f"| {codes} | {meaning} |" for codes, meaning in EXIT_MEANINGS.items()]
+    exits = "\n".join(["| exit | meaning |", "|---|---|", *rows, ""])
+    parts = [_HEAD, _help_block(root), exits]
     lines = {entry.name: entry.help for entry in CATALOG}
     for ctx in iter_commands(root):
         depth = ctx.command_path.count(" ")
@@ -59,8 +61,3 @@ def reference_text() -> str:
 def _help_block(ctx: Click) -> str:
     lines = [line.rstrip() for line in ctx.get_help().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```\n"
-
-
-def _exit_table() -> str:
-    rows = [f"| {codes} | {meaning} |" for codes, meaning in EXIT_MEANINGS.items()]
-    return "\n".join(["| exit | meaning |", "|---|---|", *rows, ""])

@@ -63,21 +63,18 @@ def words_table() -> dict[str, Any]:
     # The global options stand once, with the root: all commands have them.
     shared = {name for option in hidden_options() for name in option.opts}
     shared |= {"--help", "-h"}
-    table = {"": {**_entry(root, without=frozenset()), "values": _fixed_values()}}
-    for ctx in iter_commands(root, hidden=True):
-        path = ctx.command_path.removeprefix("uwf ")
-        table[path] = _entry(ctx, without=shared)
-    return table
-
-
-def _fixed_values() -> dict[str, list[str]]:
-    """Return the words of each kind that stand in the program itself."""
-    return {
+    # The words of each kind that stand in the program itself.
+    fixed = {
         "agent": list(KINDS),
         "guide": ["list", *list_guides()],
         "key": [str(key) for key in KEYS],
         "type": sorted(BUILTIN_NAMES),
     }
+    table = {"": {**_entry(root, without=frozenset()), "values": fixed}}
+    for ctx in iter_commands(root, hidden=True):
+        path = ctx.command_path.removeprefix("uwf ")
+        table[path] = _entry(ctx, without=shared)
+    return table
 
 
 def _entry(ctx: Click, *, without: AbstractSet[str]) -> dict[str, Any]:
@@ -85,9 +82,11 @@ def _entry(ctx: Click, *, without: AbstractSet[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     params = [] if isinstance(command, Passthrough) else command.get_params(ctx)
     options = {
-        name: "" if _is_flag(param) else _option_kind(name, param)
+        name: ""
+        if param.is_flag or param.count
+        else _BY_OPTION.get(name) or _BY_METAVAR.get(param.metavar or "", ANY)
         for param in params
-        if param.param_type_name == "option" and _is_shown(param)
+        if param.param_type_name == "option" and not param.hidden
         for name in param.opts
         if name not in without
     }
@@ -101,18 +100,6 @@ def _entry(ctx: Click, *, without: AbstractSet[str]) -> dict[str, Any]:
     if hasattr(command, "list_commands"):
         entry["commands"] = _commands(ctx)
     return entry
-
-
-def _is_shown(param: Click) -> bool:
-    return not param.hidden
-
-
-def _is_flag(param: Click) -> bool:
-    return bool(param.is_flag or param.count)
-
-
-def _option_kind(name: str, param: Click) -> str:
-    return _BY_OPTION.get(name) or _BY_METAVAR.get(param.metavar or "", ANY)
 
 
 def _argument_kind(ctx: Click, param: Click) -> str:

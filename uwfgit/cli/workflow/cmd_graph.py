@@ -59,12 +59,6 @@ def graph_command(
         chart, steps = _chart_of_thread(context, workflow, thread)
     else:
         chart = _chart_of_workflow(context, str(workflow))
-    _emit(context, chart, form, steps)
-
-
-def _emit(
-    context: CommandContext, chart: Chart, form: str, steps: Sequence[Step]
-) -> None:
     if not context.output.is_text:
         context.output.emit(_payload(chart, form, steps), str)
     elif form == "text":

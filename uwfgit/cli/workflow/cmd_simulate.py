@@ -153,12 +153,8 @@ def _step_lines(output: Output, step: SimulatedStep, *, again: bool) -> list[str
     if again:
         return [shown(f"{head} (as above)")]
     notes = _note_lines(output, step)
-    return [shown(head), *_prompt_lines(step), *notes]
-
-
-def _prompt_lines(step: SimulatedStep) -> list[str]:
-    lines = shown_lines(step.prompt).rstrip("\n").split("\n")
-    return [f"{_BAR}{line}".rstrip() for line in lines] if step.prompt else []
+    lines = shown_lines(step.prompt).rstrip("\n").split("\n") if step.prompt else []
+    return [shown(head), *(f"{_BAR}{line}".rstrip() for line in lines), *notes]
 
 
 def _note_lines(output: Output, step: SimulatedStep) -> list[str]:
@@ -281,7 +277,10 @@ def _simulate(
         "done": done.status == "end",
         "message": done.message,
     }
-    output.emit(payload, lambda: _closing(output, done))
+    closing = output.paint(done.status, done.status)
+    if done.message:
+        closing += f": {shown(done.message)}"
+    output.emit(payload, lambda: closing)
     return done
 
 
@@ -306,11 +305,6 @@ def _answer_lines(step: SimulatedStep) -> list[str]:
     notes = [f"refused: {shown(describe_problem(each))}" for each in step.problems]
     notes += [f"warning: {shown(warning)}" for warning in step.warnings]
     return [f"   {note}" for note in notes]
-
-
-def _closing(output: Output, done: Simulation) -> str:
-    status = output.paint(done.status, done.status)
-    return f"{status}: {shown(done.message)}" if done.message else status
 
 
 def _ask_person(context: CommandContext, run: _Run) -> int:

@@ -56,26 +56,35 @@ def validate_command(
     something they include, whatever the work tree holds.
     """
     context = get_context(ctx)
-    _check_words(files, staged=staged, edited=edited)
-    if staged:
-        with _staged(context) as checked:
-            _finish(context, checked, strict=strict, quiet=True)
-    named = files or []
-    if named == ["-"]:
-        _finish(context, _check_stdin(context), strict=strict, quiet=False)
-    if edited:
-        paths = _list_affected(context, named)
-    else:
-        paths = [path for name in named for path in _list_files(context, name)]
-    _finish(context, _check(paths), strict=strict, quiet=edited)
-
-
-def _check_words(files: list[str] | None, *, staged: bool, edited: bool) -> None:
     how = "'uwf workflow validate --help' shows how it is called"
     if staged and (files or edited):
         raise UsageError("'--staged' takes no files", hint=how)
     if not staged and not edited and not files:
         raise UsageError("missing argument 'FILE...'", hint=how)
+    if staged:
+        with _staged(context) as checked:
+            _finish(context, checked, strict=strict, quiet=True)
+    named = files or []
+    if named == ["-"]:
+        from uwfgit.cli.frame.arguments import read_stdin
+        from uwfgit.engine.decide.conditions import find_syntax_error
+        from uwfgit.model.workflow.source import check_workflow_text
+
+        problems = check_workflow_text(
+            read_stdin("FILE"),
+            folder=context.cwd,
+            find_syntax_error=find_syntax_error,
+        )
+        checked = _Checked(files=1, problems=problems)
+        _finish(context, checked, strict=strict, quiet=False)
+    if edited:
+        from uwfgit.model.workflow.affected import find_affected
+
+        given = [_as_path(context, name) for name in named]
+        paths = list(find_affected([*given, *_list_removed(context)]))
+    else:
+        paths = [path for name in named for path in _list_files(context, name)]
+    _finish(context, _check(paths), strict=strict, quiet=edited)
 
 
 class _Checked(Struct, frozen=True, kw_only=True):
@@ -113,19 +122,6 @@ def _missing(path: Path) -> Problem:
     )
 
 
-def _check_stdin(context: CommandContext) -> _Checked:
-    from uwfgit.cli.frame.arguments import read_stdin
-    from uwfgit.engine.decide.conditions import find_syntax_error
-    from uwfgit.model.workflow.source import check_workflow_text
-
-    problems = check_workflow_text(
-        read_stdin("FILE"),
-        folder=context.cwd,
-        find_syntax_error=find_syntax_error,
-    )
-    return _Checked(files=1, problems=problems)
-
-
 @contextmanager
 def _staged(context: CommandContext) -> Iterator[_Checked]:
     """Check the next commit's workflows in a folder that holds them meanwhile."""
@@ -140,7 +136,12 @@ def _staged(context: CommandContext) -> Iterator[_Checked]:
         if changed:
             write_staged(staging, FOLDERS, folder)
         checked = _check(find_affected(folder / path for path in changed))
-        problems = tuple(_from_top(problem, folder) for problem in checked.problems)
+        problems = tuple(
+            problem
+            if problem.file is None
+            else replace(problem, file=str(Path(problem.file).relative_to(folder)))
+            for problem in checked.problems
+        )
         yield replace(checked, problems=problems, folder=folder)
 
 
@@ -161,12 +162,6 @@ def _find_staging(context: CommandContext) -> Staging:
     )
 
 
-def _from_top(problem: Problem, folder: Path) -> Problem:
-    if problem.file is None:
-        return problem
-    return replace(problem, file=str(Path(problem.file).relative_to(folder)))
-
-
 def _finish(
     context: CommandContext, checked: _Checked, *, strict: bool, quiet: bool
 ) -> None:
@@ -175,7 +170,11 @@ def _finish(
     Args:
         quiet: A hook says nothing when nothing concerned it.
     """
-    from uwfgit.cli.workflow.problems import github_lines, problem_payload
+    from uwfgit.cli.workflow.problems import (
+        github_lines,
+        problem_lines,
+        problem_payload,
+    )
 
     problems = checked.problems
     errors = [p for p in problems if strict or p.severity == "error"]
@@ -187,15 +186,15 @@ def _finish(
     if context.options.format == "github":
         write("".join(f"{line}\n" for line in github_lines(problems, strict=strict)))
     elif checked.files or not quiet or not context.output.is_text:
-        context.output.emit(payload, lambda: _report(context, checked, errors))
+        warnings = len(problems) - len(errors)
+        summary = _summary(context.output, checked.files, warnings, len(errors))
+        context.output.emit(
+            payload,
+            lambda: "\n".join(
+                [*problem_lines(context, problems, folder=checked.folder), summary]
+            ),
+        )
     raise typer.Exit(1 if errors else 0)
-
-
-def _list_affected(context: CommandContext, names: Sequence[str]) -> list[Path]:
-    from uwfgit.model.workflow.affected import find_affected
-
-    paths = [_as_path(context, name) for name in names]
-    return list(find_affected([*paths, *_list_removed(context)]))
 
 
 def _list_removed(context: CommandContext) -> list[Path]:
@@ -230,16 +229,6 @@ def _list_files(context: CommandContext, name: str) -> list[Path]:
     if not path.exists():
         raise NotFoundError("workflow file", name)
     return [_as_path(context, name)]
-
-
-def _report(context: CommandContext, checked: _Checked, errors: list[Problem]) -> str:
-    from uwfgit.cli.workflow.problems import problem_lines
-
-    problems = checked.problems
-    warnings = len(problems) - len(errors)
-    summary = _summary(context.output, checked.files, warnings, len(errors))
-    lines = problem_lines(context, problems, folder=checked.folder)
-    return "\n".join([*lines, summary])
 
 
 def _summary(output: Output, files: int, warnings: int, errors: int) -> str:

@@ -134,9 +134,14 @@ def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
         output,
         [Column(title="ROLE"), Column(title="DESCRIPTION", flexible=True)],
         [
-            (name, _role_line(payload["roles"][name]))
+            (
+                name,
+                f"{role['description']} (by workflow {role['workflow']})"
+                if "workflow" in role
+                else role["description"],
+            )
             for name in order
-            if name in payload["roles"]
+            if (role := payload["roles"].get(name)) is not None
         ],
     )
     graph = format_table(
@@ -157,11 +162,6 @@ def _workflow_text(output: Output, payload: dict[str, Any]) -> str:
     if payload["inputs"]:
         blocks.append(_inputs_table(output, payload["inputs"]))
     return "\n\n".join(blocks)
-
-
-def _role_line(role: dict[str, Any]) -> str:
-    done_by = f" (by workflow {role['workflow']})" if "workflow" in role else ""
-    return f"{role['description']}{done_by}"
 
 
 def _inputs_table(output: Output, inputs: dict[str, Any]) -> str:

@@ -36,16 +36,13 @@ def list_examples() -> list[Example]:
         NotFoundError: This installation lacks them.
     """
     files = sorted(find_packaged(_FOLDER, _ANY).parent.glob("*.yaml"))
-    return [
-        Example(name=file.stem, description=_describe(file.read_text("utf-8")))
-        for file in files
-        if ".replies" not in file.name
-    ]
-
-
-def _describe(text: str) -> str:
-    found = _DESCRIPTION.search(text)
-    return found[1] if found else ""
+    examples = []
+    for file in files:
+        if ".replies" not in file.name:
+            found = _DESCRIPTION.search(file.read_text("utf-8"))
+            description = found[1] if found else ""
+            examples.append(Example(name=file.stem, description=description))
+    return examples
 
 
 def example_files(example: str, *, name: str) -> Iterator[tuple[str, str]]:

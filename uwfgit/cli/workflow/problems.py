@@ -73,18 +73,16 @@ class _Sources(Struct, kw_only=True):
 
     def line(self, file: str, number: int) -> str | None:
         if file not in self.files:
-            self.files[file] = self._read(file)
+            try:
+                data = read_start(self.folder / file, most=YAML_MAX_BYTES)
+            except OSError:
+                data = b""
+            # As the reader of the file counts lines: not at form feeds and the like.
+            text = data.decode("utf-8-sig", errors="replace")
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+            self.files[file] = text.split("\n")
         lines = self.files[file]
         return lines[number - 1] if 0 < number <= len(lines) else None
-
-    def _read(self, file: str) -> list[str]:
-        try:
-            data = read_start(self.folder / file, most=YAML_MAX_BYTES)
-        except OSError:
-            return []
-        # As the reader of the file counts lines: not at form feeds and the like.
-        text = data.decode("utf-8-sig", errors="replace")
-        return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _excerpt(sources: _Sources, problem: Problem, width: int) -> Iterator[str]:
@@ -129,7 +127,7 @@ def _annotation(problem: Problem, *, strict: bool) -> str:
         "title": f"uwf {problem.code}",
     }
     properties = ",".join(
-        f"{name}={_escape_property(str(value))}"
+        f"{name}={_escape(str(value)).replace(':', '%3A').replace(',', '%2C')}"
         for name, value in facts.items()
         if value is not None
     )
@@ -140,7 +138,3 @@ def _annotation(problem: Problem, *, strict: bool) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")

@@ -11,7 +11,7 @@ from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
-from uwfgit.model.node.node import WORKFLOW_TYPE, Node
+from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
     list_workflow_files,
@@ -58,7 +58,12 @@ def find_workflow(
         by_hash = _find_by_hash(ledger, name)
         if by_hash is not None:
             return by_hash
-    path = _find_file(context, name)
+    path = resolve_workflow(
+        name,
+        # An absolute path, or a name, is found from anywhere.
+        cwd=context.search_folder or Path("/"),
+        workflow_paths=context.settings.workflow_paths,
+    )
     if path is not None:
         return read_workflow_file(path)
     if ledger is not None:
@@ -95,7 +100,8 @@ def find_child(
 
 
 def _not_found(name: str, near: str | None) -> NotFoundError:
-    hint = f"did you mean '{near}'?" if near else _hint()
+    places = "give a path, a file's name in .workflows/, or register one: "
+    hint = f"did you mean '{near}'?" if near else f"{places}uwf workflow add"
     return NotFoundError("workflow", name, hint=hint)
 
 
@@ -106,15 +112,6 @@ def _list_names(context: CommandContext) -> list[str]:
         workflow_paths=context.settings.workflow_paths,
     )
     return [name for name, _, _ in found]
-
-
-def _find_file(context: CommandContext, name: str) -> Path | None:
-    return resolve_workflow(
-        name,
-        # An absolute path, or a name, is found from anywhere.
-        cwd=context.search_folder or Path("/"),
-        workflow_paths=context.settings.workflow_paths,
-    )
 
 
 def read_workflow_file(path: Path) -> FoundWorkflow:
@@ -139,24 +136,17 @@ def _find_by_hash(ledger: Ledger, name: str) -> FoundWorkflow | None:
         return None
     if node.type != WORKFLOW_TYPE:
         raise InvalidError(f"node {node.hash} is not a workflow")
-    workflow = _read_workflow_node(ledger, node)
-    return FoundWorkflow(
-        workflow=workflow, data=_as_yaml(workflow), hash=node.hash, source="store"
-    )
-
-
-def _read_workflow_node(ledger: Ledger, node: Node) -> Workflow:
-    nodes = {}
-    for role in node.payload["roles"].values():
-        schema = find_node(ledger, role["frontmatter"])
-        if schema is not None:
-            nodes[schema.hash] = schema
-    return workflow_from_nodes(node, nodes)
-
-
-def _as_yaml(workflow: Workflow) -> bytes:
+    roles = node.payload["roles"].values()
+    schemas = (find_node(ledger, role["frontmatter"]) for role in roles)
+    nodes = {schema.hash: schema for schema in schemas if schema is not None}
+    workflow = workflow_from_nodes(node, nodes)
     head = "# Written from a stored workflow; the file it came from is not known.\n"
-    return (head + dump_yaml(workflow_document(workflow))).encode()
+    return FoundWorkflow(
+        workflow=workflow,
+        data=(head + dump_yaml(workflow_document(workflow))).encode(),
+        hash=node.hash,
+        source="store",
+    )
 
 
 def _load_registered(ledger: Ledger, name: str) -> FoundWorkflow:
@@ -171,10 +161,4 @@ def _load_registered(ledger: Ledger, name: str) -> FoundWorkflow:
         hash=found.version.hash,
         source="registry",
         origin=found.version.origin,
-    )
-
-
-def _hint() -> str:
-    return (
-        "give a path, a file's name in .workflows/, or register one: uwf workflow add"
     )
