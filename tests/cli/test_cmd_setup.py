@@ -18,10 +18,10 @@ KEY = "sk-test-0123456789abcdef"
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder first on PATH with two agents and an adapter; no other ones."""
+    """A folder first on PATH with two agents, an adapter and uwf's own that plays."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    for name in ("claude", "codex", "uwf-mine"):
+    for name in ("claude", "codex", "uwf-mine", "uwf-mock"):
         write_program(folder / name, "#!/bin/sh\necho 1.2.3\n")
     (folder / "uwf-plain").write_text("no program")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -172,6 +172,7 @@ def test_without_an_agent_the_error_names_the_command_for_each(
     assert "`uwf setup --agent claude-code --edits`" in done.err
     assert "`uwf setup --agent uwf-mine`" in done.err
     assert "uwf-plain" not in done.err
+    assert "uwf-mock" not in done.err
     hints = [check.get("hint") for check in uwf("doctor", "--json").json["checks"]]
     assert "uwf setup --agent codex --edits" in hints
 

@@ -328,3 +328,18 @@ def test_a_near_name_is_suggested(uwf: Uwf, work: Path) -> None:
     for word, near in (("pinng", "ping"), ("fix-bugg", "fix-bug")):
         done = uwf("workflow", "show", word)
         assert done.err.splitlines()[-1] == f"hint: did you mean '{near}'?"
+
+
+@pytest.mark.parametrize("before", [("init",), ("store", "path")])
+def test_who_asks_for_an_example_is_told_how_to_begin_with_it(
+    uwf: Uwf, before: tuple[str, ...]
+) -> None:
+    uwf(*before)
+
+    done = uwf("workflow", "show", "debate")
+
+    assert done.code == 1
+    assert done.err.splitlines() == [
+        "error: workflow 'debate' not found",
+        "hint: begin with the example: uwf workflow new --from debate",
+    ]

@@ -61,7 +61,8 @@ def find_installed(
 
 
 def _find_adapters(path: str, kinds: set[str]) -> Iterator[Installed]:
-    seen: set[str] = set()
+    # Ours that plays a file of replies: nobody's choice for work to be done.
+    seen = {"uwf-mock"}
     for folder in path.split(os.pathsep):
         try:
             files = sorted(Path(folder).glob(f"{_PREFIX}*"))

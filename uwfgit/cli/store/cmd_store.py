@@ -169,8 +169,8 @@ def _run_git(
         word.startswith(_READS_STDIN) for word in read.command
     )
     command = list(read.command)
-    shows = talk_width(quiet=False) is not None and read.name in _TAKES_PROGRESS
-    if shows and _QUIET.isdisjoint(command):
+    takes = not _TAKES_PROGRESS.isdisjoint(command[:1]) and _QUIET.isdisjoint(command)
+    if takes and talk_width(quiet=False) is not None:
         # git shows it by itself on a terminal only.
         command.insert(1, "--progress")
     # The door switches hooks off. Of two settings the later counts: here the one

@@ -70,11 +70,13 @@ def find_workflow(
         try:
             return _load_registered(ledger, name)
         except NotFoundError as exc:
-            near = find_similar(name, _list_names(context))
-            if exc.kind != "workflow" or near is None:
+            hint = _find_hint(context, name)
+            if exc.kind != "workflow" or hint is None:
                 raise
-            raise _not_found(name, near) from exc
-    raise _not_found(name, find_similar(name, _list_names(context)))
+            raise NotFoundError("workflow", name, hint=hint) from exc
+    places = "give a path, a file's name in .workflows/, or register one: "
+    hint = _find_hint(context, name) or f"{places}uwf workflow add"
+    raise NotFoundError("workflow", name, hint=hint)
 
 
 def find_child(
@@ -99,19 +101,20 @@ def find_child(
         raise
 
 
-def _not_found(name: str, near: str | None) -> NotFoundError:
-    places = "give a path, a file's name in .workflows/, or register one: "
-    hint = f"did you mean '{near}'?" if near else f"{places}uwf workflow add"
-    return NotFoundError("workflow", name, hint=hint)
+def _find_hint(context: CommandContext, name: str) -> str | None:
+    """Return what may be meant by a name that nothing has: a file, or an example."""
+    from uwfgit.cli.workflow.examples import list_examples
 
-
-def _list_names(context: CommandContext) -> list[str]:
-    """Name the workflows of files here."""
     found = list_workflow_files(
         cwd=context.search_folder or Path("/"),
         workflow_paths=context.settings.workflow_paths,
     )
-    return [name for name, _, _ in found]
+    near = find_similar(name, [each for each, _, _ in found])
+    if near:
+        return f"did you mean '{near}'?"
+    if name in {each.name for each in list_examples()}:
+        return f"begin with the example: uwf workflow new --from {name}"
+    return None
 
 
 def read_workflow_file(path: Path) -> FoundWorkflow:
