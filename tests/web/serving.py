@@ -39,7 +39,7 @@ class Server:
     port: int
     url: str
     token: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[Any]
     folder: Path
 
     @property

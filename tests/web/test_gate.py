@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from tests.web.serving import Server, serving
+from tests.web.serving import Server, free_port, serving
 from uwfgit.cli.frame.app import main
 
 pytestmark = pytest.mark.slow
@@ -328,6 +330,42 @@ def test_no_page_holds_a_style_or_a_script_of_its_own(server: Server) -> None:
     text = server.get("/threads").text
 
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src)", text)
+
+
+def test_the_browser_is_handed_the_address_through_a_file_of_the_users(
+    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uwf("init")
+    seen = work / "seen.html"
+    browser = work / "browser.sh"
+    browser.write_text(
+        f'#!/bin/sh\ncp -p "${{1#file://}}" {seen}.new\nmv {seen}.new {seen}\n'
+    )
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    port = free_port()
+    command = [sys.executable, "-P", "-m", "uwfgit", "web", "--open"]
+    with subprocess.Popen(
+        [*command, "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            end = time.monotonic() + 60
+            while not seen.exists():
+                assert time.monotonic() < end
+                assert process.poll() is None
+                time.sleep(0.05)
+            address = re.search(
+                r"url=http://127.0.0.1:\d+(/enter\S+?)\"", seen.read_text()
+            )
+            assert address is not None
+            server = Server(port=port, url="", token="", process=process, folder=work)
+            assert server.ask("GET", address[1]).status == 303
+        finally:
+            process.terminate()
+        assert process.communicate()[0] == b""
+    assert seen.stat().st_mode & 0o777 == 0o600
 
 
 def test_another_host_needs_a_token_file(uwf: Uwf) -> None:

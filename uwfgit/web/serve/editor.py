@@ -94,7 +94,7 @@ class Editor(Struct, frozen=True, kw_only=True):
         said: str = "",
         is_bad: bool = False,
     ) -> Draft:
-        look = partial(_look, opened, text)
+        look = partial(look_at, opened, text)
         draft = await anyio.to_thread.run_sync(look)
         return Draft(
             name=opened.name,
@@ -108,7 +108,7 @@ class Editor(Struct, frozen=True, kw_only=True):
         )
 
 
-def _look(opened: Opened, text: str) -> Draft:
+def look_at(opened: Opened, text: str) -> Draft:
     """Read a text as the command line would, were it in the file."""
     data, folder = text.encode(), opened.path.parent
     includes = open_includes(opened.path)
