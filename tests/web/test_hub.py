@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,12 +20,16 @@ from playwright.sync_api import expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from tests.builders import Clock, make_ledger
 from tests.cli.calls import Uwf
 from tests.program import PATIENCE
 from tests.web.browsing import browsing, list_faults, tab
 from tests.web.hostile import HOSTILE
 from tests.web.serving import Server, free_port, serving
 from tests.web.test_live import SLOW, Stream
+from uwfgit.store.repository import open_store
+from uwfgit.web.view.wire import pack_view
+from uwfgit.web.view.workflow import view_registered
 
 pytestmark = pytest.mark.slow
 UWF = [sys.executable, "-P", "-m", "uwfgit"]
@@ -317,7 +322,7 @@ def strange(machine: Machine, port: int) -> Iterator[ClientConnection]:
 
 def answer_with(line: ClientConnection, *frames: str) -> None:
     """Answer the next question with frames; ``ID`` stands for its id."""
-    number = json.loads(line.recv())["id"]
+    number = json.loads(line.recv(timeout=30))["id"]
     for frame in frames:
         line.send(frame.replace('"ID"', str(number)))
 
@@ -389,6 +394,42 @@ def test_what_a_client_sends_is_never_a_page_of_the_hubs(
         answer = asked.result(timeout=PATIENCE)
     assert answer.headers["content-type"] == "application/json"
     assert not {"set-cookie", "location"} & answer.headers.keys()
+
+
+def test_no_client_is_asked_for_more_or_leads_elsewhere(
+    machines: tuple[Machine, ...], uwf: Uwf, work: Path
+) -> None:
+    uwf("init")
+    machine = machines[0]
+    name = machine.run("thread", "start", "ping", "-p", "one")["threadId"]
+    view = machine.run("thread", "show", name)
+    store = open_store(machine.folder / "store", home=Path(os.environ["UWF_HOME"]))
+    ledger = make_ledger(store, Clock(iter([])))
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    with hub(work) as server:
+        with connected(machine, server.port, "--allow-acts", "--allow-exec"):
+            honest = server.get(f"/clients/alpha/threads/{name}").text
+            there = f"/clients/alpha/workflows/ping/{view['workflowHash']}"
+            assert "Start a thread" in server.get(there).text
+        until(lambda: server.get(f"/clients/alpha/threads/{name}").status == 503)
+        assert "/exec" in honest
+        assert not re.search(r'action="[^"]*/(fork|poke|approve|trust)"', honest)
+        with ThreadPoolExecutor(1) as pool, strange(machine, server.port) as line:
+            asked = pool.submit(
+                server.ask,
+                "POST",
+                "/clients/alpha/workflows/ping/start",
+                headers={**server.bearer, **kind},
+                body=b"prompt=x",
+            )
+            seen = pack_view(view_registered(ledger, "ping", None, ()))
+            made = {"threadId": "../../../enter?code=x"}
+            for body in (seen, made):
+                reply = {"id": "ID", "status": 200, "body": json.dumps(body)}
+                answer_with(line, json.dumps(reply))
+            answer = asked.result(timeout=30)
+    assert "location" not in answer.headers
+    assert answer.status != 303
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,8 @@ def views(ledger: Ledger, ended: str) -> Views:
     record = open_record(ledger.store, tip)
     side = Side(tip=tip, status="end", title="one")
     steps = record.steps()
-    thread = view_thread(ledger, tip, status="idle")
+    known = {line.thread: line for line in list_lines(ledger)}
+    thread = view_thread(ledger, tip, status="idle", known=known)
     return [
         (ThreadView, thread, show_thread),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.resources import files
 
 from msgspec import Struct, field
@@ -41,7 +42,6 @@ from uwfgit.web.view.listing import (
     Question,
     answer,
     list_families,
-    rows_of,
     titles_of,
 )
 from uwfgit.web.view.node import view_node
@@ -56,7 +56,7 @@ def style_sheet() -> str:
     return (files("uwfgit.web.render") / STYLE).read_text("utf-8")
 
 
-class Export(Struct, kw_only=True):
+class Export(Struct, kw_only=True, dict=True):
     """Some threads on their way out; afterwards, what of them came along."""
 
     ledger: Ledger
@@ -71,6 +71,11 @@ class Export(Struct, kw_only=True):
     workflows: int = 0
     comparisons: int = 0
     nodes: int = 0
+
+    @cached_property
+    def known(self) -> Mapping[ThreadId, Line]:
+        """The threads by their ids."""
+        return {line.thread: line for line in self.lines}
 
     def iter_folder(self) -> Iterator[tuple[str, str]]:
         """Yield the files of a folder: the path in it, and the text."""
@@ -128,9 +133,6 @@ class Export(Struct, kw_only=True):
             except UwfError as exc:
                 self.problems[line.thread] = exc.message
         return tips
-
-    def _status(self, thread: ThreadId) -> str:
-        return next(line.status for line in self.lines if line.thread == thread)
 
     def _pinned(self, tips: Mapping[ThreadId, Tip]) -> dict[Hash, WorkflowView]:
         found: dict[Hash, WorkflowView] = {}
@@ -208,9 +210,9 @@ class Export(Struct, kw_only=True):
         view = view_thread(
             self.ledger,
             tip,
-            status=self._status(thread),
+            status=self.known[thread].status,
             first=first,
-            rows=rows_of(self.lines),
+            known=self.known,
             whole=whole,
         )
         block = tuple(self._with_code(thread, each) for each in view.block)
@@ -243,7 +245,7 @@ class Export(Struct, kw_only=True):
         sides = [
             Side(
                 tip=tip,
-                status=self._status(tip.thread),
+                status=self.known[tip.thread].status,
                 title=titles[tip.thread] or tip.thread,
             )
             for tip in (a, b)

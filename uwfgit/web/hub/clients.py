@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from uwfgit.errors import InvalidError, NotFoundError, UwfError
-from uwfgit.web.hub.allowed import kept_headers
+from uwfgit.web.hub.allowed import ACTS, EXEC, kept_headers
 from uwfgit.web.hub.doors import Doors
 from uwfgit.web.hub.far import FarReading
 from uwfgit.web.hub.frames import Ask, Hello, read_hello
@@ -72,7 +72,8 @@ class Clients:
             root=f"{FAR_ROOT}/{name}",
             reading=reading,
             acting=reading,
-            acts=hello.acts,
+            # Whatever it says of itself: nothing else is ever asked of one.
+            acts=hello.acts & (ACTS | EXEC),
             agents=hello.agents,
         )
 

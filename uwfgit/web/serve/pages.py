@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from uwfgit.errors import InvalidError
-from uwfgit.ids import ThreadId
+from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust_form
 from uwfgit.web.render.markup import Html
@@ -160,8 +160,7 @@ class Pages:
         outcome = await place.acting.act(thread, act, wanted)
         links = self.serving.site(place).links
         if outcome.is_done:
-            other = outcome.value.get("threadId") if act == "fork" else None
-            back = links.thread(ThreadId(other) if isinstance(other, str) else thread)
+            back = links.thread((act == "fork" and _thread_of(outcome)) or thread)
             return RedirectResponse(str(back), status_code=303)
         if (outcome.error or {}).get("code") == "untrusted" and not fields.get("trust"):
             screen = await place.acting.trust_screen(thread, act, wanted)
@@ -179,14 +178,13 @@ class Pages:
         inputs = typed_inputs(newest.workflow.inputs or {}, fields)
         wanted = Wanted(fields=fields, agents=place.agents)
         outcome = await place.acting.start(name, wanted, inputs)
-        started = outcome.value.get("threadId")
+        started = _thread_of(outcome)
         links = self.serving.site(place).links
-        if outcome.is_done and isinstance(started, str):
+        if outcome.is_done and started is not None:
             if wanted.is_on("run"):
                 every = Wanted(fields={"all": "1"}, agents=())
-                await place.acting.act(ThreadId(started), "exec", every)
-            back = str(links.thread(ThreadId(started)))
-            return RedirectResponse(back, status_code=303)
+                await place.acting.act(started, "exec", every)
+            return RedirectResponse(str(links.thread(started)), status_code=303)
         return self._problem(place, outcome, links.workflows())
 
     def _problem(
@@ -206,6 +204,12 @@ class Pages:
 
     async def _fields(self, request: Request, place: Place) -> dict[str, str]:
         return await read_form(request, self.serving, place)
+
+
+def _thread_of(outcome: Outcome) -> ThreadId | None:
+    """Return the thread an act made; of a client's answer, which may be anything."""
+    made = outcome.value.get("threadId")
+    return ThreadId(made) if isinstance(made, str) and is_thread_id(made) else None
 
 
 async def read_form(request: Request, serving: Serving, place: Place) -> dict[str, str]:

@@ -33,7 +33,6 @@ from uwfgit.web.view.listing import (
     Listing,
     Question,
     answer,
-    rows_of,
     titles_of,
 )
 from uwfgit.web.view.node import NodeView, view_node
@@ -123,7 +122,7 @@ class StoreReading:
                 load_tip(ledger.store, thread),
                 status=_standing(ledger, thread),
                 first=first,
-                rows=rows_of(lines),
+                known={line.thread: line for line in lines},
             )
         )
 

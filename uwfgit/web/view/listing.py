@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -13,10 +14,10 @@ from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.sharing import NOT_SHARED
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.web.view.thread import first_line
 
 Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
+_MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -67,6 +68,12 @@ class Listing(Struct, frozen=True, kw_only=True):
     total: int
     statuses: Mapping[str, int]
     workflows: tuple[str, ...]
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text that says something."""
+    lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
+    return next((line for line in lines if line), "(no task)")
 
 
 def list_lines(ledger: Ledger) -> tuple[Line, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from msgspec import Struct, field
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
-from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
 from uwfgit.model.ledger.standing import is_running
 from uwfgit.model.node.node import DETAIL_TYPE
@@ -27,8 +26,8 @@ from uwfgit.store.layout import SUMMARY_FILE, thread_folder
 from uwfgit.store.objects import find_entry, read_blob
 from uwfgit.store.refs import list_refs
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
+from uwfgit.web.view.listing import Line, first_line
 
-_MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
 BLOCK: Final = 50
 """Steps on one page; all of them stand on the time line."""
 
@@ -114,12 +113,6 @@ class ThreadView(Struct, frozen=True, kw_only=True):
         return first_line(self.task)
 
 
-def first_line(text: str) -> str:
-    """Return the first line of a text that says something."""
-    lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
-    return next((line for line in lines if line), "(no task)")
-
-
 def block_start(number: int) -> int:
     """Return the number of the first step of the block a step stands in."""
     return (max(1, number) - 1) // BLOCK * BLOCK + 1
@@ -130,8 +123,8 @@ def view_thread(
     tip: Tip,
     *,
     status: str,
+    known: Mapping[ThreadId, Line],
     first: int | None = None,
-    rows: Iterable[ThreadRow] | None = None,
     whole: bool = False,
 ) -> ThreadView:
     """Read a thread for its page.
@@ -140,15 +133,14 @@ def view_thread(
         ledger: Where it is.
         tip: Its newest commit.
         status: As people see it.
+        known: All threads, so that those beside it are found.
         first: The first step of the block; by default of the newest one.
-        rows: All threads, where they were read already; else they are here.
         whole: All steps in one block.
 
     Raises:
         CorruptError: Something of it is missing or damaged.
     """
     record = open_record(ledger.store, tip, checked=False)
-    known = {row.thread: row for row in rows or list_threads(ledger)}
     steps = record.steps()
     events = tuple(iter_events(ledger.store, tip.commit))
     start = 1 if whole else block_start(first if first is not None else len(steps))
@@ -250,16 +242,16 @@ def _children(
     ledger: Ledger,
     record: Record,
     steps: Sequence[Step],
-    known: Mapping[ThreadId, ThreadRow],
+    known: Mapping[ThreadId, Line],
 ) -> Iterator[Kin]:
     named = dict.fromkeys(named_children(record), 0)
     for step in steps:
         if step.child is not None:
             named[step.child.thread] = step.number
-    for row in known.values():
-        began = row.parent is not None and row.parent[0] == record.tip.thread
-        if began and row.state is not None and row.state.forked_from is None:
-            named.setdefault(row.thread, 0)
+    for line in known.values():
+        began = line.began is not None and line.began[0] == record.tip.thread
+        if began and line.state is not None and line.state.forked_from is None:
+            named.setdefault(line.thread, 0)
     for thread, number in sorted(named.items()):
         yield _kin(ledger, thread, number, known)
 
@@ -268,7 +260,7 @@ def _kin(
     ledger: Ledger,
     thread: ThreadId,
     number: int,
-    known: Mapping[ThreadId, ThreadRow],
+    known: Mapping[ThreadId, Line],
 ) -> Kin:
     state = known[thread].state if thread in known else None
     if state is None:
@@ -281,15 +273,15 @@ def _kin(
     )
 
 
-def _relatives(tip: Tip, rows: Iterable[ThreadRow]) -> Iterable[Relative]:
+def _relatives(tip: Tip, lines: Iterable[Line]) -> Iterable[Relative]:
     origin = tip.state.forked_from
-    for row in rows:
-        state = row.state
-        if state is None or row.thread == tip.thread:
+    for line in lines:
+        state = line.state
+        if state is None or line.thread == tip.thread:
             continue
-        if origin is not None and row.thread == origin.thread:
+        if origin is not None and line.thread == origin.thread:
             yield Relative(
-                thread=row.thread,
+                thread=line.thread,
                 number=origin.number,
                 status=state.status,
                 is_origin=True,
@@ -297,7 +289,7 @@ def _relatives(tip: Tip, rows: Iterable[ThreadRow]) -> Iterable[Relative]:
         came_from = state.forked_from
         if came_from is not None and came_from.thread == tip.thread:
             yield Relative(
-                thread=row.thread,
+                thread=line.thread,
                 number=came_from.number,
                 status=state.status,
                 is_origin=False,
