@@ -173,9 +173,12 @@ class RawObjects(Struct, eq=False):
     def exists(self, oid: str) -> bool:
         """Whether there is something under this name, whole or not."""
         packs = self._open()
+        # As in load: first where the last one was.
+        if self._is_packed and packs.exists(oid):
+            return True
         if any(os.path.lexists(_path(each, oid)) for each in self._folders):
             return True
-        return bool(packs.exists(pygit2.Oid(hex=oid)))
+        return bool(packs.exists(oid))
 
     def is_damaged(self, oid: str) -> bool:
         """Whether the repository's own loose file of an object is not whole."""
