@@ -211,7 +211,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Put a ledger over an open store."""
         from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node.node import STEP_TYPE
-        from uwfgit.store.git.signer import Signer
         from uwfgit.store.git.worktree import Identity
         from uwfgit.store.kept import Kept
         from uwfgit.store.local import open_local
@@ -232,7 +231,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
             now_ms=now_ms,
             random=os.urandom,
             utc_offset=utc_offset() if write else 0,
-            signer=self.make_signer(store) if write else Signer(),
+            signer=self.make_signer(store),
         )
 
     def make_signer(self, store: Store) -> Signer:
