@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +123,50 @@ def test_no_unpushed_commit_travels_unless_it_is_wanted(
     wanted = pack(thread, with_commits=True)
     assert wanted.tip == repo.git("rev-parse", chain_ref(thread.thread)).strip()
     assert list_commits(repo.tree, [wanted], there) == ((secret, "not for others"),)
+
+
+def test_a_subject_is_told_whole_whatever_ends_a_line_elsewhere(
+    thread: Thread, repo: Repo
+) -> None:
+    repo.sh("echo mine >> src/b.txt")
+    mine = repo.commit("one\u2028two")
+    thread.step("echo one >> a.txt")
+
+    there = list_remote(repo.tree, "origin")
+    wanted = pack(thread, with_commits=True)
+
+    assert list_commits(repo.tree, [wanted], there) == ((mine, "one\u2028two"),)
+
+
+def test_a_remote_of_many_refs_costs_no_more_calls_of_git(
+    thread: Thread, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread.step("echo one >> a.txt")
+    real, folder, log = shutil.which("git"), tmp_path / "bin", tmp_path / "calls"
+    folder.mkdir()
+    program = folder / "git"
+    program.write_text(f'#!/bin/sh\necho "$*" >> {log}\nexec {real} "$@"\n')
+    program.chmod(0o755)
+
+    def count() -> int:
+        log.write_text("")
+        parcel = pack(thread)
+        list_new_objects(repo.tree, [parcel.tip], list_remote(repo.tree, "origin"))
+        return len(log.read_text().splitlines())
+
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        few = count()
+    for number in range(20):
+        repo.sh(f"echo {number} >> src/b.txt")
+        repo.commit(f"more {number}")
+        repo.git("push", "-q", "origin", f"HEAD:refs/heads/more-{number}")
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        many = count()
+
+    assert few > 0
+    assert many == few
 
 
 def test_what_was_sent_is_gone_on_from_whatever_is_pushed_later(

@@ -6,7 +6,7 @@ left out of their parents, unless the user wants it to go along.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -143,11 +143,10 @@ def pack_chain(
         own = remote_ref(remote, thread)
         _fetch(tree, remote, [f"{ref}:{own}"])
         sent = list_snapshots(tree, own)
-    tips = [oid for oid in there.values() if tree.resolve(f"{oid}^{{object}}")]
     made = _Packing(
         tree=tree,
         sent={_key(each): each for each in sent},
-        reachable=tips,
+        reachable=_list_here(tree, there.values()),
         with_commits=with_commits,
         kept={},
         commits=[],
@@ -231,9 +230,17 @@ class _Packing(Struct, kw_only=True):
 
     def _is_there(self, commit: Oid) -> bool:
         """Whether the remote has a commit of the user's."""
-        words = ["rev-list", "--max-count=1", commit, "--not", *self.reachable, "--"]
-        done = self.tree.run(words)
+        names = "".join(f"^{oid}\n" for oid in self.reachable)
+        words = ["rev-list", "--max-count=1", "--stdin"]
+        done = self.tree.run(words, input=f"{commit}\n{names}".encode())
         return done.code == 0 and not done.text
+
+
+def _list_here(tree: WorkTree, oids: Iterable[Oid]) -> list[Oid]:
+    """List those of some objects that are in the repository."""
+    names = "".join(f"{oid}\n" for oid in oids).encode()
+    lines = tree.ask("cat-file", "--batch-check", input=names).decode().splitlines()
+    return [Oid(line.split(" ")[0]) for line in lines if not line.endswith(" missing")]
 
 
 def _is_ancestor(tree: WorkTree, old: Oid, new: Oid) -> bool:
@@ -247,9 +254,10 @@ def list_commits(
     wanted = [oid for parcel in parcels for oid in parcel.commits]
     if not wanted:
         return ()
-    known = [oid for oid in there.values() if tree.resolve(f"{oid}^{{object}}")]
-    words = ["log", "--format=%H %s", *wanted, "--not", *known, "--"]
-    lines = tree.ask(*words).decode("utf-8", "replace").splitlines()
+    known = _list_here(tree, there.values())
+    names = "".join(f"{line}\n" for line in [*wanted, *(f"^{oid}" for oid in known)])
+    listed = tree.ask("log", "--format=%H %s", "--stdin", input=names.encode())
+    lines = listed.decode("utf-8", "replace").split("\n")[:-1]
     return tuple((Oid(oid), text) for oid, _, text in (x.partition(" ") for x in lines))
 
 
@@ -261,7 +269,7 @@ def list_new_objects(
     Raises:
         StoreError: git cannot list them.
     """
-    known = [oid for oid in there.values() if tree.resolve(f"{oid}^{{object}}")]
+    known = _list_here(tree, there.values())
     names = "".join(f"{line}\n" for line in [*tips, *(f"^{oid}" for oid in known)])
     listed = tree.ask("rev-list", "--objects", "--stdin", input=names.encode())
     found = {}

@@ -34,7 +34,7 @@ class ModelJudge(Struct, frozen=True, kw_only=True):
     patience: Patience = field(default_factory=lambda: Patience(tries=2))
 
     def ask(self, prompt: str, *, thread: ThreadId) -> AgentReply:
-        """Give what it says, or why it says nothing."""
+        """Return what it says, or why it says nothing."""
         del thread
         started = time.monotonic()
         messages = [{"role": "user", "content": prompt}]
@@ -65,7 +65,7 @@ class AgentJudge(Struct, frozen=True, kw_only=True):
         return self.agent.label
 
     def ask(self, prompt: str, *, thread: ThreadId) -> AgentReply:
-        """Give what it says, or why it says nothing."""
+        """Return what it says, or why it says nothing."""
         with tempfile.TemporaryDirectory(prefix="uwf-judge-") as folder:
             return self.agent.run(
                 AgentRequest(
