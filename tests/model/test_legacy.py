@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import combinations
 
 import pytest
@@ -21,6 +22,7 @@ from tests.model.workflow_text import GOOD, WORKER_NODE, change, check, places_o
 from uwfgit.model.legacy.read import normalise_document
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Target
+from uwfgit.model.yaml.core import parse_yaml
 
 _CLASHES = ({"conditions", "rules"}, {"prompts", "rules"})
 
@@ -361,3 +363,29 @@ graph:
     found = check(text)
 
     assert "J1" in {each.code for each in found}
+
+
+def test_many_edges_to_suspend_are_taken_out_in_time() -> None:
+    names = [f"s{number}" for number in range(8_000)]
+    edges = "".join(f"    {name}: {{ role: $SUSPEND, prompt: x }}\n" for name in names)
+    text = f"""\
+roles:
+  worker:
+    output: Say it.
+    frontmatter:
+      properties: {{ $status: {{ enum: [{", ".join(names)}, done] }} }}
+graph:
+  worker:
+    done: {{ role: $END, prompt: x }}
+{edges}"""
+    doc = parse_yaml(text)
+    before = time.process_time()
+
+    found = normalise_document(doc).doc.value
+
+    # By the square of their number it took minutes.
+    assert time.process_time() - before < 5
+    worker = found["roles"]["worker"]
+    assert worker["frontmatter"]["properties"] == {"$status": {"enum": ["done"]}}
+    assert list(found["graph"]["worker"]) == ["done"]
+    assert worker["output"].count("\n\n") == len(names)

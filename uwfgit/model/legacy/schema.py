@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import compress
 from typing import Final
 
 from msgspec.structs import replace
@@ -58,9 +59,7 @@ def mend_suspend(role: RoleEnds, notes: Notes) -> RoleEnds:
     if not waiting:
         return role
     names = {entry.name for entry in waiting}
-    schema: Mark | None = role.schema
-    for name in names:
-        schema = _drop_status(schema, name) if schema is not None else None
+    schema = _drop_statuses(role.schema, names)
     text = text_of(role.output)
     first = waiting[0]
     path: ValuePath = (*role.node_path, first.name)
@@ -76,10 +75,10 @@ def mend_suspend(role: RoleEnds, notes: Notes) -> RoleEnds:
     for entry in waiting:
         form = f"an edge to '{SUSPEND}'"
         notes.tell(form, (*role.node_path, entry.name), entry.key, action=action)
-        text = f"{text.rstrip()}\n\n{_sentence(entry.name, entry.value.value)}"
     if output is not None:
+        said = [_sentence(entry.name, entry.value.value) for entry in waiting]
         ending = "\n" if output.value.endswith("\n") else ""
-        output = with_text(output, text + ending)
+        output = with_text(output, "\n\n".join((text.rstrip(), *said)) + ending)
     node = drop(role.node, *names) if role.node is not None else None
     return replace(role, schema=schema, node=node, output=output)
 
@@ -99,29 +98,28 @@ def _placeholder(match: re.Match[str]) -> str:
     return f"<{name}>" if name and match[0][2] not in "#^/" else ""
 
 
-def _drop_status(schema: Mark, status: str) -> Mark | None:
-    """Take a status out of a schema; ``None`` when nothing would be left of it."""
+def _drop_statuses(schema: Mark, names: Collection[str]) -> Mark | None:
+    """Take statuses out of a schema; ``None`` when nothing would be left of it."""
     own = properties_of(schema.value).get(STATUS)
-    if isinstance(own, dict) and own.get("const") == status:
+    const = own.get("const") if isinstance(own, dict) else None
+    if isinstance(const, str) and const in names:
         return None
     listed = own.get("enum") if isinstance(own, dict) else None
-    if isinstance(listed, list) and status in listed:
-        if len(listed) == 1:
-            return None
+    listed = listed if isinstance(listed, list) else []
+    is_kept = [not isinstance(each, str) or each not in names for each in listed]
+    if listed and not any(is_kept):
+        return None
+    if not all(is_kept):
         path: ValuePath = ("properties", STATUS, "enum")
         schema = update(
-            schema,
-            path,
-            lambda enum: with_items(
-                enum, (item for item in items(enum) if item.value != status)
-            ),
+            schema, path, lambda enum: with_items(enum, compress(items(enum), is_kept))
         )
     for key in BRANCHES:
         branches = schema.child(key)
         if branches is None or not is_list(branches):
             continue
         kept = [
-            _drop_status(each, status) if is_map(each) else each
+            _drop_statuses(each, names) if is_map(each) else each
             for each in items(branches)
         ]
         left = [each for each in kept if each is not None]

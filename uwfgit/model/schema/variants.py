@@ -193,11 +193,8 @@ def _both(outer: Form, inner: Form) -> Form | None:
     """Combine forms that hold together; ``None`` when no status fits both."""
     statuses = outer.statuses
     if inner.statuses is not None:
-        statuses = tuple(
-            status
-            for status in inner.statuses
-            if outer.statuses is None or status in outer.statuses
-        )
+        allowed = frozenset(outer.statuses or inner.statuses)
+        statuses = tuple(status for status in inner.statuses if status in allowed)
         if not statuses:
             return None
     properties = dict(outer.properties)
