@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from uwfgit.constants import INJECTED, INPUTS, START, STATUS
 from uwfgit.model.findings import RuleFindings, list_names
-from uwfgit.model.rules.shape import Draft, DraftEdge
+from uwfgit.model.rules.shape import Draft
 from uwfgit.model.schema.subschema import may_be
 from uwfgit.model.schema.variants import Form, Variant, is_named, merge_forms
 from uwfgit.model.template.render import (
@@ -87,7 +87,14 @@ def check_templates(
         variants: Those of each role whose statuses are certain.
     """
     for source, edges in draft.nodes.items():
-        role = draft.roles.get(source, {})
+        schema = draft.roles.get(source, {}).get("frontmatter")
+        # The edges of a list may follow any variant.
+        merged: Form | None = None
+        if source in draft.listed and isinstance(schema, dict):
+            merged = merge_forms(schema)
+        by_status: dict[str | None, list[Variant]] = {}
+        for variant in variants.get(source, ()):
+            by_status.setdefault(variant.status, []).append(variant)
         for edge in edges:
             texts = {"prompt": edge.prompt, "location": edge.location}
             uses = [
@@ -100,9 +107,11 @@ def check_templates(
             if source == START:
                 _check_start(found, uses)
                 continue
-            fields = _fields_of(role, edge, variants.get(source, ()))
-            if fields is not None:
-                _check_uses(found, uses, fields)
+            own = by_status.get(edge.status, ())
+            if len(own) == 1:
+                _check_uses(found, uses, own[0])
+            elif merged is not None and merged.properties:
+                _check_uses(found, uses, merged)
 
 
 def _read(found: RuleFindings, path: ValuePath, template: str) -> tuple[_Use, ...]:
@@ -133,18 +142,6 @@ def _iter_uses(parts: Iterable[Part], outer: tuple[Section, ...]) -> Iterator[_U
         elif isinstance(part, Section):
             yield _Use(part.name, part.offset, is_section=True, sections=outer)
             yield from _iter_uses(part.children, (*outer, part))
-
-
-def _fields_of(
-    role: Mapping[str, Json], edge: DraftEdge, variants: Iterable[Variant]
-) -> Fields | None:
-    """Return what an edge's templates may name; ``None`` when that is not certain."""
-    schema = role.get("frontmatter")
-    if edge.status is None and isinstance(schema, dict):
-        fields = merge_forms(schema)
-        return fields if fields.properties else None
-    own = [variant for variant in variants if variant.status == edge.status]
-    return own[0] if len(own) == 1 else None
 
 
 def _check_start(found: RuleFindings, uses: Iterable[tuple[ValuePath, _Use]]) -> None:
