@@ -150,6 +150,8 @@ def test_a_pause_comes_and_goes(queue: Queue, ada: Person) -> None:
     assert ask(queue, oid, ZERO, PAUSE_REF) is None
     thread = git(ada.store, "rev-parse", f"refs/heads/thread/{THREADS[0]}").strip()
     assert ask(queue, ZERO, thread, PAUSE_REF) is not None
+    tree = git(ada.store, "rev-parse", f"{thread}^{{tree}}").strip()
+    assert tree in str(ask(queue, ZERO, tree, PAUSE_REF))
 
 
 def test_a_lease_of_a_thousand_years_is_refused(queue: Queue) -> None:

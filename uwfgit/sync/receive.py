@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from uwfgit.errors import UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
 from uwfgit.model.thread.family import children_by_node
@@ -76,7 +77,11 @@ def check_pushes(
     """
     pushed = {push.ref: push.new for push in pushes}
     for push in pushes[skip:]:
-        yield _check(store, push, pushed, shared=shared, now=now)
+        try:
+            problem = _check(store, push, pushed, shared=shared, now=now)
+        except UwfError as exc:
+            problem = exc.message
+        yield problem
 
 
 def _check(
