@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.family import family_of
@@ -81,6 +81,18 @@ class RefOutcome(Struct, frozen=True, kw_only=True):
         """The workflow, when the ref is a registered workflow's branch."""
         name = self.ref.removeprefix(WORKFLOW_PREFIX)
         return name if name != self.ref else None
+
+
+class Outcomes(Struct, kw_only=True):
+    """What became of some refs so far."""
+
+    all: list[RefOutcome] = field(default_factory=list)
+
+    def tell(
+        self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
+    ) -> None:
+        """Note what became of one."""
+        self.all.append(RefOutcome(ref=ref, result=result, message=message, **oids))
 
 
 def compare(

@@ -35,6 +35,7 @@ from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
     ExchangeSource,
+    Outcomes,
     RefOutcome,
     Result,
     Verify,
@@ -72,15 +73,9 @@ class _Work(Struct, kw_only=True):
     check: Check
     command: str
     scratch: Store
-    outcomes: list[RefOutcome] = field(default_factory=list)
+    told: Outcomes = field(default_factory=Outcomes)
     notes: dict[str, str] = field(default_factory=dict)
     """What else is told of a branch that moves."""
-
-    def tell(
-        self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
-    ) -> None:
-        outcome = RefOutcome(ref=ref, result=result, message=message, **oids)
-        self.outcomes.append(outcome)
 
     @property
     def store(self) -> Store:
@@ -124,7 +119,7 @@ def bring_in(
             )
             _fetch(work, chunk)
             _adopt(work, _check(work, chunk))
-            outcomes += work.outcomes
+            outcomes += work.told.all
     return tuple(outcomes)
 
 
@@ -150,7 +145,9 @@ def _fetch(work: _Work, refs: Sequence[str]) -> None:
             # One that cannot be fetched is found by cutting in two.
             waiting += reversed(halves(part))
         else:
-            work.tell(part[0], "refused", f"git cannot fetch it: {reason_of(done)}")
+            work.told.tell(
+                part[0], "refused", f"git cannot fetch it: {reason_of(done)}"
+            )
 
 
 def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
@@ -161,11 +158,11 @@ def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
         for ref, oid in sorted(scan_refs(work.scratch, prefix).items())
         if ref in work.source.names
     }
-    told = {outcome.ref for outcome in work.outcomes}
+    told = {outcome.ref for outcome in work.told.all}
     for ref in refs:
         # git passes by what a shallow remote has, and calls that a success.
         if ref not in fetched and ref not in told:
-            work.tell(ref, "refused", _NOT_BROUGHT)
+            work.told.tell(ref, "refused", _NOT_BROUGHT)
     problems = _verify_threads(work, fetched)
     good = {ref: oid for ref, oid in fetched.items() if ref not in problems}
     for ref, oid in good.items():
@@ -173,7 +170,7 @@ def _check(work: _Work, refs: Sequence[str]) -> dict[str, Oid]:
         if problem is not None:
             problems[ref] = problem
     for ref, problem in problems.items():
-        work.tell(ref, "refused", problem + _beside(work, ref), new=fetched[ref])
+        work.told.tell(ref, "refused", problem + _beside(work, ref), new=fetched[ref])
     return {ref: oid for ref, oid in good.items() if ref not in problems}
 
 
@@ -234,14 +231,14 @@ def _adopt(work: _Work, good: Mapping[str, Oid]) -> None:
 def _is_welcome(work: _Work, ref: str, oid: Oid) -> bool:
     """Whether something good is also to be had; tell why it is not."""
     if is_removed(work.store, ref, oid, where=work.scratch):
-        work.tell(ref, "removed", removed_message(ref), new=oid)
+        work.told.tell(ref, "removed", removed_message(ref), new=oid)
         return False
     before = find_ref(work.store, work.source.tracking(ref))
     if not work.source.is_remote or ref.startswith(APPROVED_PREFIX) or before is None:
         return True
     if is_ancestor(work.scratch, before, oid):
         return True
-    work.tell(ref, "refused", _REWOUND + _beside(work, ref), old=before, new=oid)
+    work.told.tell(ref, "refused", _REWOUND + _beside(work, ref), old=before, new=oid)
     return False
 
 
@@ -262,7 +259,7 @@ def _adopt_threads(work: _Work, tips: Mapping[ThreadId, Oid]) -> None:
                     hold_thread(work.ledger, thread, command=work.command)
                 )
             except LockedError as exc:
-                work.tell(thread_ref(thread), "busy", exc.message, new=oid)
+                work.told.tell(thread_ref(thread), "busy", exc.message, new=oid)
             else:
                 held[thread_ref(thread)] = oid
         for ref, oid in held.items():
@@ -337,7 +334,7 @@ def _move_all(work: _Work, tips: Mapping[str, Oid]) -> None:
         if move_many(work.store, each, reason=work.command, environment=environment):
             _settle(work, outcome)
         else:
-            work.tell(
+            work.told.tell(
                 outcome.ref, "busy", "its branch was moved meanwhile", new=outcome.new
             )
 
@@ -373,7 +370,7 @@ def _plan(work: _Work, ref: str, new: Oid) -> tuple[RefOutcome, _Moves]:
 def _settle(work: _Work, outcome: RefOutcome) -> None:
     if outcome.thread is not None and outcome.new is not None:
         work.ledger.local.record_verified(outcome.new)
-    work.outcomes.append(outcome)
+    work.told.all.append(outcome)
 
 
 def _adopt_other(work: _Work, ref: str, oid: Oid) -> None:
@@ -393,17 +390,17 @@ def _adopt_other(work: _Work, ref: str, oid: Oid) -> None:
         ):
             _move_all(work, {ref: oid})
     except LockedError as exc:
-        work.tell(ref, "busy", exc.message, new=oid)
+        work.told.tell(ref, "busy", exc.message, new=oid)
 
 
 def _adopt_approval(work: _Work, ref: str, oid: Oid) -> None:
     old = find_ref(work.store, ref)
     if old is not None and old != oid:
-        work.tell(ref, "diverged", approval_hint(ref), old=old, new=oid)
+        work.told.tell(ref, "diverged", approval_hint(ref), old=old, new=oid)
         return
     moves: _Moves = {} if old else {ref: (None, oid)}
     environment = work.wire.environment
     if move_many(work.store, moves, reason=work.command, environment=environment):
-        work.tell(ref, "up-to-date" if old else "new", old=old, new=oid)
+        work.told.tell(ref, "up-to-date" if old else "new", old=old, new=oid)
     else:
-        work.tell(ref, "busy", "someone else makes it", new=oid)
+        work.told.tell(ref, "busy", "someone else makes it", new=oid)

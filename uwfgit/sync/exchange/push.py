@@ -25,6 +25,7 @@ from uwfgit.store.objects import find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.exchange import (
     FAILED,
+    Outcomes,
     RefOutcome,
     Result,
     Verify,
@@ -71,15 +72,9 @@ class _Push(Struct, kw_only=True):
     ledger: Ledger
     remote: Remote
     wire: Wire
-    outcomes: list[RefOutcome] = field(default_factory=list)
+    told: Outcomes = field(default_factory=Outcomes)
     apart: set[str] = field(default_factory=set)
     """Refs of which the places that a push goes to do not have the same."""
-
-    def tell(
-        self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
-    ) -> None:
-        outcome = RefOutcome(ref=ref, result=result, message=message, **oids)
-        self.outcomes.append(outcome)
 
 
 def push(
@@ -126,7 +121,7 @@ def push(
     theirs = _list_theirs(work)
     wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
     wanted = with_children(ledger.store, wanted, theirs)
-    work.outcomes = [each for each in work.outcomes if each.ref not in wanted]
+    work.told.all = [each for each in work.told.all if each.ref not in wanted]
     wanted = _check(work, wanted, theirs, verify, scan)
     _add_approvals(work, wanted, theirs, scan)
     if wanted and HEAD_REF not in theirs and remote.kind == "dedicated":
@@ -136,7 +131,7 @@ def push(
         wanted.pop(HEAD_REF, None)
         for ref, oid in wanted.items():
             old = theirs.get(ref)
-            work.tell(ref, "updated" if old else "new", old=old, new=oid)
+            work.told.tell(ref, "updated" if old else "new", old=old, new=oid)
     else:
         sending = Sending(
             store=ledger.store,
@@ -144,7 +139,7 @@ def push(
             wire=wire,
             theirs=theirs,
             ask=lambda: _list_theirs(work),
-            outcomes=work.outcomes,
+            told=work.told,
         )
         send_refs(sending, wanted)
         note_tracking(
@@ -160,11 +155,11 @@ def push(
             gone=mine.keys() - theirs.keys() - wanted.keys(),
             environment=wire.environment,
         )
-    told = [each for each in work.outcomes if each.result != "up-to-date"]
+    told = [each for each in work.told.all if each.result != "up-to-date"]
     return PushReport(
         remote=remote,
         outcomes=tuple(told),
-        up_to_date=len(work.outcomes) - len(told),
+        up_to_date=len(work.told.all) - len(told),
         dry_run=dry_run,
     )
 
@@ -242,17 +237,17 @@ def _choose(
         is_more = found == "ahead" and not named
         if is_more and has_gone_back(work.ledger.store, work.remote, ref, theirs[ref]):
             hint = back_hint(work.remote, ref)
-            work.tell(ref, "went-back", hint, old=theirs[ref], new=oid)
+            work.told.tell(ref, "went-back", hint, old=theirs[ref], new=oid)
         elif found == "ahead" or is_apart or (found == "new" and (named or send_all)):
             wanted[ref] = oid
         elif found == "new":
-            work.tell(ref, "not-shared", new=oid)
+            work.told.tell(ref, "not-shared", new=oid)
         else:
             result: Result = found
             if named and found in {"behind", "diverged"}:
                 result = "rejected"
             more = behind_hint(ref, found)
-            work.tell(ref, result, more, old=theirs.get(ref), new=oid)
+            work.told.tell(ref, result, more, old=theirs.get(ref), new=oid)
     return wanted
 
 
@@ -286,7 +281,7 @@ def _check(
     if leaving:
         problems |= scan(leaving)
     for ref, problem in problems.items():
-        work.tell(ref, "refused", problem, new=wanted[ref])
+        work.told.tell(ref, "refused", problem, new=wanted[ref])
     return {ref: oid for ref, oid in wanted.items() if ref not in problems}
 
 
@@ -318,7 +313,9 @@ def _add_approvals(
     for ref, oid in scan_refs(store, APPROVED_PREFIX).items():
         thread = find_approved(ref)
         if theirs.get(ref, oid) != oid:
-            work.tell(ref, "diverged", approval_hint(ref), old=theirs[ref], new=oid)
+            work.told.tell(
+                ref, "diverged", approval_hint(ref), old=theirs[ref], new=oid
+            )
         branch = thread_ref(thread) if thread and ref not in theirs else ""
         tip = wanted.get(branch, theirs.get(branch))
         if tip is not None and check_approval(store, ref, oid, [tip]) is None:
@@ -326,6 +323,6 @@ def _add_approvals(
     problems = scan(leaving) if leaving else {}
     for ref, oid, _ in leaving:
         if ref in problems:
-            work.tell(ref, "refused", problems[ref], new=oid)
+            work.told.tell(ref, "refused", problems[ref], new=oid)
         else:
             wanted[ref] = oid

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from uwfgit.errors import RejectedError, RemoteError
 from uwfgit.ids import Oid
@@ -16,7 +16,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, find_ref_thread
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
-    RefOutcome,
+    Outcomes,
     Result,
     chunks,
     compare,
@@ -43,18 +43,11 @@ class Sending(Struct, kw_only=True):
     wire: Wire
     theirs: Mapping[str, Oid]
     ask: Callable[[], Mapping[str, Oid]]
-    outcomes: list[RefOutcome] = field(default_factory=list)
+    told: Outcomes
     is_cut: bool = False
     """Whether something is sent for the second time."""
     there: Mapping[str, Oid] | None = None
     """What the remote has, asked again because it refused something."""
-
-    def tell(
-        self, ref: str, result: Result, message: str | None = None, **oids: Oid | None
-    ) -> None:
-        """Note what became of a ref."""
-        outcome = RefOutcome(ref=ref, result=result, message=message, **oids)
-        self.outcomes.append(outcome)
 
 
 def send_refs(work: Sending, wanted: Mapping[str, Oid]) -> None:
@@ -79,7 +72,7 @@ def send_refs(work: Sending, wanted: Mapping[str, Oid]) -> None:
             for ref, oid in left:
                 if ref != HEAD_REF:
                     old = work.theirs.get(ref)
-                    work.tell(ref, "rejected", exc.message, old=old, new=oid)
+                    work.told.tell(ref, "rejected", exc.message, old=old, new=oid)
             return
         has_begun = True
 
@@ -99,7 +92,7 @@ def _send_part(work: Sending, part: _Part) -> Sequence[_Part]:
             # does not count a hidden ref into all-or-none.
             result = "updated" if ref in work.theirs else "new"
         if ref != HEAD_REF:
-            work.tell(ref, result, old=work.theirs.get(ref), new=oid)
+            work.told.tell(ref, result, old=work.theirs.get(ref), new=oid)
     return ()
 
 
@@ -128,7 +121,7 @@ def _tell_rejected(work: Sending, ref: str, oid: Oid, reason: str) -> None:
     found = compare(work.store, oid, there)
     is_known = found in {"behind", "diverged"}
     message = behind_hint(ref, found) if is_known else reason
-    work.tell(ref, "rejected", message, old=there, new=oid)
+    work.told.tell(ref, "rejected", message, old=there, new=oid)
 
 
 def behind_hint(ref: str, result: Result) -> str | None:
