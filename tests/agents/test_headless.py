@@ -15,6 +15,7 @@ from uwfgit.agents.children import lines
 from uwfgit.agents.clis.headless import HeadlessAgent
 from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 from uwfgit.agents.clis.transcript import RESULT_CHARS
+from uwfgit.constants import MAX_TIME
 
 SESSION: Final = "3b241101-e2bb-4255-8caf-4136c566a962"
 INIT: Final = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "m"}
@@ -280,6 +281,24 @@ def test_one_that_has_no_login_is_told_how_to_get_one(tmp_path: Path) -> None:
     assert complaint(reply).endswith("or set ANTHROPIC_API_KEY")
     assert not reply.is_session_refused
     assert reply.text == ""
+
+
+@pytest.mark.parametrize("days", ["999999999", "9" * 400])
+def test_a_limit_without_end_ends_with_the_calendar(tmp_path: Path, days: str) -> None:
+    message = f"You've hit your usage limit. Try again in {days} days."
+    failed = {"type": "turn.failed", "error": {"message": message}}
+    info = {"status": "rejected", "resetsAt": 2**53 - 1, "rateLimitType": "5h"}
+    limit = {"type": "rate_limit_event", "rate_limit_info": info}
+    end = ends(is_error=True, api_error_status=429, result="limit reached")
+
+    codex = run(tmp_path, failed, kind="codex", after="sys.exit(1)")
+    claude = run(tmp_path, INIT, limit, end, after="sys.exit(1)")
+
+    assert codex.failure is not None
+    assert codex.failure.phase == "limit"
+    assert codex.failure.retry_at_ms in {None, MAX_TIME * 1000}
+    assert claude.failure is not None
+    assert claude.failure.retry_at_ms == MAX_TIME * 1000
 
 
 @pytest.mark.parametrize(

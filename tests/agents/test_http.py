@@ -21,6 +21,7 @@ from uwfgit.agents.http.client import (
     send,
 )
 from uwfgit.agents.http.events import EventReader, ServerEvent
+from uwfgit.constants import MAX_TIME
 
 BOUNDS = HttpBounds(idle_seconds=5, total_seconds=5)
 MESSAGES = [{"role": "user", "content": "the task"}]
@@ -285,6 +286,9 @@ def test_an_error_inside_a_good_status_is_a_refusal() -> None:
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "inf"}, MAX_TIME),
+        ({"retry-after-ms": "1e999"}, MAX_TIME),
+        ({"retry-after": "nan"}, 0),
         ({}, None),
     ],
 )

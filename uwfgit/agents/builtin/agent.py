@@ -36,6 +36,7 @@ from uwfgit.agents.http.chat import (
 from uwfgit.agents.http.client import HttpBounds, Refusal
 from uwfgit.agents.speech import Speech
 from uwfgit.agents.stdio import time_limits
+from uwfgit.constants import MAX_TIME
 
 MAX_TURNS: Final = 30
 CORRECTION_TURNS: Final = 3
@@ -233,11 +234,11 @@ class _Loop(Struct, kw_only=True, dict=True):
         if refusal.late is not None:
             return self._timeout(refusal.message, wall=refusal.late == "total")
         if is_limit(refusal):
-            seconds = refusal.retry_seconds
-            at_ms = seconds and self.request.now_ms() + int(seconds * 1000)
-            return Failure(
-                phase="limit", message=refusal.message, retry_at_ms=at_ms or None
-            )
+            at_ms = None
+            if refusal.retry_seconds:
+                at_ms = self.request.now_ms() + int(refusal.retry_seconds * 1000)
+                at_ms = min(at_ms, MAX_TIME * 1000)
+            return Failure(phase="limit", message=refusal.message, retry_at_ms=at_ms)
         return Failure(phase="agent", message=refusal.message)
 
     def _timeout(self, message: str, *, wall: bool) -> Failure:

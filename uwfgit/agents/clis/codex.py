@@ -16,16 +16,16 @@ from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten, read_api_error
+from uwfgit.constants import MAX_TIME
 from uwfgit.model.thread.usage import is_grown, usage_since
 from uwfgit.store.safety.plainfile import read_plain
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")
 _WAIT: Final = re.compile(
-    r"try again in (?:(\d+) days?)?,? ?(?:(\d+) hours?)?,? ?(?:(\d+) minutes?)?"
-    r",? ?(?:(\d+(?:\.\d+)?) ?s)?",
+    r"try again in (?:(\d{1,9}) days?)?,? ?(?:(\d{1,9}) hours?)?,? ?"
+    r"(?:(\d{1,9}) minutes?)?,? ?(?:(\d{1,9}(?:\.\d{1,9})?) ?s)?",
     re.IGNORECASE,
 )
-_LATEST_MS: Final = 2**32 * 1000
 _LIMIT_WORDS: Final = "hit your usage limit"
 
 
@@ -170,7 +170,7 @@ def _locate(session: str, cwd: Path, environment: Mapping[str, str]) -> Place:  
     if found:
         return Place(base=base, file=found[-1])
     milliseconds = int(session.replace("-", "")[:12], 16)
-    if milliseconds >= _LATEST_MS:
+    if milliseconds >= MAX_TIME * 1000:
         milliseconds = 0
     began = datetime.fromtimestamp(milliseconds / 1000, UTC)
     name = f"rollout-{began:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"

@@ -38,6 +38,7 @@ from uwfgit.agents.clis.examine import examine
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.agents.foreign_json import Event, clean_text, read_event
 from uwfgit.agents.stdio import merge_environment, time_limits
+from uwfgit.constants import MAX_TIME
 
 STREAM_IDLE_SECONDS: Final = 300.0
 """The longest silence of a kind that tells its answer as it comes."""
@@ -236,7 +237,8 @@ class HeadlessAgent:
                 message = f"{run.failure.message}; {self.cli.login}"
                 return replace(run.failure, message=message)
             if run.retry_at_ms is not None or run.http_status == _LIMITED:
-                return replace(run.failure, phase="limit", retry_at_ms=run.retry_at_ms)
+                until = run.retry_at_ms and min(run.retry_at_ms, MAX_TIME * 1000)
+                return replace(run.failure, phase="limit", retry_at_ms=until)
             return run.failure
         if stopped is not None:
             return self._explain(reader, result, stopped)

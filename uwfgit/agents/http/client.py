@@ -22,6 +22,7 @@ import httpx
 from msgspec import Struct
 
 from uwfgit.agents.children.complaints import one_line
+from uwfgit.constants import MAX_TIME
 
 Hear = Callable[[bytes], bool]
 """Told each piece of the answer; false when it has heard enough."""
@@ -255,13 +256,12 @@ def _error_text(body: str) -> str:
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read for how many seconds a server wants to be left alone."""
+    """Read for how many seconds a server wants to be left alone; at most a century."""
     milliseconds = headers.get("retry-after-ms")
     text = headers.get("retry-after", "").strip()
     try:
-        if milliseconds is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        return max(0.0, float(text))
+        told = float(text) if milliseconds is None else float(milliseconds) / 1000
+        return min(max(0.0, told), float(MAX_TIME))
     except ValueError:
         pass
     try:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from uwfgit.cli.frame.arguments import parse_span
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import UsageError
 from uwfgit.model.thread.record import load_tip
+from uwfgit.model.wording import format_time
 
 if TYPE_CHECKING:
     from uwfgit.engine.run.engine import Engine
@@ -48,7 +47,7 @@ def wait_for_limit(
     now = engine.ledger.now_ms
     if state.retry_at_ms is None:
         return False
-    ends = shown(clock(state.retry_at_ms))
+    ends = format_time(state.retry_at_ms) or "an unknown time"
     if state.retry_at_ms - now() > patience_ms:
         context.output.say(f"the limit lasts until {ends}: not waited for")
         return False
@@ -56,11 +55,6 @@ def wait_for_limit(
     while now() < state.retry_at_ms:
         time.sleep(min(_NAP, (state.retry_at_ms - now()) / 1000 + 0.01))
     return True
-
-
-def clock(at_ms: int) -> str:
-    """Return a moment as people here read it."""
-    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def add_report(first: RunReport, second: RunReport) -> RunReport:
