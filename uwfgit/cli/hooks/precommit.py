@@ -33,6 +33,7 @@ def install_pre_receive(context: CommandContext, server: str, *, shared: bool) -
         UsageError: It is not bare, there seems to be code in it, or git would
             not run the hook there.
     """
+    from uwfgit.store.git.gitcmd import run_git
     from uwfgit.store.git.reading import find_repository, open_reading
     from uwfgit.store.safety.hooks import install_hook
 
@@ -47,8 +48,6 @@ def install_pre_receive(context: CommandContext, server: str, *, shared: bool) -
     if not shared:
         _require_dedicated(store)
     elsewhere = _find_elsewhere(path, context.environment)
-    from uwfgit.store.git.gitcmd import run_git
-
     done = run_git(
         ["config", SHARED_KEY, "true" if shared else "false"],
         git_dir=path,

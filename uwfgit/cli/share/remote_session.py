@@ -14,16 +14,13 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, RemoteError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.store.handle import Store
-    from uwfgit.sync.exchange.remotes import Remote
-    from uwfgit.sync.exchange.transport import Wire
-if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.sync.exchange.remotes import Remote
-if TYPE_CHECKING:
+    from uwfgit.store.handle import Store
     from uwfgit.sync.exchange.exchange import RefOutcome
     from uwfgit.sync.exchange.pull import PullReport
     from uwfgit.sync.exchange.push import PushReport
+    from uwfgit.sync.exchange.remotes import Remote
+    from uwfgit.sync.exchange.transport import Wire
 
 _NAMED: Final = 10
 """Threads named one by one when there are many of a kind."""

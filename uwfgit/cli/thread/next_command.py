@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-if TYPE_CHECKING:
-    from uwfgit.ids import ThreadId
-    from uwfgit.model.ledger.ledger import Ledger
 
 
 @contextmanager
