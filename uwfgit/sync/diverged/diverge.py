@@ -147,15 +147,15 @@ def resolve_thread(
         thread: Which.
         way: ``both`` gives our side an id of its own and sets the branch to
             the remote's tip; ``theirs`` and ``mine`` keep one side by a commit
-            on top of both, so that everybody else fast-forwards.
-        verify: Verifies their side, should nobody have yet.
+            on top of both, so that everyone else fast-forwards.
+        verify: Verifies their side, if no one has yet.
         command: What this is, for whoever meets the lock.
         remote: Which remote's side is theirs, when there are several.
 
     Raises:
         StateError: It has not diverged.
         InvalidError: Their side does not verify.
-        LockedError: Somebody runs the thread.
+        LockedError: Someone runs the thread.
     """
     with hold_thread(ledger, thread, command=command):
         divergence = find_divergence(ledger, thread, remote=remote)

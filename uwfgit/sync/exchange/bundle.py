@@ -98,7 +98,7 @@ def create_bundle(
 
 
 def _write(store: Store, file: Path, refs: Mapping[str, Oid], wire: Wire) -> None:
-    # git takes names, which go into the file, and follows them anew. Aside,
+    # git takes names, which go into the file, and follows them again. Aside,
     # nobody moves them.
     with open_scratch(store) as scratch:
         move_many(

@@ -66,7 +66,7 @@ class PullReport(Struct, frozen=True, kw_only=True):
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody held a branch that would have moved."""
+        """Whether someone held a branch that would have moved."""
         return any(outcome.result == "busy" for outcome in self.outcomes)
 
 
@@ -204,7 +204,7 @@ def _choose(
     *,
     workflows: bool,
 ) -> tuple[list[RefOutcome], list[str]]:
-    """Tell of what needs no fetch, and give the refs that do."""
+    """Tell what becomes of refs that need no fetch, and return those that do."""
     told: list[RefOutcome] = []
     wanted: list[str] = []
     for ref, oid in theirs.items():

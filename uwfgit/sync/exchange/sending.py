@@ -78,7 +78,7 @@ def send_refs(work: Sending, wanted: Mapping[str, Oid]) -> None:
 
 
 def _send_part(work: Sending, part: _Part) -> Sequence[_Part]:
-    """Send some refs; give the parts in which to try it again, the last one first."""
+    """Send some refs; return the parts to send again, the last one first."""
     updates = [Update(oid=oid, ref=work.remote.theirs(ref)) for ref, oid in part]
     try:
         letters = push_refs(work.wire, work.store, work.remote.name, updates)
@@ -117,7 +117,7 @@ def _tell_rejected(work: Sending, ref: str, oid: Oid, reason: str) -> None:
         work.there = work.ask()
     there = work.there.get(ref)
     if ref == HEAD_REF and there:
-        return  # Somebody else began it in the meantime.
+        return  # Someone else began it in the meantime.
     found = compare(work.store, oid, there)
     is_known = found in {"behind", "diverged"}
     message = behind_hint(ref, found) if is_known else reason

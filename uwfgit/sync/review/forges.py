@@ -166,7 +166,7 @@ def _page(root: str, host: str, path: str) -> Page | None:
 
 
 def find_forge(host: str) -> Forge | None:
-    """Tell a forge by its host's name; ``None`` when it does not say."""
+    """Return the forge that a host's name tells of; ``None`` when it does not say."""
     return next((forge for name, forge in _NAMES.items() if name in host), None)
 
 

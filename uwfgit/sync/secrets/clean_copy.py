@@ -1,7 +1,7 @@
 """Write a thread again from genesis, without what its texts must not hold.
 
 Nothing runs and no ref moves. Every event keeps its author, committer and
-times; hashes, edge prompts and commits are made anew from the changed texts,
+times; hashes, edge prompts and commits are made again from the changed texts,
 by the same functions that record a run. Forks and resolves leave no event: the
 inherited steps are the new thread's own.
 """
@@ -114,7 +114,7 @@ def _made_here(ledger: Ledger, event: Event, record: Record) -> list[Oid]:
 
 
 def _as_then(redo: Redo, event: Event) -> Ledger:
-    """Give a ledger with the committer and the clock of an event, that moves no ref."""
+    """Return a ledger with an event's committer and clock, which moves no ref."""
     person = event.commit.committer
     signer = signer_for(redo.ledger, person)
     signs = signer.wants(is_last=event.commit.oid == redo.last)
@@ -182,7 +182,7 @@ def _redo_child(redo: Redo, child: Mapping[str, str]) -> dict[str, str]:
 
 
 def _redo_named(redo: Redo, names: Iterable[Hash]) -> tuple[Node, ...]:
-    """Make nodes of a start anew, with all that they and their types name."""
+    """Make nodes of a start again, with all that they and their types name."""
     found: dict[Hash, Node] = {}
     waiting = list(names)
     while waiting:
@@ -198,7 +198,7 @@ def _redo_named(redo: Redo, names: Iterable[Hash]) -> tuple[Node, ...]:
 
 
 def _redo_workflow(redo: Redo, old: Hash) -> Workflow:
-    """Make the pinned workflow anew, its schemas first."""
+    """Make the pinned workflow again, its schemas first."""
     node = redo.source.node(old, WORKFLOW_TYPE)
     schemas = {}
     for role in node.payload["roles"].values():
@@ -316,7 +316,7 @@ def _replaces(redo: Redo, event: Event, old: Node, record: Record) -> bool:
 
 
 def _redo_links(redo: Redo, event: Event, step: Node) -> LinkRule:
-    """Make the nodes anew that an event's answer brought along."""
+    """Make the nodes again that an event's answer brought along."""
     store = redo.ledger.store
     parent = read_commit(store, event.commit.parents[0])
     changes = diff_trees(Objects(store=store), parent.tree, event.commit.tree)

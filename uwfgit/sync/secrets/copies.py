@@ -92,7 +92,7 @@ class Redo(Struct, kw_only=True):
         return value
 
     def node(self, old: Hash) -> Hash:
-        """Make a node anew, and before it all that it refers to."""
+        """Make a node again, and before it all that it refers to."""
         known = self.hashes.get(old)
         if known is not None:
             return known

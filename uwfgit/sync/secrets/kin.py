@@ -1,4 +1,4 @@
-"""The threads that are written anew together: each names others by what they were."""
+"""The threads that are written again together: each names others by what they were."""
 
 from __future__ import annotations
 

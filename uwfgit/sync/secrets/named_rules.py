@@ -1,6 +1,6 @@
 """Secrets told by what they are called and where they stand: rules as data.
 
-What is found here was made up by somebody; what issuers give out, known by letters of
+What is found here was made up by someone; what issuers give out, known by letters of
 its own, stands in :mod:`uwfgit.sync.secrets.rules`.
 """
 

@@ -73,7 +73,7 @@ def redact_thread(
     finding: str | None = None,
     forks: bool = False,
 ) -> Redacted:
-    """Write a thread anew without its secrets, and put the old one into the trash.
+    """Write a thread again without its secrets, and put the old one into the trash.
 
     The new threads are written, and found whole and clean, before anything goes:
     first the nodes put by hand that hold the secret, and what this machine has
@@ -94,10 +94,10 @@ def redact_thread(
         NotFoundError: There is no such thread or finding.
         StateError: There is nothing to take out; a remote has it; other threads
             hold it; or it stands where it cannot be taken out.
-        LockedError: One of the threads is running, or somebody puts nodes.
+        LockedError: One of the threads is running, or someone puts nodes.
         RefConflictError: One was moved by plain git meanwhile.
         ConflictError: One was forked meanwhile.
-        CorruptError: One is damaged, or would not verify anew.
+        CorruptError: One is damaged, or would not verify once written again.
         StoreError: The store cannot be written, or git cannot sign.
     """
     store = ledger.store
@@ -218,7 +218,7 @@ def _choose(
     finding: str | None,
     environment: Mapping[str, str],
 ) -> tuple[Sequence[SecretFinding], Sequence[str]]:
-    """Give what to take out of a thread, and which ids of the rest were let through."""
+    """Return what to take out of a thread, and which of the rest were let through."""
     found = _find_all(store, [load_tip(store, thread).commit], environment)
     ids = [*dict.fromkeys(each.id for each in found)]
     none = f"no secret was found in thread {thread}"

@@ -30,7 +30,7 @@ def check_pinned(
     places: NodePlaces,
     findings: VerifyFindings,
 ) -> None:
-    """Tell when a StartNode does not pin exactly the workflows its roles reach."""
+    """Note when a StartNode does not pin exactly the workflows its roles reach."""
     reached: set[str] = set()
     waiting = list(_named(payload))
     while waiting:

@@ -121,7 +121,7 @@ class VerifyFindings(Struct, kw_only=True):
     problems: list[VerifyProblem] = field(default_factory=list)
 
     def note(self, code: str, message: str, path: str | None = None) -> None:
-        """Tell of a problem; checking goes on."""
+        """Note a problem; checking goes on."""
         if len(self.problems) < MAX_PROBLEMS:
             problem = VerifyProblem(
                 commit=self.commit,
@@ -132,7 +132,7 @@ class VerifyFindings(Struct, kw_only=True):
             self.problems.append(problem)
 
     def note_error(self, error: UwfError) -> None:
-        """Tell of what made further checks of this commit impossible."""
+        """Note what made further checks of this commit impossible."""
         if isinstance(error, InvalidError):
             for problem in error.problems:
                 self.note(problem.code, problem.message, problem.path)
@@ -142,7 +142,7 @@ class VerifyFindings(Struct, kw_only=True):
     def expect(
         self, what: str, found: object, wanted: object, *, code: str, path: str = ""
     ) -> None:
-        """Tell when something is not what it must be."""
+        """Note when something is not what it must be."""
         if found != wanted:
             message = f"{what} is {shown(found)}, must be {shown(wanted)}"
             self.note(code, message, path or None)

@@ -82,7 +82,7 @@ def find_differences(
 
 
 def check_order(event: str, view: View, findings: VerifyFindings) -> None:
-    """Tell when an event may not follow on the state that a thread is in."""
+    """Note when an event may not follow on the state that a thread is in."""
     if view.state.status not in TABLE[event].follows:
         findings.note("event", f"no {event} may follow while {view.state.status}")
 
@@ -97,7 +97,7 @@ def settle(
     changes: TreeChanges,
     findings: VerifyFindings,
 ) -> None:
-    """Tell of everything in a commit that differs from what its event gives.
+    """Note everything in a commit that differs from what its event gives.
 
     Args:
         root: The parent's tree.
