@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
-_SECONDS = 10.0
+_SECONDS = 60.0
 
 
 class _Backend(BaseHTTPRequestHandler):

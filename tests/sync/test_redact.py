@@ -427,8 +427,8 @@ def test_what_this_machine_knows_of_the_thread_follows(
     assert ledger.local.find_folder(copy) == tmp_path
     assert ledger.local.is_without_code(copy)
     assert ledger.local.is_without_memory(copy)
-    assert ledger.local.find_note(copy) == "not [redacted:github-token]"
-    assert ledger.local.find_note(thread) is None
+    for each in (copy, thread):
+        assert ledger.local.find_note(each) == "not [redacted:github-token]"
 
 
 def test_what_others_made_does_not_become_ours(ledger: Ledger, tmp_path: Path) -> None:

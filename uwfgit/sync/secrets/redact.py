@@ -318,8 +318,9 @@ def _follow(ledger: Ledger, done: Mapping[ThreadId, Redone], masker: Masker) -> 
         local.let_follow(old, copy)
         note = local.find_note(old)
         if note is not None:
-            local.set_note(copy, masker.mask(note))
-            local.set_note(old, None)
+            # Of the old one as well, which stays should we be killed before the move.
+            for thread in (old, copy):
+                local.set_note(thread, masker.mask(note))
         agreed = local.find_trusted(old)
         if agreed is not None:
             state = new.tip.state
