@@ -156,10 +156,10 @@ def _check_threads(ledger: Ledger) -> Iterator[HealthFinding]:
 def _find_good(store: Store, thread: ThreadId) -> Oid | None:
     """Find the newest commit in a branch's log at which its thread can be read."""
     from uwfgit.model.thread.record import read_tip
-    from uwfgit.store.care.integrity import list_logged
     from uwfgit.store.layout import thread_ref
+    from uwfgit.store.safety.ref_files import list_logged
 
-    for oid in list_logged(store, thread_ref(thread)):
+    for oid in list_logged(store.path, thread_ref(thread)):
         with suppress(UwfError):
             read_tip(store, thread, oid)
             return oid

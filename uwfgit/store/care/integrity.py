@@ -30,6 +30,7 @@ from uwfgit.store.lookup.refscan import list_broken
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 from uwfgit.store.safety.hooks import install_hook, is_own_hook
+from uwfgit.store.safety.ref_files import list_logged
 
 _MOST_BYTES: Final = 65_536
 _PRE_PUSH: Final = "pre-push"
@@ -135,8 +136,6 @@ _FOLDERS: Final = (
     TRASH_PREFIX,
     MEMORY_PREFIX,
 )
-_LOG_BYTES: Final = 65_536
-_LOGGED: Final = re.compile(rb"^[0-9a-f]{40} ([0-9a-f]{40}) ", re.MULTILINE)
 _WRITING_SECONDS: Final = 3600
 _ZERO: Final = Oid("0" * 40)
 _OID: Final = re.compile(r"(?<!pack-)\b[0-9a-f]{40}\b")
@@ -212,23 +211,11 @@ def _list_logged(store: Store, prefix: str) -> Iterator[tuple[str, Oid]]:
 
 def _find_logged(store: Store, name: str) -> Oid | None:
     """Return the newest commit in a ref's log, if it is there."""
-    oid = next(iter(list_logged(store, name)), _ZERO)
+    oid = next(iter(list_logged(store.path, name)), _ZERO)
     if oid != _ZERO:
         with suppress(CorruptError):
             return read_commit(store, oid).oid
     return None
-
-
-def list_logged(store: Store, name: str) -> tuple[Oid, ...]:
-    """List what a ref pointed at of late, as its log says, the newest first."""
-    try:
-        with (store.path / "logs" / name).open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _LOG_BYTES))
-            found = _LOGGED.findall(file.read())
-    except OSError:
-        return ()
-    return tuple(Oid(oid.decode()) for oid in reversed(found))
 
 
 def check_integrity(

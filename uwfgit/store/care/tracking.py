@@ -14,6 +14,7 @@ from typing import Final
 
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.store.handle import Store
+from uwfgit.store.lookup.refscan import BROKEN, read_target
 
 REMOTES_PREFIX: Final = "refs/remotes/"
 BUNDLE: Final = "bundle"
@@ -21,7 +22,6 @@ BUNDLE: Final = "bundle"
 
 _HEADS: Final = "refs/heads/"
 _LOG_BYTES: Final = 4096
-_TARGET = re.compile(rb"([0-9a-f]{40})\s*")
 _THREAD = re.compile(r"refs/remotes/([^/]+)/thread/([^/]+)")
 
 
@@ -68,17 +68,8 @@ def _iter_loose(folder: Path, prefix: str) -> Iterator[tuple[str, Oid]]:
 
 
 def _read_loose(path: str) -> Oid | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        match = _TARGET.fullmatch(os.read(descriptor, 64))
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return Oid(match[1].decode()) if match else None
+    target = read_target(path)
+    return None if target == BROKEN else Oid(target.hex())
 
 
 def _read_packed(path: Path, prefix: str) -> dict[str, Oid]:

@@ -70,7 +70,7 @@ def read_loose(path: Path) -> dict[str, bytes]:
     Read them before the packed ones: ``git pack-refs`` writes those first.
     """
     return {
-        folder + name: _read_target(path / folder / name)
+        folder + name: read_target(path / folder / name)
         for folder in _FOLDERS
         for name in _list_files(path / folder)
         if _holds_nodes(folder + name)
@@ -87,7 +87,7 @@ def list_broken(path: Path, prefix: str) -> tuple[str, ...]:
 
 
 def _is_broken(path: Path) -> bool:
-    if _read_target(path) != BROKEN:
+    if read_target(path) != BROKEN:
         return False
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -116,7 +116,8 @@ def _list_files(folder: Path) -> Iterator[str]:
         raise StoreError(f"cannot read '{folder}': {exc.strerror}") from exc
 
 
-def _read_target(path: Path) -> bytes:
+def read_target(path: Path | str) -> bytes:
+    """Return the raw oid in the file of a loose ref, or ``BROKEN``."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

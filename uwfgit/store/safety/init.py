@@ -24,6 +24,7 @@ from uwfgit.store.locks.git_lock import append, replacing
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.hooks import install_hook
+from uwfgit.store.safety.ref_files import list_logged
 from uwfgit.store.safety.stores import write_id
 from uwfgit.store.safety.trust import INNER
 
@@ -56,7 +57,6 @@ _SETTINGS: Final = (
     ("uwf", "format", str(FORMAT_VERSION)),
 )
 _TARGET: Final = re.compile(rb"[0-9a-f]{40}\s*")
-_LOGGED: Final = re.compile(rb"^[0-9a-f]{40} ([0-9a-f]{40}) ", re.MULTILINE)
 _FREE: Final = frozenset(
     {("gc", "pruneExpire"), ("gc", "reflogExpire"), ("gc", "reflogExpireUnreachable")}
 )
@@ -241,19 +241,11 @@ def mend_main(path: Path) -> bool:
     if _TARGET.fullmatch(data):
         return False
     objects = RawObjects(path / "objects")
-    known = (oid for oid in _list_logged(path) if objects.exists(oid))
-    oid = next(known, str(genesis.GENESIS_OID))
+    known = (oid for oid in list_logged(path, _MAIN) if objects.exists(oid))
+    oid = next(known, genesis.GENESIS_OID)
     with replacing(path / _MAIN) as file:
         file.write(f"{oid}\n".encode())
     return True
-
-
-def _list_logged(path: Path) -> list[str]:
-    try:
-        log = (path / "logs" / _MAIN).read_bytes()
-    except OSError:
-        return []
-    return [oid.decode() for oid in reversed(_LOGGED.findall(log))]
 
 
 def _add_main(path: Path) -> None:
