@@ -1,4 +1,6 @@
-"""Writes the documents that are made of the code: commands, modules, fields and keys.
+"""Writes what is made of the code: lists of commands, modules, fields and keys.
+
+Documents, and what completion knows of the commands.
 
 ``python scripts/write_docs.py`` writes them; a test compares them with the code.
 """
@@ -11,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from uwfgit.cli.words import words
 from uwfgit.cli.words.reference import reference_text
 from uwfgit.config.settings import DEFAULTS
 from uwfgit.config.table import KEYS, Key
@@ -125,3 +128,4 @@ DOCUMENTS = {
 if __name__ == "__main__":
     for name, write in DOCUMENTS.items():
         (ROOT / "docs" / name).write_text(write(), "utf-8")
+    words.FILE.write_text(words.words_text(), "utf-8")

@@ -54,7 +54,7 @@ def repo(work: Path) -> Path:
 
 def test_the_table_knows_every_command() -> None:
     assert json.loads(FILE.read_bytes()) == words_table(), (
-        "run: python -m uwfgit.cli.words.words"
+        "run: python scripts/write_docs.py"
     )
 
 

@@ -1,7 +1,6 @@
-"""Writes ``words.json``, what completion knows of the commands.
+"""Makes ``words.json``, what completion knows of the commands.
 
-``python -m uwfgit.cli.words`` writes it from the command tree; a test says when
-it must be written again.
+``scripts/write_docs.py`` writes it; a test says when it must be written again.
 """
 
 from __future__ import annotations
@@ -123,7 +122,3 @@ def _commands(ctx: Click) -> dict[str, str]:
 def words_text() -> str:
     """Return the content of ``words.json``."""
     return json.dumps(words_table(), indent=1, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    FILE.write_text(words_text(), encoding="utf-8")
