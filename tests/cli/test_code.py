@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.builders import Clock, begin, make_ledger
 from tests.cli.calls import Result, Uwf
 from tests.code.repo import PEOPLE, Repo
 from tests.code.test_agent_trace import SCHEMA
 from uwfgit.cli.code.cmd_why import _model_id
+from uwfgit.model.workflow.source import read_workflow
+from uwfgit.store.repository import open_store
 
 AGENT = """\
 #!/bin/sh
@@ -452,6 +456,35 @@ def test_a_fork_with_a_work_tree_has_code_and_thread_of_its_step(desk: Desk) -> 
     assert (own.root / "here").exists()
     assert desk.repo.files() == files
     assert desk.step(fork, 3)["cwd"] == str(own.root)
+
+
+@pytest.mark.parametrize("inside", ["../outside", "{outside}", "src/../../outside"])
+def test_a_fork_never_works_outside_of_its_work_tree(
+    desk: Desk, home: Path, inside: str
+) -> None:
+    outside = desk.repo.root.parent / "outside"
+    outside.mkdir()
+    assert desk.uwf("init").code == 0
+    store = open_store(desk.repo.root / ".git" / "uwf", home=home, write=True)
+    source = read_workflow(desk.repo.root.parent / "ping.yaml")
+    thread = begin(
+        make_ledger(store, Clock(repeat(1_790_000_000_000))),
+        desk.repo.root,
+        workflow=source.workflow,
+        data=source.data,
+        cwd_in_repo=inside.format(outside=outside),
+    ).thread
+    words = ("--agent", desk.agent, "--trust", "--cwd", ".")
+    assert desk.uwf("thread", "exec", thread, *words).code == 0
+
+    done = desk.uwf(
+        "thread", "fork", thread, "--at", "1", "--worktree", "../own", "--json"
+    )
+    assert done.code == 0, done.err
+    desk.go_on(done.json["threadId"])
+
+    cwd = desk.step(done.json["threadId"], 2)["cwd"]
+    assert cwd == str(desk.repo.root.parent / "own")
 
 
 def test_a_fork_whose_work_tree_cannot_be_made_is_none(desk: Desk) -> None:

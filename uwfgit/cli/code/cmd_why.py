@@ -358,7 +358,6 @@ def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
 
 
 def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None]:
-    from uwfgit.agents.clis.kinds import CLI_KINDS
     from uwfgit.model.ledger.ledger import load_node
 
     ledger = _find_ledger(context)
@@ -367,9 +366,15 @@ def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None
     for name, step in steps.items():
         if ledger is not None:
             detail = load_node(ledger, step.detail, thread=step.thread).payload
-            cli, model = CLI_KINDS.get(detail.get("kind") or ""), detail.get("model")
-            if model and "/" not in model and cli is not None and cli.provider:
-                # The agent says only the name.
-                model = f"{cli.provider}/{model}"
-            models[name] = model
+            models[name] = _model_id(detail.get("kind"), detail.get("model"))
     return models
+
+
+def _model_id(kind: str | None, model: str | None) -> str | None:
+    """Write a model as provider and name, where the agent says only the name."""
+    from uwfgit.agents.clis.kinds import CLI_KINDS
+
+    cli = CLI_KINDS.get(kind or "")
+    if model is None or "/" in model or cli is None or cli.provider is None:
+        return model
+    return f"{cli.provider}/{model}"

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from uwfgit.cli.code.foreign_code import require_agreed
-from uwfgit.cli.code.place import find_tree, list_known, require_sides
+from uwfgit.cli.code.place import (
+    find_tree,
+    folder_below,
+    list_known,
+    require_sides,
+)
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, StateError, StoreError
 from uwfgit.model.wording import count_of
@@ -66,8 +71,8 @@ def fork_into(
         remove_thread(ledger, tip.thread, command="uwf thread fork")
         raise
     inside = open_record(ledger.store, tip).start.cwd_in_repo or "."
-    place = made.root / inside
-    ledger.local.set_folder(tip.thread, place if place.is_dir() else made.root)
+    place = folder_below(made.root, inside) or made.root
+    ledger.local.set_folder(tip.thread, place)
     context.output.say(f"work tree {shown(str(made.root))} on branch {shown(name)}")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from uwfgit.cli.code.cmd_exchange import pull_code, push_code
-from uwfgit.cli.code.place import list_known
+from uwfgit.cli.code.place import folder_below, list_known
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.snapshots import make_camera, now
 from uwfgit.code.blame.steps import KnownStep
@@ -69,8 +69,7 @@ class OwnTrees(Struct, kw_only=True):
             label = Label(thread=tip.thread, number=tip.state.steps, run=0, when="now")
             rewind(tree, camera, label, step.after, discard=True, time=now())
         start = open_record(self.ledger.store, tip).start
-        inside = tree.root / (start.cwd_in_repo or ".")
-        place = inside if inside.is_dir() else tree.root
+        place = folder_below(tree.root, start.cwd_in_repo or ".") or tree.root
         self.ledger.local.set_folder(tip.thread, place)
         return place
 

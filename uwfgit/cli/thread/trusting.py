@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
+from uwfgit.cli.code.place import folder_below
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
@@ -262,28 +263,13 @@ def _find_same_repository(context: CommandContext, record: Record) -> Path | Non
     start, enclosing = record.start, context.enclosing
     if enclosing is None or start.root_commit is None or start.cwd_in_repo is None:
         return None
-    folder = _folder_below(enclosing.root, start.cwd_in_repo)
+    folder = folder_below(enclosing.root, start.cwd_in_repo)
     if folder is None:
         return None
     here = root_commit(
         enclosing.root, environment=context.environment, memory=context.home
     )
     return folder if here == start.root_commit else None
-
-
-def _folder_below(root: Path, path: str) -> Path | None:
-    """Find a folder by someone else's text; nothing outside is so much as looked at.
-
-    Links are not followed: what a start records is resolved.
-    """
-    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        return None
-    folder = root
-    for part in Path(path).parts:
-        folder /= part
-        if os.path.islink(folder):  # noqa: PTH114 - pathlib's raises at a long name
-            return None
-    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - as above
 
 
 def _screen(
