@@ -139,7 +139,15 @@ def test_without_trust_nothing_is_run_and_why_is_said(
 
 
 @pytest.mark.parametrize(
-    "words", [("--name", "a b"), ("--lease", "9999"), ("--jobs", "0")]
+    "words",
+    [
+        ("--name", "a b"),
+        ("--lease", "9999"),
+        ("--jobs", "0"),
+        ("--poll", "nan"),
+        ("--max-cost", "nan"),
+        ("--idle-exit", "-1"),
+    ],
 )
 def test_a_name_a_lease_and_a_count_have_bounds(
     uwf: Uwf, words: tuple[str, ...]

@@ -152,6 +152,7 @@ def worker(  # noqa: PLR0917 - one parameter an option
         raise UsageError(f"--lease: {lease} is not between 1 and {MAX_LEASE}")
     if slots < 1:
         raise UsageError(f"--jobs: {slots} is less than 1")
+    _require_reachable(poll=poll, grace=grace, idle_exit=idle_exit, max_cost=max_cost)
     only = find_thread_id(thread) if thread is not None else None
     if thread is not None and only is None:
         raise UsageError(f"--thread: '{thread}' is not the id of a thread")
@@ -166,8 +167,8 @@ def worker(  # noqa: PLR0917 - one parameter an option
         name=called,
         slots=slots,
         lease=lease,
-        poll=max(poll, 0.0),
-        grace=max(grace, 0.0),
+        poll=poll,
+        grace=grace,
         once=once,
         drain=drain,
         idle_exit=idle_exit,
@@ -191,6 +192,14 @@ def worker(  # noqa: PLR0917 - one parameter an option
             _tell_check(context, at_work)
         else:
             _run(context, at_work)
+
+
+def _require_reachable(**numbers: float | None) -> None:
+    """See that numbers are 0 or more; one that is "nan" would never be reached."""
+    for name, value in numbers.items():
+        if value is not None and not value >= 0:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option}: {value:g} is not 0 or more")
 
 
 def _find_workflows(ledger: Ledger, names: list[str] | None) -> frozenset[Oid] | None:
