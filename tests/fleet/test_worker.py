@@ -337,6 +337,32 @@ def test_a_renewal_whose_answer_was_lost_is_no_lost_claim(
     assert tip_there(ada, thread) == bob.tip(thread)
 
 
+def test_a_renewal_that_is_refused_by_a_remote_that_then_goes_stops_nothing(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    watch = Watch()
+    worker, hands = make_worker(bob, slow=True, watch=watch)
+    worker.tick()
+    away = bare.with_name("away.git")
+    hook = bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nmv {bare} {away}\nexit 1\n")
+    hook.chmod(0o755)
+
+    watch.now += 21
+    worker.tick()
+
+    assert hands.events() == ["claimed", "unreachable"]
+    assert hands.steps[0].did == ["freeze", "thaw"]
+    away.rename(bare)
+    hook.unlink()
+    watch.now += 6
+    worker.tick()
+    assert [job.thread for job in worker.jobs.running] == [thread]
+    assert hands.steps[0].did == ["freeze", "thaw"]
+
+
 def test_a_step_whose_answer_was_lost_is_gone_on_from(
     ada: Person, bob: Person, bare: Path
 ) -> None:

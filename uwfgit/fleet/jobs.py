@@ -252,7 +252,11 @@ class Jobs(Struct, kw_only=True):
 
     def _find_lost(self, jobs: Sequence[Job]) -> None:
         """Tell the claims that are another's; the others are renewed next time."""
-        entries = self.queue.fetch().entries
+        try:
+            entries = self.queue.fetch().entries
+        except RemoteError as exc:
+            self._stay_on(jobs, exc)
+            return
         for job in jobs:
             entry = entries.get(job.thread)
             if entry is not None and entry.oid in job.sent:

@@ -16,7 +16,6 @@ from uwfgit.engine.ask.ask import Talk
 from uwfgit.engine.run.run import Run
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId, is_thread_id
-from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.memory.memory import (
     Session,
     iter_memory,
@@ -95,7 +94,7 @@ def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oi
         raise SessionFilesError("it is not UTF-8") from exc
     kept = Session(
         number=run.number,
-        run=int(next_run(run.record, run.number).rpartition("/")[2]),
+        run=int(run.nodes.rpartition("/")[2]),
         role=role,
         kind=run.agent.kind,
         agent=run.agent.label,

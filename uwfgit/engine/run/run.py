@@ -29,7 +29,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.commit import require_identity
-from uwfgit.model.ledger.draft import StepPlace
+from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node.node import STEP_TYPE, Node, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
@@ -63,6 +63,8 @@ class Run(Struct, frozen=True, kw_only=True):
     role: Role
     agent: Agent
     number: int
+    nodes: str
+    """The folder of this run's nodes, within the thread's."""
     prev: Hash | None
     replaced: Step | None
     cwd: Path
@@ -110,10 +112,10 @@ class Run(Struct, frozen=True, kw_only=True):
         head = state.head if state.steps else None
         # Before the agent is asked: what it says must find room.
         require_identity(engine.ledger)
-        StepPlace.of(record, name, replaces=replaced is not None)
+        folder = next_run(record, number)
         _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
-        folder = engine.ledger.local.find_folder(state.thread)
-        cwd = find_cwd(record, cycle, replaced, folder=folder)
+        works_in = engine.ledger.local.find_folder(state.thread)
+        cwd = find_cwd(record, cycle, replaced, folder=works_in)
         return cls(
             engine=engine,
             record=record,
@@ -121,6 +123,7 @@ class Run(Struct, frozen=True, kw_only=True):
             role=role,
             agent=_choose(engine, cycle, workflow.name, role),
             number=number,
+            nodes=folder,
             prev=replaced.prev if replaced else head,
             replaced=replaced,
             cwd=cwd,
