@@ -28,6 +28,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.builders import git
+from tests.planted import GITHUB
 from tests.stress.forked import call, list_threads, open_ledger, prepare_user
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import find_node
@@ -103,12 +104,12 @@ class Disk:
             found.sync()
         elif found is not None:
             found.safe = dict(found.now)
-        # A file system's journal keeps order: folders it needs are there by then.
-        for parent in Path(path).relative_to(self.path).parents:
-            above = self.root
-            for name in parent.parts:
-                below = above.now[name]
-                assert isinstance(below, Folder)
+        # A file system's journal keeps order: folders it needs, and one that was
+        # made and then waited for, are there by then.
+        above = self.root
+        for name in Path(path).relative_to(self.path).parts:
+            below = above.now[name]
+            if isinstance(below, Folder):
                 above.safe[name] = below
                 above = below
 
@@ -289,6 +290,8 @@ def run_losses(
     (thread,) = list_threads(folder)
     assert call("thread", "start", "work.yaml", "-p", "second")[0] == 0
     (second,) = {*list_threads(folder)} - {thread}
+    assert call("thread", "start", "work.yaml", "-p", f"not {GITHUB}")[0] == 0
+    (third,) = {*list_threads(folder)} - {thread, second}
     commands = (
         ["thread", "exec", thread, "-c", "3", "--agent", agent],
         ["thread", "start", "work.yaml", "-p", "another", "--json"],
@@ -296,6 +299,7 @@ def run_losses(
         ["cas", "put-text", f"text {seed}"],
         ["workflow", "add", "work.yaml"],
         ["thread", "rm", second],
+        ["thread", "redact", third],
     )
     tally, store = Tally(), folder / "store"
     each = max(1, count // len(commands))
@@ -378,10 +382,10 @@ def _check(folder: Path, words: list[str], out: str, tally: Tally) -> None:
     for found in _NEW.findall(out):
         assert found in threads, out
         tally.reported += 1
-    if words[1] == "rm":
+    if words[1] in {"rm", "redact"}:
         is_removed = bool(git(store, "for-each-ref", f"{TRASH_PREFIX}{words[2]}"))
         assert is_removed != (words[2] in threads)
-        if out.startswith("removed"):
+        if out.startswith(("removed", "thread ")):
             assert is_removed
             tally.reported += 1
     for found in _HASH.findall(out) if words[0] == "cas" else ():

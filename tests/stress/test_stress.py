@@ -56,9 +56,9 @@ def test_a_long_thread_works_in_every_way(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
 def test_nothing_is_lost_when_the_power_goes(tmp_path: Path) -> None:
-    said = _run("power.py", "60", "7", scratch=tmp_path)
+    said = _run("power.py", "70", "7", scratch=tmp_path)
 
-    assert "60 losses" in said
+    assert "70 losses" in said
 
 
 def test_workers_that_are_killed_frozen_and_cut_off_lose_nothing(
