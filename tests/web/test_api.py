@@ -55,7 +55,7 @@ def test_searching_finds_tasks_roles_and_states(
             ("status=end", [ended]),
             ("q=writer", [other.json["threadId"]]),
             ("workflow=nothing", []),
-            ("q=zzz", []),
+            ("q=unuttered", []),
             ("sort=steps", [ended, other.json["threadId"]]),
             ("limit=1&from=1&sort=started", [ended]),
             ("sort=nonsense&from=-1&limit=x&status=%00", []),
