@@ -294,8 +294,10 @@ def test_an_interrupt_while_the_program_starts_is_no_traceback(
         time.sleep(wait_ms / 1000)
         process.send_signal(signal.SIGINT)
         ended = wait(process)
-        codes.add(ended.code)
         assert "cli/start.py" not in ended.err, ended.err
+        # Python itself, not yet whole, leaves with 1.
+        if "Fatal Python error" not in ended.err:
+            codes.add(ended.code)
 
     # Before its first line of ours, Python dies of the signal itself.
     assert codes <= {0, 130, -signal.SIGINT}
