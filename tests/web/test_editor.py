@@ -271,6 +271,6 @@ def test_a_workflow_is_drawn_anew_in_a_browser(uwf: Uwf, work: Path) -> None:
         page.get_by_text("saved", exact=True).wait_for()
         assert found.problems() == []
 
-    text = (folder / "ping.yaml").read_text()
-    assert text.startswith("# kept\n")
-    assert read_drawn(text).roles == ("author", "checker")
+    saved = (folder / "ping.yaml").read_text()
+    assert saved.startswith("# kept\n")
+    assert read_drawn(saved).roles == ("author", "checker")

@@ -342,7 +342,12 @@ def _without_half(
     piece: str, needles: Mapping[str, str], found: set[str] | None, *, is_start: bool
 ) -> str:
     """Mask the start of a value at a piece's end, or its end at the piece's start."""
+    if len(piece) < _CUT_CHARS:
+        return piece
     for needle, name in needles.items():
+        least = needle[:_CUT_CHARS] if is_start else needle[-_CUT_CHARS:]
+        if least not in piece:
+            continue
         label = f"[redacted:{name}]"
         for length in range(len(needle) - 1, _CUT_CHARS - 1, -1):
             if is_start and piece.endswith(needle[:length]):
