@@ -19,10 +19,16 @@ from tests.program import wait_until, write_dead_record
 from uwfgit.errors import LockedError
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
+from uwfgit.store.locks import holding
 from uwfgit.store.locks.holding import announce, hold_refs, lock_path, tidy_up
 from uwfgit.store.refs import find_ref, move_ref
 
 NAME: Final = "refs/heads/x"
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "_PATIENCE", 0.3)
 
 
 def _leave_lock(store: Store, *, age: float = 0.0) -> Path:
@@ -61,6 +67,7 @@ def test_the_leftover_of_a_dead_holder_is_removed_with_a_line_in_the_log(
     assert "pid 999999" in line["holder"]
 
 
+@pytest.mark.usefixtures("_impatient")
 def test_a_lock_file_from_before_the_dead_holder_is_somebody_elses(
     store: Store,
 ) -> None:
@@ -75,6 +82,7 @@ def test_a_lock_file_from_before_the_dead_holder_is_somebody_elses(
     assert _log_lines(store) == []
 
 
+@pytest.mark.usefixtures("_impatient")
 def test_after_a_holder_that_let_go_no_lock_file_is_removed(store: Store) -> None:
     _hold(store)
     path = _leave_lock(store)
@@ -95,6 +103,7 @@ while True:
 """
 
 
+@pytest.mark.usefixtures("_impatient")
 def test_a_lock_file_that_a_living_git_makes_anew_is_left_alone(store: Store) -> None:
     write_dead_record(lock_path(store, "T"))
     path = _leave_lock(store)
@@ -282,6 +291,7 @@ def test_locks_stay_while_someone_moves_refs(store: Store) -> None:
     assert not left.exists()
 
 
+@pytest.mark.usefixtures("_impatient")
 def test_a_lock_of_git_s_is_met_before_anything_is_done(store: Store) -> None:
     path = _leave_lock(store)
     begun = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -113,7 +114,7 @@ def _find_hint(context: CommandContext, name: str) -> str | None:
     if near:
         return f"did you mean '{near}'?"
     if name in {each.name for each in list_examples()}:
-        return f"begin with the example: uwf workflow new --from {name}"
+        return f"begin with the example: uwf workflow new --from {shlex.quote(name)}"
     return None
 
 
