@@ -20,7 +20,7 @@ from tests.sync.people import ASK, DONE, GOOD, Person
 from uwfgit.errors import RejectedError, StateError
 from uwfgit.fleet.queue import iter_states, queue_ref
 from uwfgit.fleet.steer import cancel, clear, put, retry
-from uwfgit.ids import Oid
+from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import load_tip
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 
@@ -418,10 +418,10 @@ def test_draining_waits_for_the_step(ada: Person, bob: Person) -> None:
     assert word_of(ada, thread) == "queued"
 
 
-def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> None:
-    thread = queue_thread(ada)
-    for _ in range(3):
-        queue = make_queue(ada)
+def claim_in_vain(person: Person, thread: ThreadId, times: int) -> None:
+    """Claim a thread, and give it back without a step."""
+    for _ in range(times):
+        queue = make_queue(person)
         entry = queue.fetch().entries[thread]
         claimed = queue.write(
             queue.successor(entry, word="claimed", worker="dying", lease=1),
@@ -429,11 +429,16 @@ def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> Non
         )
         back = queue.write(
             queue.successor(
-                entry_at(ada, claimed), word="queued", reason="released by hand"
+                entry_at(person, claimed), word="queued", reason="released by hand"
             ),
             parent=claimed,
         )
         queue.push({queue_ref(thread): back})
+
+
+def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    claim_in_vain(ada, thread, 3)
 
     worker, hands = make_worker(bob, terms={"once": True})
     worker.run()
@@ -445,6 +450,44 @@ def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> Non
     assert [each for each, _ in retry(queue, queue.fetch(), only_stuck=True)] == [
         thread
     ]
+
+
+def test_a_claim_whose_answer_was_lost_was_no_try(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    claim_in_vain(ada, thread, 2)
+    watch = Watch()
+    worker, hands = make_worker(bob, DONE, GOOD, watch=watch, terms={"lease": 1800})
+
+    with losing_answers(bare):
+        worker.tick()
+    for _ in range(4):
+        watch.now += 6
+        worker.tick()
+
+    assert hands.events()[:2] == ["unreachable", "claimed"]
+    assert worker.jobs.ran == {thread: "done"}
+
+
+def test_a_thread_found_stuck_waits_though_the_answer_was_lost(
+    ada: Person, bob: Person, bare: Path
+) -> None:
+    thread = queue_thread(ada)
+    claim_in_vain(ada, thread, 3)
+    watch = Watch()
+    worker, hands = make_worker(bob, DONE, GOOD, watch=watch, terms={"lease": 1800})
+
+    with losing_answers(bare):
+        worker.tick()
+    entry = contents(ada).entries[thread]
+    assert (entry.state.word, entry.state.reason) == ("waiting", "stuck")
+    for _ in range(4):
+        watch.now += 6
+        worker.tick()
+
+    assert contents(ada).entries[thread].oid == entry.oid
+    assert hands.events() == ["unreachable"]
 
 
 def entry_at(person: Person, oid: Oid) -> Entry:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import Clock, make_ledger
 from tests.cli.calls import Uwf
+from uwfgit.constants import MAX_DEPTH
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
@@ -207,3 +208,11 @@ def test_a_view_of_another_shape_is_refused_with_its_place() -> None:
     ):
         with pytest.raises(InvalidError, match="view"):
             read_view(kind, value)
+
+
+def test_whatever_a_store_holds_may_be_sent() -> None:
+    deep: Json = 1e300
+    for _ in range(MAX_DEPTH):
+        deep = [deep]
+
+    assert read_view(dict[str, Any], {"node": {"payload": deep}})

@@ -173,8 +173,7 @@ class Worker:
         found: list[Entry] = []
         for entry in contents.entries.values():
             thread = entry.state.thread
-            is_ours = self._sent.get(thread) == entry.oid
-            is_open = is_ours or is_free(entry, self._watch, now)
+            is_open = self._is_ours(entry) or is_free(entry, self._watch, now)
             if thread in mine or not is_open:
                 continue
             if self.terms.only not in {None, thread}:
@@ -189,6 +188,11 @@ class Worker:
             if len(found) >= 2 * self.terms.slots:
                 break
         return found
+
+    def _is_ours(self, entry: Entry) -> bool:
+        """Whether it is a claim that we pushed, and did not hear of again."""
+        is_claim = entry.state.word == "claimed"
+        return is_claim and self._sent.get(entry.state.thread) == entry.oid
 
     def look_over(self) -> tuple[list[Entry], dict[ThreadId, str]]:
         """Return what this worker would take now, and of the rest why not.
@@ -235,7 +239,8 @@ class Worker:
             entry, word="claimed", worker=self.terms.name, lease=self.terms.lease
         )
         oid = self.queue.write(claimed, parent=entry.oid)
-        if is_stuck(self.queue.store, entry):
+        # One of ours that we did not hear of was no try.
+        if not self._is_ours(entry) and is_stuck(self.queue.store, entry):
             return self._set_waiting(entry, oid)
         if not self._try_push(thread, oid):
             return False

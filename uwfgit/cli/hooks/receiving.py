@@ -50,7 +50,7 @@ def pre_receive_command(ctx: typer.Context) -> None:
     for push, problem in zip(pushes, problems, strict=True):
         if problem is not None:
             talk(f"refused {shown(push.ref)}: {shown(problem)}")
-    raise typer.Exit(1 if any(problems) else 0)
+    raise typer.Exit(1 if any(each is not None for each in problems) else 0)
 
 
 def _find_place(environment: Mapping[str, str]) -> tuple[Path, Path | None]:

@@ -147,15 +147,7 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
     places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
     page = [known[thread] for thread, _ in places]
     hidden = sum(tree.parents.get(each) not in known for each in known.keys() - kept)
-    if context.output.is_text and not page:
-        context.output.say("no threads" + (" to show" if hidden else ""))
-    if context.output.is_text and hidden:
-        what = count_of(hidden, "ended or cancelled thread")
-        context.output.say(f"{what} not shown (--all)")
-    for row, _ in page:
-        if row.problem is not None:
-            what = "" if row.is_earlier else "is corrupt: "
-            context.output.warn(f"thread {row.thread} {what}{row.problem}")
+    _tell_more(context, [row for row, _ in page], hidden)
     items = [
         row_payload(
             row,
@@ -185,6 +177,19 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
     )
     if filters.trash and items:
         context.output.say("bring one back: uwf thread restore THREAD")
+
+
+def _tell_more(context: CommandContext, page: Sequence[ThreadRow], hidden: int) -> None:
+    """Say what is not shown, and what is wrong with what is."""
+    if context.output.is_text and not page:
+        context.output.say("no threads" + (" to show" if hidden else ""))
+    if context.output.is_text and hidden:
+        what = count_of(hidden, "ended or cancelled thread")
+        context.output.say(f"{what} not shown (--all)")
+    for row in page:
+        if row.problem is not None:
+            what = "" if row.is_earlier else "is corrupt: "
+            context.output.warn(f"thread {row.thread} {what}{row.problem}")
 
 
 def _spent_text(usage: Mapping[str, Any] | None, what: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -113,7 +114,9 @@ def _find_hint(context: CommandContext, name: str) -> str | None:
     near = find_similar(name, [each for each, _, _ in found])
     if near:
         return f"did you mean '{near}'?"
-    if name in {each.name for each in list_examples()}:
+    with suppress(NotFoundError):
+        if all(name != each.name for each in list_examples()):
+            return None
         return f"begin with the example: uwf workflow new --from {shlex.quote(name)}"
     return None
 

@@ -108,16 +108,7 @@ def push(
         NotFoundError: A named branch does not exist.
     """
     work = _Push(ledger=ledger, remote=remote, wire=wire)
-    own = list_own(ledger.store)
-    mine = (
-        _named_refs(ledger, named)
-        if named
-        else {
-            ref: oid
-            for ref, oid in own.items()
-            if ref != HEAD_REF and not find_approved(ref)
-        }
-    )
+    mine = _named_refs(ledger, named) if named else _list_branches(ledger)
     theirs = _list_theirs(work)
     wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
     wanted = with_children(ledger.store, wanted, theirs)
@@ -142,6 +133,7 @@ def push(
             told=work.told,
         )
         send_refs(sending, wanted)
+        main = find_ref(ledger.store, HEAD_REF)
         note_tracking(
             ledger.store,
             remote,
@@ -151,7 +143,7 @@ def push(
                 for ref, oid in theirs.items()
                 if ref not in wanted and not find_approved(ref)
             },
-            mine=mine | {ref: oid for ref, oid in own.items() if ref == HEAD_REF},
+            mine=mine | ({HEAD_REF: main} if main else {}),
             gone=mine.keys() - theirs.keys() - wanted.keys(),
             environment=wire.environment,
         )
@@ -162,6 +154,11 @@ def push(
         up_to_date=len(work.told.all) - len(told),
         dry_run=dry_run,
     )
+
+
+def _list_branches(ledger: Ledger) -> dict[str, Oid]:
+    own = list_own(ledger.store).items()
+    return {r: oid for r, oid in own if r != HEAD_REF and not find_approved(r)}
 
 
 def _named_refs(ledger: Ledger, refs: Iterable[str]) -> dict[str, Oid]:

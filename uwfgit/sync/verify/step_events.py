@@ -292,11 +292,11 @@ def _expect(
         )
         links = Link(hash=step.hash, number=step.number, before=slot.before)
         run.keep_step(step)
-    taken = dict(view.taken)
+    taken = view.taken
     if step.child is not None:
         child = facts.child and facts.child.view
         # Put last: of forks of one child, the one named last counts.
-        taken.pop(step.child.thread, None)
+        taken = {key: each for key, each in taken.items() if key != step.child.thread}
         taken[step.child.thread] = child.state.usage if child else None
     following = replace(
         view.after(commit, told.state),

@@ -6,6 +6,7 @@ is read of it is a view, or an error.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, Final, TypeVar
 
 from msgspec import ValidationError, convert, to_builtins
@@ -17,6 +18,8 @@ T = TypeVar("T")
 Json = Any
 
 _LARGEST: Final = 2**53
+_AROUND: Final = 16
+"""Levels of a view around what a store holds."""
 
 
 def pack_view(value: Any) -> Json:  # noqa: ANN401 - any view
@@ -28,7 +31,7 @@ def read_view(kind: type[T], value: Json) -> T:
     """Read a view of a type.
 
     Raises:
-        InvalidError: The value is not one; says where.
+        InvalidError: The value is not one.
     """
     if not _is_sound(value):
         raise InvalidError("the view holds what no store does")
@@ -45,5 +48,8 @@ def _is_sound(value: Json, depth: int = 0) -> bool:
         return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
     if isinstance(value, (dict, list)):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
-        return depth < MAX_DEPTH and all(_is_sound(part, depth + 1) for part in parts)
+        most = MAX_DEPTH + _AROUND
+        return depth < most and all(_is_sound(part, depth + 1) for part in parts)
+    if isinstance(value, float):
+        return isfinite(value)
     return value is None or abs(value) < _LARGEST
