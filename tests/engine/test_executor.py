@@ -45,6 +45,7 @@ from tests.history import (
 )
 from uwfgit.agents.base import AgentReply, AgentRequest
 from uwfgit.config import Settings
+from uwfgit.engine.run import recording
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.executor import (
     RunReport,
@@ -134,6 +135,21 @@ def test_an_interrupt_while_a_step_is_recorded_ends_the_run_after_it(
     assert report.hint == f"go on with: uwf thread exec {thread}"
     assert report.steps == tuple(told)
     assert [(step.status, step.error) for step in told] == [("done", None)]
+
+
+def test_an_interrupt_after_a_step_was_recorded_records_it_no_second_time(
+    ledger: Ledger, thread: ThreadId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recording, "headline", interrupted)
+    engine = acting(ledger, saying(DONE, BAD, DONE))
+
+    report = exec_thread(engine, thread, count=3)
+
+    assert names(ledger.store, thread) == ["start", "step"]
+    assert report.end is RunEnd.INTERRUPTED
 
 
 def test_all_is_bounded_so_that_a_loop_ends(ledger: Ledger, thread: ThreadId) -> None:

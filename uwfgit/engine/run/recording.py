@@ -54,13 +54,15 @@ def keep_talk(run: Run, talk: Talk) -> CycleEnd:
     once, and then ends the run.
     """
     kept = Kept(warning="the agent's session was not kept: interrupted")
+    # The record goes on with its branch.
+    before = run.record.tip.commit
     try:
         kept = keep_memory(run, talk)
         return _keep(run, talk, kept)
     except KeyboardInterrupt:
         # What the agent said must not be lost to a moment's impatience.
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
-        if tip != run.record.tip.commit:
+        if tip != before:
             raise
         end = _keep(run, talk, kept)
         is_idle = run.record.tip.state.status == "idle"
