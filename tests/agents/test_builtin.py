@@ -371,6 +371,7 @@ def test_silence_names_its_setting_and_keeps_the_session(work: Path) -> None:
     assert own.failure.message.endswith("(agents.local.timeoutSeconds)")
 
 
+@pytest.mark.slow
 def test_what_came_before_a_failure_is_kept(work: Path) -> None:
     say = Say(text="half of the answer, and then nothing more", piece_chars=4)
     script = modes.always(Drip(say=say, pause_seconds=0.3))

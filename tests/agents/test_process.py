@@ -322,6 +322,7 @@ def test_a_child_that_closed_its_outputs_is_silent(tmp_path: Path) -> None:
     assert result.failure.phase == "agent"
 
 
+@pytest.mark.slow
 def test_stderr_counts_as_a_sign_of_life(tmp_path: Path) -> None:
     ticking = "for i in 1 2 3 4 5 6 7 8; do sleep 0.3; echo . >&2; done; echo done"
 
@@ -350,6 +351,7 @@ def test_a_child_that_speaks_for_ever_meets_the_wall_limit(tmp_path: Path) -> No
         pytest.param(
             "while time.monotonic() < end: subprocess.run(['sleep', '0.05'])",
             id="runs others",
+            marks=pytest.mark.slow,
         ),
     ],
 )

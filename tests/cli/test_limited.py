@@ -162,6 +162,7 @@ def test_a_check_that_crashes_is_a_problem(
     assert codes(report.problems) == {"limits"}
 
 
+@pytest.mark.slow
 def test_a_time_for_all_bounds_the_whole(ledger: Ledger, tmp_path: Path) -> None:
     threads = [make_endless(ledger, tmp_path), begin(ledger, tmp_path).thread]
 

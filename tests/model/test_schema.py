@@ -444,7 +444,15 @@ def test_items_are_equal_as_json_has_it(items: Json, *, is_unique: bool) -> None
     assert (validate_value({"uniqueItems": True}, items) == ()) is is_unique
 
 
-@pytest.mark.parametrize("name", ["iri", "iri-reference", "uri-template", "regex"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "iri",
+        pytest.param("iri-reference", marks=pytest.mark.slow),
+        "uri-template",
+        "regex",
+    ],
+)
 def test_a_text_far_too_long_for_its_format_costs_nothing(name: str) -> None:
     before = time.process_time()
 

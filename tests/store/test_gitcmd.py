@@ -260,6 +260,7 @@ def test_plain_operands_pass(text: str) -> None:
     assert check_operand(text) == text
 
 
+@pytest.mark.slow
 def test_a_grouped_git_ends_with_all_that_it_started(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     alias = f"alias.waiting=!sleep 1000 & echo $! > '{pid}'; wait"

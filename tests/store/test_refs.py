@@ -288,6 +288,7 @@ def test_a_ref_that_another_moved_is_not_replaced(
     assert not list(store.path.rglob("*.lock"))
 
 
+@pytest.mark.slow
 def test_a_ref_that_git_keeps_locked_is_not_replaced(store: Store) -> None:
     new = _commit(store, "one")
     lock = store.path / f"{OTHER}.lock"

@@ -29,6 +29,7 @@ def test_lines_of_standard_error_come_one_by_one(store: Store) -> None:
     assert done.complaint == lines[-1]
 
 
+@pytest.mark.slow
 def test_input_and_output_of_any_size_go_through(store: Store) -> None:
     data = b"refs/heads/main\n" * 50_000
 

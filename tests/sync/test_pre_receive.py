@@ -230,7 +230,9 @@ def test_a_time_that_is_none_refuses(ada: Person, server: Path, seconds: str) ->
 @pytest.mark.parametrize(
     "code",
     [
-        pytest.param("import time\ntime.sleep(600)\n", id="hangs"),
+        pytest.param(
+            "import time\ntime.sleep(600)\n", id="hangs", marks=pytest.mark.slow
+        ),
         pytest.param("import os\nos.abort()\n", id="crashes"),
         pytest.param(
             "import os\nos._exit(0)\n", id="ends at once, as if all were well"
