@@ -96,8 +96,7 @@ def web(  # noqa: PLR0917 - one parameter an option
     )
 
     def tell(listening: Listening) -> None:
-        origin = f"https://{wishes.public}" if wishes.public else listening.origin
-        _tell(context, origin, listening.port, open_=open_)
+        _tell(context, listening.origin, listening.port, open_=open_)
 
     run_server(context, wishes, tell)
 

@@ -61,7 +61,7 @@ def run_server(
         )
     own = context.open_store()
     bearer = _bearer(context, wishes.token_file)
-    listening = listen(wishes.host, wishes.port)
+    listening = replace(listen(wishes.host, wishes.port), public=wishes.public)
     acts = not wishes.read_only and (wishes.is_near or wishes.allow_acts)
     keys = Keys(
         key=load_key(context.home, str(listening.port)),
@@ -70,7 +70,7 @@ def run_server(
         now_s=time.time,
     )
     serving = Serving(
-        rules=Rules(keys=keys, hosts=replace(listening.hosts, public=wishes.public)),
+        rules=Rules(keys=keys, hosts=listening.hosts),
         stores=_stores(context, own, wishes, acts=acts),
         shapes=SHAPES,
         about=f"uwf {__version__}" + ("" if acts else ", read-only"),
@@ -80,10 +80,9 @@ def run_server(
     )
     if not wishes.is_near:
         what = "read and change" if acts else "read"
-        origin = f"https://{wishes.public}" if wishes.public else listening.origin
         warning = "" if wishes.public else "; the line is not encrypted"
         context.output.say(
-            f"whoever reaches {origin} with the token can {what} "
+            f"whoever reaches {listening.origin} with the token can {what} "
             f"{len(serving.stores)} store(s){warning}"
         )
     app = make_app(serving)

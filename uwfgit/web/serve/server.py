@@ -26,10 +26,14 @@ class Listening(Struct, frozen=True, kw_only=True):
     host: str
     port: int
     socket: socket.socket
+    public: str | None = None
+    """The name at which a proxy with TLS stands in front."""
 
     @property
     def origin(self) -> str:
         """How a browser names it."""
+        if self.public:
+            return f"https://{self.public}"
         host = socket.gethostname() if self.host in _ANY else self.host
         return f"http://{_written(host)}:{self.port}"
 
@@ -45,6 +49,7 @@ class Listening(Struct, frozen=True, kw_only=True):
             names=frozenset(f"{_written(name)}:{self.port}".lower() for name in names),
             port=self.port,
             is_wide=self.host in _ANY,
+            public=self.public,
         )
 
 
