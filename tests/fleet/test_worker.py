@@ -293,10 +293,12 @@ def losing_answers(bare: Path) -> Iterator[None]:
     hook.unlink()
 
 
-def test_a_claim_whose_answer_was_lost_is_ours(
-    ada: Person, bob: Person, bare: Path
+@pytest.mark.parametrize("tries", [0, 2])
+def test_a_claim_whose_answer_was_lost_is_ours_and_was_no_try(
+    ada: Person, bob: Person, bare: Path, tries: int
 ) -> None:
     thread = queue_thread(ada)
+    claim_in_vain(ada, thread, tries)
     watch = Watch()
     worker, hands = make_worker(bob, DONE, GOOD, watch=watch, terms={"lease": 1800})
 
@@ -450,24 +452,6 @@ def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> Non
     assert [each for each, _ in retry(queue, queue.fetch(), only_stuck=True)] == [
         thread
     ]
-
-
-def test_a_claim_whose_answer_was_lost_was_no_try(
-    ada: Person, bob: Person, bare: Path
-) -> None:
-    thread = queue_thread(ada)
-    claim_in_vain(ada, thread, 2)
-    watch = Watch()
-    worker, hands = make_worker(bob, DONE, GOOD, watch=watch, terms={"lease": 1800})
-
-    with losing_answers(bare):
-        worker.tick()
-    for _ in range(4):
-        watch.now += 6
-        worker.tick()
-
-    assert hands.events()[:2] == ["unreachable", "claimed"]
-    assert worker.jobs.ran == {thread: "done"}
 
 
 def test_a_thread_found_stuck_waits_though_the_answer_was_lost(
