@@ -10,6 +10,7 @@ import pytest
 from tests.builders import git
 from tests.cli.family import Family, make_family
 from tests.cli.seats import Seat, make_seat
+from tests.code.repo import Repo
 from tests.program import wait_until
 from tests.sync.people import make_bare, refs_of
 
@@ -227,6 +228,26 @@ def test_a_fork_that_is_answered_gets_a_child_of_its_own(two: Two) -> None:
     assert below[fork] == own
     assert below[family.parent] == [family.child]
     uwf.do("verify", "--children")
+
+
+@pytest.mark.slow
+def test_a_forks_own_child_is_no_other_thread_at_work_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code_repo = Repo.make(tmp_path / "code")
+    uwf = make_seat(tmp_path, "Ada", monkeypatch, capsys, code=code_repo.root)
+    family = make_family(uwf, replies="asking.yaml")
+    fork = uwf.do("thread", "fork", family.parent, "--json").json["threadId"]
+    answer(uwf)
+
+    said = uwf.do("thread", "resume", fork, "-p", "This", "--agent", RUN[1])
+
+    shown = uwf.do("thread", "show", fork, "--json").json
+    ran = [fork, *(each for each in shown["children"] if each != family.child)]
+    code = [uwf.do("step", "show", f"{each}:3", "--json").json["code"] for each in ran]
+    assert "is at work in" not in said.err
+    assert all(each["snapshot"] for each in code)
+    assert [each.get("shared") for each in code] == [None] * len(ran)
 
 
 @pytest.mark.slow

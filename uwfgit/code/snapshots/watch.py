@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -51,11 +51,17 @@ class Watch(Struct, kw_only=True):
             return None
         return Snapshot(before=self._before.tree, after=after.tree)
 
-    @property
-    def shared(self) -> tuple[ThreadId, ...]:
-        """The threads that were at work in the same folder meanwhile."""
+    def shared(self, children: Iterable[ThreadId] = ()) -> tuple[ThreadId, ...]:
+        """Return the threads that were at work in the same folder meanwhile.
+
+        Args:
+            children: Threads that did the step, or steps of those.
+        """
         others = () if self.presence is None else self.presence.others()
-        return tuple(other for other in others if not self.is_own(other))
+        own = frozenset(children)
+        return tuple(
+            each for each in others if each not in own and not self.is_own(each)
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -72,6 +78,7 @@ def watching(
     folder: Path,
     *,
     number: int,
+    above: tuple[ThreadId, ...],
     tell: Callable[[str], None],
 ) -> Iterator[Watch]:
     """Watch the code of a work tree for the length of a run.
@@ -79,6 +86,8 @@ def watching(
     Args:
         keeper: Keeps it; ``None`` when the user does not want that.
         number: Of the step that is run.
+        above: The threads a step of which it is part of. The record alone does not
+            tell: a child that was forked names the parent it had first.
         tell: Told when another thread is at work there.
     """
     thread = record.tip.thread
@@ -90,7 +99,7 @@ def watching(
     state, run = ledger.store.state_dir, next_run(record, number).rpartition("/")[2]
 
     def is_own(other: ThreadId) -> bool:
-        return _are_family(ledger, record, other)
+        return other in above or _are_family(ledger, record, other)
 
     for other in list_at_work(state, tree.root):
         if not is_own(other):

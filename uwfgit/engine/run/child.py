@@ -110,6 +110,7 @@ def _inner(run: Run, taken: Usage | None) -> Engine:
         engine,
         settings=replace(engine.settings, limits=limits),
         beside=NOTHING_BESIDE,
+        above=(*engine.above, run.thread),
         environment={**engine.environment, "UWF_STEP": run.token},
         on_ready=lambda: None,
         choose=lambda flag, workflow, role: engine.choose(

@@ -45,6 +45,7 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         record,
         run.cwd,
         number=run.number,
+        above=engine.above,
         tell=engine.tell,
     )
     with hold_slot(engine), code as watch:

@@ -60,6 +60,7 @@ class Engine(Struct, frozen=True, kw_only=True):
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
             where a thread that others made may work.
+        above: The threads a step of which is run, by the threads that do it.
         recall: What agents may remember: what is proven to be the user's or of
             someone trusted, ``any`` memory of the thread, or ``none`` at all.
         is_trusted: Whether the commit of a memory is signed by someone the user
@@ -86,6 +87,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None
     )
+    above: tuple[ThreadId, ...] = ()
     recall: Literal["proven", "any", "none"] = "proven"
     is_trusted: Callable[[Oid], bool] = lambda _: False
 

@@ -28,9 +28,11 @@ from uwfgit.errors import (
     SizeError,
     StoreError,
 )
+from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.append import append_attempt, append_step
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.step import Code
 from uwfgit.model.wording import headline, last_line
 from uwfgit.store.canonical import Json, encode_json
@@ -295,11 +297,18 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
             before=run.code_before,
             after=run.engine.code_head(run.cwd),
             snapshot=run.watch.snapshot,
-            shared=run.watch.shared,
+            shared=run.watch.shared(_children(run)),
         ),
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
+
+
+def _children(run: Run) -> tuple[ThreadId, ...]:
+    if run.child is None:
+        return ()
+    child = run.child.thread
+    return (child, *family_of(run.engine.ledger.store, child))
 
 
 def _detail(run: Run, talk: Talk, turns: Iterable[Turn]) -> dict[str, object]:

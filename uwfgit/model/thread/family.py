@@ -49,9 +49,12 @@ def children_by_node(record: Record) -> dict[Hash | None, Child]:
 
 
 def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
-    """Yield the threads a step of which one does, nearest first, as far as read."""
+    """Yield the threads a step of which one does, nearest first, as far as read.
+
+    A fork does none of them: its StartNode is that of the thread it was forked from.
+    """
     for _ in range(MAX_NESTED):
-        if record.start.parent is None:
+        if record.start.parent is None or record.tip.state.forked_from is not None:
             return
         above = ThreadId(record.start.parent[0])
         yield above
