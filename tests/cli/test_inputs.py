@@ -318,3 +318,18 @@ def test_json_says_everything_that_is_wrong_at_once(uwf: Uwf) -> None:
 
     error = json.loads(started.err)["error"]
     assert "(and 3 more)" in error["message"]
+    named = {each.partition(":")[0] for each in error["problems"]}
+    assert named == {"other", "depth", "mode", "url"}
+
+
+def test_all_that_is_wrong_is_told_at_once(uwf: Uwf) -> None:
+    uwf("init", "--user")
+    started = uwf(*START[:-1], "-i", "depth=0", "-i", "mode=x", "-i", "other=1")
+
+    heads = [line.split(":")[:2] for line in started.err.splitlines()]
+    assert heads[:2] == [["error", " other"], ["hint", " inputs"]]
+    assert sorted(heads[2:]) == [
+        ["also", " depth"],
+        ["also", " mode"],
+        ["also", " url"],
+    ]

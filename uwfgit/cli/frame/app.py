@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -84,6 +84,7 @@ EXIT_TERMINATED: Final = 143
 _USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
 
+_PROBLEMS: Final = 20
 _SYSTEMS_OWN: Final = frozenset(
     {
         errno.ENOSPC,
@@ -276,17 +277,26 @@ def _report(error: UwfError, context: CommandContext) -> int:
 
         hint = find_elsewhere(error, context)
     hint = hint or error.hint
-    _print_error(error.code, error.message, hint, context)
+    problems = error.problems if isinstance(error, errors.InvalidError) else ()
+    _print_error(error.code, error.message, hint, context, map(str, problems))
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
 def _print_error(
-    code: str, message: str, hint: str | None, context: CommandContext
+    code: str,
+    message: str,
+    hint: str | None,
+    context: CommandContext,
+    problems: Iterable[str] = (),
 ) -> None:
     message = context.mask_message(message)
     hint = hint and context.mask_message(hint)
-    error = {"error": {"code": code, "message": message, "hint": hint}}
-    context.ready.tell_failure(error["error"])
+    told = {"code": code, "message": message, "hint": hint}
+    context.ready.tell_failure(told)
+    all_of_them = [context.mask_message(each) for each in problems]
+    # The message names the first and how many more there are.
+    more = {"problems": all_of_them} if len(all_of_them) > 1 else {}
+    error = {"error": {**told, **more}}
     if context.is_told:
         return
     if context.options.format == "json":
@@ -297,6 +307,8 @@ def _print_error(
         talk(f"error: {shown(message)}")
         if hint:
             talk(f"hint: {shown(hint)}")
+        for each in all_of_them[1:_PROBLEMS]:
+            talk(f"also: {shown(each)}")
 
 
 def _asks_for_json(words: Sequence[str], exc: BaseException) -> bool:
