@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -197,6 +198,37 @@ def test_a_hash_has_the_shape_of_one(value: Json) -> None:
     assert is_hash(node_hash(OBJECT, normalise(value)))
 
 
+@given(values)
+def test_what_another_codec_writes_is_taken_only_where_it_is_the_same(
+    value: Json,
+) -> None:
+    written = msgspec.json.encode(value, order="sorted")
+    data = msgspec.json.format(written, indent=2) + b"\n"
+    try:
+        found = decode_json(data)
+    except CorruptError:
+        return
+
+    assert encode_json(found) == data
+
+
+def _indented(depth: int) -> bytes:
+    down = "".join(f"[\n{'  ' * level}" for level in range(1, depth))
+    up = "".join(f"\n{'  ' * level}]" for level in range(depth - 2, -1, -1))
+    return f"{down}[]{up}\n".encode()
+
+
+def test_a_payload_may_be_as_deep_as_the_limit_says() -> None:
+    assert decode_json(_indented(MAX_DEPTH)) == _nested_lists(MAX_DEPTH)
+
+
+def _nested_lists(depth: int) -> Json:
+    value: Json = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -225,6 +257,9 @@ def test_a_hash_has_the_shape_of_one(value: Json) -> None:
         pytest.param(b"[" * 100_000, id="nested-without-end"),
         pytest.param(b"[" * 300 + b"]" * 300 + b"\n", id="nested-too-deep"),
         pytest.param(b"{\n}\n", id="empty-mapping-in-two-lines"),
+        pytest.param(_indented(MAX_DEPTH + 1), id="indented-too-deep"),
+        pytest.param(b"1e16\n", id="a-large-float-as-other-codecs-write-it"),
+        pytest.param(b"[\n  9007199254740992\n]\n", id="2-to-the-53-in-a-list"),
     ],
 )
 def test_bytes_that_are_not_exactly_those_of_a_payload_are_corrupt(

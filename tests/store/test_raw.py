@@ -28,7 +28,7 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.pack.pack import name_object, write_pack
+from uwfgit.store.pack.pack import ObjectKind, name_object, write_pack
 from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects
 from uwfgit.store.repository import init_store
 
@@ -140,6 +140,25 @@ def test_a_pack_replaces_damaged_loose_objects(store: Store) -> None:
 
     assert read_blob(store, oid) == DATA
     assert "damaged" not in git(store, "fsck", "--full")
+
+
+def test_many_are_read_wherever_they_are_and_none_that_is_not_as_asked(
+    store: Store,
+) -> None:
+    packed: dict[bytes, tuple[ObjectKind, bytes]] = {
+        name_object("blob", each): ("blob", each) for each in (b"a", b"b" * 99)
+    }
+    with write_pack(store, packed, fsync=False):
+        first, wide = (Oid(name.hex()) for name in packed)
+    loose = write_blob(store, b"c")
+    wanted = [first, loose, first]
+
+    for _ in range(2):
+        found = store.raw.read_many(wanted, BLOB, limit=10)
+        assert found == [b"a", b"c", b"a"]
+    for other, kind in ((wide, BLOB), (first, TREE), (Oid("0" * 40), BLOB)):
+        with pytest.raises(CorruptError):
+            store.raw.read_many([first, other], kind, limit=10)
 
 
 def test_half_a_commit_or_tree_ends_walks_and_looks(store: Store) -> None:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
 import cbor2
 import xxhash
+from msgspec.json import Decoder as JsonDecoder
+from msgspec.json import Encoder as JsonEncoder
 from msgspec.json import decode
+from msgspec.json import format as format_json
 
 from uwfgit.constants import MAX_DEPTH, MAX_SAFE_INTEGER
 from uwfgit.errors import CorruptError, InvalidError, Problem
@@ -67,17 +71,15 @@ def _normalise(value: Json, trail: _Trail, depth: int) -> Json:  # noqa: C901, P
     if depth >= MAX_DEPTH:
         raise _refusal(trail, f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, (dict, Mapping)):
-        pairs = []
+        found = {}
         for key, item in value.items():
             if not isinstance(key, str):
                 raise _refusal(trail, f"key {key!r} is not a string")
             below = (trail, key)
             if not key.isascii():
                 _check_text(key, below)
-            pairs.append((key, _normalise(item, below, depth + 1)))
-        # CBOR text starts with its length, so encoded keys sort by length first.
-        pairs.sort(key=lambda pair: (len(key := pair[0].encode()), key))
-        return dict(pairs)
+            found[key] = _normalise(item, below, depth + 1)
+        return {key: found[key] for key in _order_keys(tuple(found))}
     if isinstance(value, (list, tuple)):
         return [
             _normalise(item, (trail, index), depth + 1)
@@ -174,6 +176,9 @@ def decode_json(data: bytes) -> Json:
     Raises:
         CorruptError: The bytes are not exactly those of a payload.
     """
+    plain = _decode_plain(data)
+    if plain is not None:
+        return plain
     try:
         value, _ = _DECODER.raw_decode(data.decode())
         is_canonical = encode_json(value) == data
@@ -182,6 +187,44 @@ def decode_json(data: bytes) -> Json:
     if not is_canonical:
         raise CorruptError("payload is not in canonical form")
     return value
+
+
+def _decode_plain(data: bytes) -> Json:
+    """Read canonical bytes by a codec in C; ``None`` where that may not decide.
+
+    Of a value without floats its bytes are those of :func:`encode_json`; all that
+    is not so, or not allowed, is left to the slower way, and so is ``null``.
+    """
+    try:
+        value = _PLAIN.decode(data)
+        if data[:-1] != format_json(_SORTED.encode(value), indent=len(_STEP)):
+            return None
+        return _order(value, 0) if data[-1:] == b"\n" else None
+    except (ValueError, RecursionError, InvalidError):
+        return None
+
+
+def _order(value: Json, depth: int) -> Json:
+    """Order what was read as :func:`normalise` would, and refuse what that does."""
+    if isinstance(value, int):
+        _format_integer(value, "")
+    elif isinstance(value, (dict, list)):
+        if depth >= MAX_DEPTH:
+            raise _refusal(None, f"nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, list):
+            return [_order(item, depth + 1) for item in value]
+        return {
+            key: item if type(item := value[key]) is str else _order(item, depth + 1)
+            for key in _order_keys(tuple(value))
+        }
+    return value
+
+
+@lru_cache(maxsize=256)
+def _order_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    # CBOR text starts with its length, so encoded keys sort by length first. They
+    # are kept, since most mappings are of one of a few types.
+    return tuple(sorted(keys, key=lambda key: (len(text := key.encode()), text)))
 
 
 def _read_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -194,6 +237,12 @@ def _refuse_constant(text: str) -> Json:
     raise _refusal(None, f"{text} is not finite")
 
 
+def _refuse_float(_: str) -> Json:
+    raise ValueError("a float has several forms")
+
+
+_PLAIN: Final = JsonDecoder(float_hook=_refuse_float)
+_SORTED: Final = JsonEncoder(order="sorted")
 # Normalises as it reads; that the bytes are canonical, and its integers not too
 # large, shows when written again.
 _DECODER: Final = json.JSONDecoder(

@@ -47,8 +47,8 @@ _PERSON: Final = {
 class TreeEntry:
     """One entry of a tree.
 
-    ``data`` is the content of a file that the store may not have yet; whoever
-    writes the tree writes it along.
+    ``data`` is the content of a file that the store may not have yet, as
+    :func:`new_file` names it; whoever writes the tree writes it along.
     """
 
     oid: Oid
@@ -59,6 +59,16 @@ class TreeEntry:
     def is_tree(self) -> bool:
         """Whether the entry is a folder."""
         return self.mode == TREE_MODE
+
+
+def new_file(data: bytes) -> TreeEntry:
+    """Return the entry of a file that is still to be written: the one place for it.
+
+    Raises:
+        SizeError: It is larger than any reader accepts.
+    """
+    require_blob(data)
+    return TreeEntry(oid=blob_oid(data), data=data)
 
 
 class Person(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from uwfgit.model.ledger.commit import (
     write_event,
     writes_event,
 )
-from uwfgit.model.ledger.draft import FileChanges, file_entry
+from uwfgit.model.ledger.draft import FileChanges
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE, Node, make_node
@@ -37,7 +37,7 @@ from uwfgit.store.layout import (
     WORKFLOW_FILE,
     thread_folder,
 )
-from uwfgit.store.objects import blob_oid
+from uwfgit.store.objects import blob_oid, new_file
 
 
 def append_start(
@@ -85,11 +85,11 @@ def _write_start(
     folder = thread_folder(thread)
     nodes = [*format_nodes(), *schemas, pinned, *extra, node]
     changes: FileChanges = {
-        f"{folder}/{START_NODES}/{each.name}": file_entry(each.data) for each in nodes
+        f"{folder}/{START_NODES}/{each.name}": new_file(each.data) for each in nodes
     }
     require_workflow_file(data)
-    changes[f"{folder}/{WORKFLOW_FILE}"] = file_entry(data)
-    changes[f"{folder}/{TASK_FILE}"] = file_entry(task_file(node.payload["prompt"]))
+    changes[f"{folder}/{WORKFLOW_FILE}"] = new_file(data)
+    changes[f"{folder}/{TASK_FILE}"] = new_file(task_file(node.payload["prompt"]))
     person = committer(ledger)
     told = tell_start(
         start_from_payload(node.hash, node.payload),
@@ -160,7 +160,7 @@ def append_summary(
     return write_event(
         ledger,
         tip,
-        {path: file_entry(data)},
+        {path: new_file(data)},
         told=tell_summary(tip.state, data.decode(), total, by=recorded_by(person)),
         author=agent_person(judge, person),
         person=person,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
 from uwfgit.errors import SizeError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.model.ledger.draft import FileChanges, file_entry
+from uwfgit.model.ledger.draft import FileChanges
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import By, Told
 from uwfgit.model.thread.record import Tip
@@ -24,7 +24,7 @@ from uwfgit.store.git.signer import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.locks.moving import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
-from uwfgit.store.objects import Person, format_commit, read_commit
+from uwfgit.store.objects import Person, format_commit, new_file, read_commit
 from uwfgit.store.pack.batch import Batch
 from uwfgit.store.refs import move_refs
 
@@ -133,7 +133,7 @@ def write_event(
     data = encode_state(state)
     if len(data) > MAX_STATE_BYTES:
         raise SizeError(STATE_FILE, found=len(data), limit=MAX_STATE_BYTES)
-    changes = {**changes, path: file_entry(data)}
+    changes = {**changes, path: new_file(data)}
     before = parent.commit if parent else GENESIS_OID
     base = parent.tree if parent else read_commit(store, GENESIS_OID).tree
     batch = Batch(store=store)

@@ -30,10 +30,9 @@ from uwfgit.store.layout import (
 )
 from uwfgit.store.objects import (
     TreeEntry,
-    blob_oid,
     find_entry,
     list_tree,
-    require_blob,
+    new_file,
     walk_files,
 )
 
@@ -152,7 +151,7 @@ def place_nodes(
     changes: FileChanges = {}
     places: NodePlaces = {}
     for node in nodes:
-        entry = file_entry(node.data)
+        entry = new_file(node.data)
         if node.hash in record.places:
             add_place(record.places, node.hash, node.type, entry.oid)
             if node != own:
@@ -165,10 +164,8 @@ def place_nodes(
 def output_changes(folder: str, draft: StepDraft) -> FileChanges:
     """Set ``output.md`` and ``prompt.md`` into a folder."""
     return {
-        f"{folder}/{OUTPUT_FILE}": file_entry(output_file(draft.output, draft.body)),
-        f"{folder}/{PROMPT_FILE}": file_entry(
-            prompt_file(draft.edge_prompt, draft.note)
-        ),
+        f"{folder}/{OUTPUT_FILE}": new_file(output_file(draft.output, draft.body)),
+        f"{folder}/{PROMPT_FILE}": new_file(prompt_file(draft.edge_prompt, draft.note)),
     }
 
 
@@ -205,13 +202,3 @@ def count_entries(record: Record, path: str) -> int:
     """Count what stands in a folder of the newest tree."""
     entry = find_entry(record.store, record.tip.tree, path)
     return len(list_tree(record.store, entry.oid)) if entry is not None else 0
-
-
-def file_entry(data: bytes) -> TreeEntry:
-    """Return the entry of a file that is still to be written.
-
-    Raises:
-        SizeError: It is larger than any reader would accept.
-    """
-    require_blob(data)
-    return TreeEntry(oid=blob_oid(data), data=data)

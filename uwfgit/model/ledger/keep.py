@@ -23,6 +23,7 @@ from uwfgit.store.objects import (
     TreeEntry,
     blob_oid,
     format_commit,
+    new_file,
     read_blob,
     read_commit,
     walk_files,
@@ -108,7 +109,7 @@ def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
     places: NodePlaces = {}
     ledger.kept.refresh()
     for node in _with_types(ledger, nodes):
-        entry = TreeEntry(oid=blob_oid(node.data), data=node.data)
+        entry = new_file(node.data)
         kept = ledger.kept.find(node.hash)
         known = places.setdefault(node.hash, kept or (node.type, entry.oid))
         if known != (node.type, entry.oid):

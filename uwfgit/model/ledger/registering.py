@@ -44,6 +44,7 @@ from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     TreeEntry,
     blob_oid,
+    new_file,
     read_commit,
 )
 from uwfgit.store.pack.batch import Batch
@@ -102,10 +103,10 @@ def _add(
     folder = workflow_folder(name)
     changes: dict[str, TreeEntry | None] = {
         f"{folder}/{NODES}": None,
-        f"{folder}/{WORKFLOW_FILE}": _file(data),
+        f"{folder}/{WORKFLOW_FILE}": new_file(data),
     }
     for node in (*format_nodes(), *schemas, pinned):
-        changes[f"{folder}/{NODES}/{node.name}"] = _file(node.data)
+        changes[f"{folder}/{NODES}/{node.name}"] = new_file(node.data)
     base = read_commit(ledger.store, old or GENESIS_OID).tree
     batch = Batch(store=ledger.store)
     tree = batch.edit_tree(base, changes)
@@ -286,10 +287,6 @@ def _change(ledger: Ledger, name: str, verb: str, change: Callable[[], T]) -> T:
             return change()
 
     return write_whole(ledger.store, run, decides_anew=True)
-
-
-def _file(data: bytes) -> TreeEntry:
-    return TreeEntry(oid=blob_oid(data), data=data)
 
 
 def _write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
 from uwfgit.model.node.node import Node
@@ -11,6 +12,7 @@ from uwfgit.store.canonical import decode_payload, node_hash, parse_payload
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import NODES, THREADS, find_node_name
 from uwfgit.store.objects import find_entry, iter_names, list_tree, read_blob
+from uwfgit.store.raw import BLOB
 
 NodePlace = tuple[Hash, Oid]
 """A node's type, and its blob."""
@@ -48,7 +50,8 @@ def read_nodes(
         CorruptError: One is missing, or not what it should be.
     """
     named = tuple(wanted)
-    blobs = [read_blob(store, oid) for _, (_, oid) in named]
+    oids = (oid for _, (_, oid) in named)
+    blobs = store.raw.read_many(oids, BLOB, limit=MAX_BLOB_BYTES)
     parse = decode_payload if checked else parse_payload
     payloads = [
         parse(kind, data) for (_, (kind, _)), data in zip(named, blobs, strict=True)

@@ -181,8 +181,10 @@ class Record(Struct, kw_only=True):
         """The thread's StartNode."""
         if self._start is None:
             node = self.node(self.tip.state.start, START_TYPE)
-            with _typed(node):
+            try:
                 start = start_from_payload(node.hash, node.payload)
+            except _NOT_TYPED as exc:
+                raise _untyped(node.hash) from exc
             if start.inputs is not None:
                 start = replace(start, values=self.node(start.inputs).payload)
             self._start = start
@@ -197,9 +199,11 @@ class Record(Struct, kw_only=True):
 
     def _read_workflow(self, pinned: Hash) -> Workflow:
         node = self.node(pinned, WORKFLOW_TYPE)
-        with _typed(node):
+        try:
             names = [role["frontmatter"] for role in node.payload["roles"].values()]
             return workflow_from_nodes(node, {name: self.node(name) for name in names})
+        except _NOT_TYPED as exc:
+            raise _untyped(pinned) from exc
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -217,11 +221,13 @@ class Record(Struct, kw_only=True):
         known = self._steps.get(step)
         if known is None:
             node = self.node(step, STEP_TYPE)
-            with _typed(node):
+            try:
                 output = self.node(node.payload["output"]).payload
                 if not isinstance(output, dict):
                     raise CorruptError(f"output of step {step} is not a mapping")
                 known = step_from_payload(step, number, node.payload, output)
+            except _NOT_TYPED as exc:
+                raise _untyped(step) from exc
             self._steps[step] = known
         return known
 
@@ -362,13 +368,12 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     return Record(store=store, tip=tip, places=places, checked=checked)
 
 
-@contextmanager
-def _typed(node: Node) -> Iterator[None]:
-    """Let what reads a node's payload say that it is not of its type."""
-    try:
-        yield
-    except (KeyError, TypeError, AttributeError) as exc:
-        raise CorruptError(f"node {node.hash} lacks what its type requires") from exc
+_NOT_TYPED: Final = (KeyError, TypeError, AttributeError)
+"""What a payload raises that is not of its node's type."""
+
+
+def _untyped(node: Hash) -> CorruptError:
+    return CorruptError(f"node {node} lacks what its type requires")
 
 
 def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:

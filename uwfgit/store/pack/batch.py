@@ -73,13 +73,13 @@ class Batch(Struct, kw_only=True):
         entries = list_tree(self.store, base) if base is not None else {}
         below: dict[str, dict[str, TreeEntry | None]] = {}
         for path, change in changes.items():
-            if change is not None and change.data is not None:
-                self.add("blob", change.data)
             name, slash, rest = path.partition("/")
             if slash:
                 below.setdefault(name, {})[rest] = change
-            else:
-                _set(entries, name, change)
+                continue
+            if change is not None and change.data is not None:
+                self.objects[bytes.fromhex(change.oid)] = ("blob", change.data)
+            _set(entries, name, change)
         for name, inner in below.items():
             old = entries.get(name)
             known = old.oid if old and old.is_tree else None

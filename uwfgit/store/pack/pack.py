@@ -148,9 +148,11 @@ def write_pack(
     if not objects:
         return WrittenPack(store=store, path=None)
     with git_errors("write a pack"):
+        folders = set(os.listdir(store.raw.folder))  # noqa: PTH208 - their names alone
         for oid, (kind, data) in objects.items():
             # A loose file that is not whole is no harm beside the pack, but to fsck.
-            store.raw.repair(oid.hex(), CODES[kind], data)
+            if (name := oid.hex())[:2] in folders:
+                store.raw.repair(name, CODES[kind], data)
         return WrittenPack(store=store, path=_write_files(store, objects, fsync=fsync))
 
 
