@@ -164,6 +164,36 @@ def test_killed_it_takes_the_child_that_was_brought_to_its_end_by_hand(
     nested.check()
 
 
+def test_a_fork_that_was_killed_goes_on_in_the_child_it_had_got(
+    nested: Nested,
+) -> None:
+    said = nested.program.folder / "reply"
+    said.write_text("---\n$status: done\nplan: p\n---\n")
+    nested.program.run(*nested.exec()[:3], "-c", "1", "--agent", nested.agent)
+    said.write_text("---\n$status: $SUSPEND\nreason: Which?\n---\n")
+    nested.program.run(*nested.exec())
+    fork = nested.program.json("thread", "fork", nested.thread)["threadId"]
+    said.write_text(reply(plan="p"))
+    words = ("thread", "resume", fork, "-p", "This", "--agent", nested.agent)
+    held = nested.hold("tester")
+    process = nested.program.spawn(*words)
+    wait_until(lambda: "tester" in nested.asked())
+    process.kill()
+    wait(process)
+    held.unlink()
+    wait_until(lambda: not any(map(is_alive, nested.program.pids("agents"))))
+    there = set(nested.children())
+
+    rest = nested.program.run(*words)
+
+    assert rest.code == 0, rest
+    assert set(nested.children()) == there
+    assert nested.asked() == ["preparer", "coder", "coder", "tester", "tester"]
+    step = nested.program.json("step", "show", f"{fork}:3")
+    assert nested.show(step["child"]["thread"])["status"] == "end"
+    assert nested.program.run("verify", "--children").code == 0
+
+
 def test_killed_again_and_again_it_ends_with_one_child(nested: Nested) -> None:
     code = -signal.SIGKILL
     for round_ in range(40):

@@ -249,6 +249,15 @@ class Local:
             return "foreign"
         return Oid(value) if value is not None else None
 
+    def set_child(self, step: str, child: ThreadId) -> bool:
+        """Keep which thread does a step, from before a record names it."""
+        return self._set_fact(f"child {step}", child)
+
+    def find_child(self, step: str) -> ThreadId | None:
+        """Return the thread that was kept as the one that does a step."""
+        value = self._find_fact(f"child {step}")
+        return None if value is None else ThreadId(value)
+
     def set_batch(self, name: str, facts: str) -> bool:
         """Keep that a batch of threads has begun, and what their ids are made of."""
         return self._set_fact(f"batch {name}", facts)

@@ -30,6 +30,8 @@ from uwfgit.model.thread.step import Child
 from uwfgit.model.thread.usage import Usage, usage_since
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
+from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import find_ref
 
 
 class ChildResult(Struct, frozen=True, kw_only=True):
@@ -179,7 +181,16 @@ def _own(run: Run, child: Child, number: int, note: str | None) -> _Found:
         return _Found(thread=child.thread, note=note, is_done=is_done)
     # As it was for the step: its first parent may have answered it meanwhile.
     head = read_tip(store, child.thread, child.oid).state.head
-    fork = fork_thread(run.engine.ledger, child.thread, step=head)
+    ledger, step = run.engine.ledger, f"{run.thread} {run.number} {head}"
+    begun = ledger.local.find_child(step)
+    if begun is not None and find_ref(store, thread_ref(begun)) is not None:
+        # It was killed before a record named it; as a fork, it names no parent.
+        state = load_tip(store, begun).state
+        if state.status != "cancelled":
+            is_done = state.status == "end" and state.head != head
+            return _Found(thread=begun, note=note, is_done=is_done)
+    fork = fork_thread(ledger, child.thread, step=head)
+    ledger.local.set_child(step, fork.thread)
     return _Found(thread=fork.thread, note=note)
 
 
