@@ -55,7 +55,6 @@ _OWN: Final = {
     "sync/secrets/secret_refs.py: clean",
     "sync/verify/registry.py: mine[0]",
     "web/render/steps.py: event.commit.oid[:12]",
-    "cli/check/cmd_check.py: verb",
     "cli/thread/trusting.py: options",
     # Checked to be a workflow's name, or quoted a line above.
     "cli/workflow/cmd_travel.py: address",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
+from tests.code.repo import Repo
 
 
 def _checks(uwf: Uwf, *words: str) -> dict[str, tuple[bool, str, str | None]]:
@@ -76,3 +77,36 @@ def test_a_thread_of_others_lacks_trust_and_a_folder(
     assert found["trust"][0] is False
     assert found["trust"][2] == f"uwf thread exec {thread} --trust"
     assert found["folder"][0] is False
+
+
+def test_a_thread_of_others_that_waits_is_trusted_by_the_command_that_goes_on(
+    uwf: Uwf, tmp_path: Path
+) -> None:
+    uwf("init", "--user")
+    started = uwf("thread", "start", "ping.yaml", "-p", "task", "--json").json
+    thread = started["threadId"]
+    uwf("thread", "exec", thread, "--agent", "scripted:asking.yaml")
+    theirs = str(tmp_path / "theirs.git")
+    uwf("clone", uwf("store", "path").out.strip(), theirs)
+
+    found = _checks(uwf, "--store", theirs, "thread", "check", thread)
+
+    assert found["state"][2] == f"uwf thread resume {thread} -p TEXT"
+    assert found["trust"][2] == f"uwf thread resume {thread} -p TEXT --trust"
+    assert found["folder"][2] == f"uwf thread resume {thread} -p TEXT --cwd DIR"
+
+
+def test_a_work_tree_of_its_repository_is_a_folder_for_a_thread_of_others(
+    uwf: Uwf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = Repo.make(tmp_path / "code")
+    monkeypatch.chdir(code.root)
+    started = uwf("thread", "start", "../work/ping.yaml", "-p", "task", "--json")
+    thread, theirs = started.json["threadId"], str(tmp_path / "theirs.git")
+    uwf("clone", uwf("store", "path").out.strip(), theirs)
+    code.git("clone", "-q", ".", "../clone")
+    monkeypatch.chdir(tmp_path / "clone")
+
+    found = _checks(uwf, "--store", theirs, "thread", "check", thread)
+
+    assert found["folder"] == (True, str(tmp_path / "clone"), None)

@@ -63,13 +63,12 @@ def check_command(
 
 
 def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_Found]:
-    from uwfgit.model.ledger.foreign import is_foreign, lineage
+    from uwfgit.cli.check.folder import find_folder_of
+    from uwfgit.model.ledger.foreign import is_foreign
 
     yield _look_at_state(ledger, record)
-    folder: Path | None = Path(record.start.cwd)
-    if is_foreign(ledger, record.tip):
-        chosen = map(ledger.local.find_folder, lineage(ledger, record.tip))
-        folder = next((each for each in chosen if each is not None), None)
+    is_own = not is_foreign(ledger, record.tip)
+    folder = find_folder_of(context, ledger, record, is_own=is_own)
     yield _look_at_folder(record, folder)
     role = _role(record)
     # A forged thread may name one that is none.
@@ -136,9 +135,9 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
             command=f"uwf thread join {thread}",
         )
     ways = {
-        "idle": (True, f"uwf thread exec {thread}"),
-        "suspended": (True, f"uwf thread resume {thread} -p TEXT"),
-        "end": (True, f"uwf thread resume {thread} -p TEXT"),
+        "idle": (True, _way_on(record)),
+        "suspended": (True, _way_on(record)),
+        "end": (True, _way_on(record)),
         "cancelled": (False, f"uwf thread fork {thread}"),
     }
     ok, command = ways.get(state.status, (False, f"uwf thread show {thread}"))
@@ -157,6 +156,14 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
     return _Found(what="state", ok=ok, message=message, command=command)
 
 
+def _way_on(record: Record) -> str:
+    """Write the command that runs a thread's next step."""
+    state, thread = record.tip.state, shlex.quote(record.tip.thread)
+    if state.status in {"suspended", "end"} and state.retry_at_ms is None:
+        return f"uwf thread resume {thread} -p TEXT"
+    return f"uwf thread exec {thread}"
+
+
 def _role(record: Record) -> str:
     state = record.tip.state
     return (
@@ -165,8 +172,7 @@ def _role(record: Record) -> str:
 
 
 def _look_at_folder(record: Record, folder: Path | None) -> _Found:
-    verb = "resume" if record.tip.state.status == "suspended" else "exec"
-    command = f"uwf thread {verb} {record.tip.thread} --cwd DIR"
+    command = f"{_way_on(record)} --cwd DIR"
     if folder is None:
         message = (
             "none was chosen on this machine; a work tree of its repository will do"
@@ -250,7 +256,6 @@ def _look_at_trust(
         )
         why = f"signed by {signer}" if signer else why
         count += 0 if signer else len(events)
-    thread = record.tip.thread
     if not count:
         yield _Found(what="trust", ok=True, message=why)
         return
@@ -259,5 +264,5 @@ def _look_at_trust(
         what="trust",
         ok=False,
         message=f"others made {count} of {what}, and you have not agreed",
-        command=f"uwf thread exec {shlex.quote(thread)} --trust",
+        command=f"{_way_on(record)} --trust",
     )

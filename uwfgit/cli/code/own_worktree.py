@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from uwfgit.cli.check.folder import folder_below
 from uwfgit.cli.code.foreign_code import require_agreed
 from uwfgit.cli.code.place import (
     find_tree,
-    folder_below,
     list_known,
     require_sides,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,18 +165,3 @@ def path_inside(tree: WorkTree, folder: Path, text: str) -> str:
     if not place.is_relative_to(tree.root):
         raise InvalidError(f"'{text}' is outside of the work tree '{tree.root}'")
     return place.relative_to(tree.root).as_posix()
-
-
-def folder_below(root: Path, path: str) -> Path | None:
-    """Find a folder by someone else's text; nothing outside is so much as looked at.
-
-    Links are not followed: what a start records is resolved.
-    """
-    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        return None
-    folder = root
-    for part in Path(path).parts:
-        folder /= part
-        if os.path.islink(folder):  # noqa: PTH114 - pathlib's raises at a long name
-            return None
-    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - as above

@@ -7,8 +7,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from uwfgit.cli.check.folder import folder_below
 from uwfgit.cli.code.cmd_exchange import pull_code, push_code
-from uwfgit.cli.code.place import folder_below, list_known
+from uwfgit.cli.code.place import list_known
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.snapshots import make_camera, now
 from uwfgit.code.blame.steps import KnownStep

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from uwfgit.cli.code.place import folder_below
+from uwfgit.cli.check.folder import find_folder_of
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
@@ -55,13 +55,11 @@ def make_admit(
             context, ledger, record, delegates=_delegates(record, named)
         )
         is_own = all(each.record is not record for each in foreign)
-        if is_own:
-            if cwd is None:
-                _follow_rename(context, ledger, record)
-            folder: Path | None = cwd or ledger.local.find_folder(tip.thread)
-            folder = folder or Path(record.start.cwd)
-        else:
-            folder = _find_folder(context, ledger, record, cwd)
+        folder = Path(os.path.realpath(cwd)) if cwd is not None else None
+        if folder is None:
+            folder = find_folder_of(context, ledger, record, is_own=is_own)
+            if is_own:
+                _follow_rename(context, ledger, record, folder)
         new = [each for each in foreign if each.events]
         if new:
             lines = list(_screen(ledger, record, new, folder, role))
@@ -160,17 +158,13 @@ def _delegated(record: Record, choose: Callable[[str, str], Agent]) -> Iterator[
             yield f"  through:   {name}, {role}: {by}"
 
 
-def _follow_rename(context: CommandContext, ledger: Ledger, record: Record) -> None:
-    """Take a thread along whose repository was renamed or moved since.
-
-    Where its folder is gone, and this work tree is the one it was started in.
-    """
+def _follow_rename(
+    context: CommandContext, ledger: Ledger, record: Record, folder: Path | None
+) -> None:
+    """Take a thread along whose repository was renamed or moved since."""
     thread = record.tip.thread
     known = ledger.local.find_folder(thread) or Path(record.start.cwd)
-    if os.path.isdir(known):  # noqa: PTH112 - pathlib's raises at a long name
-        return
-    folder = _find_same_repository(context, record)
-    if folder is not None:
+    if folder is not None and folder != known:
         ledger.local.set_folder(thread, folder)
         context.output.say(
             f"'{shown(str(known))}' is gone; the thread goes on in "
@@ -237,39 +231,6 @@ def own_keys(context: CommandContext) -> tuple[str, ...]:
     )
     name = name_key(found.get("user.signingkey", ""), home=context.user_home)
     return (name,) if name else ()
-
-
-def _find_folder(
-    context: CommandContext, ledger: Ledger, record: Record, cwd: Path | None
-) -> Path | None:
-    """Choose where a foreign thread works; never the folder it recorded.
-
-    ``None`` when the user has to name one.
-    """
-    from uwfgit.model.ledger.foreign import lineage
-
-    if cwd is not None:
-        return Path(os.path.realpath(cwd))
-    for thread in lineage(ledger, record.tip):
-        chosen = ledger.local.find_folder(thread)
-        if chosen is not None:
-            return chosen
-    return _find_same_repository(context, record)
-
-
-def _find_same_repository(context: CommandContext, record: Record) -> Path | None:
-    from uwfgit.store.git.worktree import root_commit
-
-    start, enclosing = record.start, context.enclosing
-    if enclosing is None or start.root_commit is None or start.cwd_in_repo is None:
-        return None
-    folder = folder_below(enclosing.root, start.cwd_in_repo)
-    if folder is None:
-        return None
-    here = root_commit(
-        enclosing.root, environment=context.environment, memory=context.home
-    )
-    return folder if here == start.root_commit else None
 
 
 def _screen(
