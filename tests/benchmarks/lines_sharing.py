@@ -15,13 +15,13 @@ from tests.benchmarks.measuring import (
     time_call,
 )
 from tests.benchmarks.stores import World, make_talker, run_steps
-from uwfgit.cli.frame.catalog import find_entry
+from uwfgit.cli.frame.catalog import CATALOG
 from uwfgit.store.layout import thread_ref
 
 
 def measure_sharing(world: World) -> Mapping[str, Measure]:
     """Time a pull that brings nothing, and pushes of a thread's newest step."""
-    if find_entry("pull") is None or find_entry("push") is None:
+    if not {"pull", "push"} <= {entry.name for entry in CATALOG}:
         return {}
     path, thread = make_many(world, world.size(5_000, 300))
     remote = world.new_folder("remote") / "remote.git"

@@ -15,7 +15,7 @@ from tests.cli.calls import Uwf
 from uwfgit import errors
 from uwfgit.cli.frame.app import EXIT_CODES, EXIT_MEANINGS, RUN_EXITS, make_program
 from uwfgit.cli.frame.catalog import CATALOG
-from uwfgit.cli.frame.options import visible_options
+from uwfgit.cli.frame.options import hidden_options
 from uwfgit.cli.words.reference import iter_commands, root_context
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.errors import UwfError
@@ -95,15 +95,25 @@ def test_the_table_of_the_top_is_what_its_modules_hold() -> None:
         assert not entry.help.endswith(".")
 
 
+def test_a_command_is_made_once_when_it_is_asked_for() -> None:
+    root = root_context()
+    group = root.command.get_command(root, "cas")
+
+    made = group.get_command(root, "get")
+
+    assert group.commands == {"get": made}
+    assert root.command.get_command(root, "cas") is group
+
+
 def test_no_parameter_of_a_command_has_the_name_of_a_global_option() -> None:
-    names = {option.name for option in visible_options()}
+    names = {option.name for option in hidden_options()}
 
     for ctx in iter_commands(root_context(), hidden=True):
         assert names.isdisjoint(param.name for param in ctx.command.params)
 
 
 def test_no_option_of_a_command_hides_a_global_one() -> None:
-    words = {word for option in visible_options() for word in option.opts}
+    words = {word for option in hidden_options() for word in option.opts}
 
     for ctx in iter_commands(root_context(), hidden=True):
         for param in ctx.command.params:

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final, TextIO
+from typing import Final, TextIO
 
 import typer
 
 from uwfgit import errors
-from uwfgit.cli.frame.commands import Group, Root, make_root, value_options
+from uwfgit.cli.frame.commands import CONTEXT, Group, Root, value_options
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.cli.frame.options import GlobalOptions, fill_wait
-from uwfgit.cli.frame.output import format_json, format_yaml, talk, write
+from uwfgit.cli.frame.options import GlobalOptions, fill_wait, root_options
+from uwfgit.cli.frame.output import format_json, format_yaml, talk
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.errors import UsageError, UwfError
 
@@ -221,33 +221,13 @@ def _as_error(exc: Exception) -> UwfError | None:
 
 def make_program() -> Root:
     """Make the command tree."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command()(_declare_version)
-    return make_root(typer.main.get_command(app).params)
-
-
-def _print_version(value: bool) -> None:
-    if value:
-        from uwfgit import __version__
-
-        write(f"uwf {__version__}\n")
-        raise typer.Exit
-
-
-def _declare_version(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            "-V",
-            help="Print the version.",
-            is_eager=True,
-            callback=_print_version,
-            expose_value=False,
-        ),
-    ] = False,
-) -> None:
-    """Carry the declaration; never run."""
+    return Root(
+        name="uwf",
+        help="Run multi-role agent workflows step by step, and keep every step in git.",
+        params=[root_options()[0]],
+        rich_markup_mode=None,
+        context_settings=dict(CONTEXT),
+    )
 
 
 def _usage_error(exc: BaseException) -> UsageError:

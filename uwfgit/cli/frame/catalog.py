@@ -242,8 +242,3 @@ CATALOG: Final = (
         help="Print the completion script of a shell",
     ),
 )
-
-
-def find_entry(name: str) -> CatalogEntry | None:
-    """Look a command up by its name."""
-    return next((entry for entry in CATALOG if entry.name == name), None)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import CommandInfo
+from typer.models import CommandInfo, TyperInfo
 
-from uwfgit.cli.frame.catalog import CATALOG, find_entry
-from uwfgit.cli.frame.options import hidden_options, visible_options
+from uwfgit.cli.frame.catalog import CATALOG, CatalogEntry
+from uwfgit.cli.frame.options import hidden_options, root_options
 from uwfgit.errors import UsageError
 from uwfgit.spelling import find_similar
 
@@ -29,8 +30,8 @@ Value: TypeAlias = Any
 class PlainValue:
     """Stands in for a parameter's coercion: text as it is, integers parsed."""
 
-    def __init__(self, annotation: object) -> None:
-        self._is_integer = annotation is int
+    def __init__(self, *, is_integer: bool) -> None:
+        self._is_integer = is_integer
 
     def coerce(self, value: Value, param: Click, ctx: Click) -> Value:
         """Return the value as its parameter's type.
@@ -41,34 +42,28 @@ class PlainValue:
         many = param.multiple or param.nargs == -1
         if value is None:
             return [] if many else None
-        if many:
-            return [self._one(item, param, ctx) for item in value]
-        return self._one(value, param, ctx)
-
-    def _one(self, value: Value, param: Click, ctx: Click) -> Value:
         if not self._is_integer or isinstance(value, int):
-            return value
-        digits = str(value).strip()
-        if not (digits.isascii() and digits.removeprefix("-").isdigit()):
-            raise typer.BadParameter(
-                f"'{value}' is not a whole number", ctx=ctx, param=param
-            )
-        if len(digits) > _MOST_DIGITS:
-            raise typer.BadParameter(
-                f"a number of {len(digits)} digits is too large", ctx=ctx, param=param
-            )
-        return int(digits)
+            return list(value) if many else value
+        if many:
+            return [_parse_integer(item, param, ctx) for item in value]
+        return _parse_integer(value, param, ctx)
 
 
-def use_plain_values(params: Iterable[Click]) -> None:
-    """Make parameters of plain types coerce their values without pydantic."""
-    for param in params:
-        descriptor = getattr(param, "type_descriptor", None)
-        if descriptor is None or getattr(param, "_runtime_param", None) is not None:
-            continue
-        annotation = descriptor.annotation
-        if annotation in (str, int, bool) or annotation == list[str]:
-            param._runtime_param = PlainValue(annotation)  # noqa: SLF001 - Typer has no public hook; without it the parameter works as before
+_TEXT: Final = PlainValue(is_integer=False)
+_INTEGER: Final = PlainValue(is_integer=True)
+
+
+def _parse_integer(value: Value, param: Click, ctx: Click) -> int:
+    digits = str(value).strip()
+    if not (digits.isascii() and digits.removeprefix("-").isdigit()):
+        raise typer.BadParameter(
+            f"'{value}' is not a whole number", ctx=ctx, param=param
+        )
+    if len(digits) > _MOST_DIGITS:
+        raise typer.BadParameter(
+            f"a number of {len(digits)} digits is too large", ctx=ctx, param=param
+        )
+    return int(digits)
 
 
 _MEANT: Final = {
@@ -105,14 +100,27 @@ CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 88
 EPILOG: Final = "The global options of 'uwf --help' work here too."
 
 
-class Command(TyperCommand):
-    """A command that also takes the global options, unseen in its help."""
+class _Parameters:
+    """What a command's parameters are: its own and the global ones, read plainly."""
+
+    global_options: ClassVar[Callable[[], Sequence[Any]]] = staticmethod(hidden_options)
 
     def get_params(self, ctx: Click) -> list[Any]:
-        """Return the command's own parameters and the hidden global ones."""
-        params = [*super().get_params(ctx), *hidden_options()]
-        use_plain_values(params)
+        """Return all of them; those of plain types are read without pydantic."""
+        params = [*super().get_params(ctx), *self.global_options()]  # type: ignore[misc]  # of the Typer class beside this one
+        for param in params:
+            descriptor = getattr(param, "type_descriptor", None)
+            if descriptor is None or getattr(param, "_runtime_param", None) is not None:
+                continue
+            annotation = descriptor.annotation
+            if annotation in (str, int, bool) or annotation == list[str]:
+                plain = _INTEGER if annotation is int else _TEXT
+                param._runtime_param = plain  # noqa: SLF001 - Typer has no public hook; without it the parameter works as before
         return params
+
+
+class Command(_Parameters, TyperCommand):
+    """A command that also takes the global options, unseen in its help."""
 
     def collect_usage_pieces(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
         """Name the arguments as their metavars say, without Typer's braces."""
@@ -142,14 +150,10 @@ class Command(TyperCommand):
                     formatter.write_dl(rows)
 
 
-class Passthrough(TyperCommand):
+class Passthrough(_Parameters, TyperCommand):
     """A command whose words are another program's: no options of ours at all."""
 
-    def get_params(self, ctx: Click) -> list[Any]:
-        """Return the command's own parameters."""
-        params = super().get_params(ctx)
-        use_plain_values(params)
-        return params
+    global_options = staticmethod(tuple)
 
 
 class _Later(CommandInfo):
@@ -160,36 +164,28 @@ class _Later(CommandInfo):
         self.load = load
 
 
-class Group(TyperGroup):
+Waiting: TypeAlias = CatalogEntry | TyperInfo | CommandInfo
+"""What a command is made of."""
+
+
+class Group(_Parameters, TyperGroup):
     """A group of commands; an unknown one is one line with a suggestion.
 
     Typer makes a command out of its function's signature, which takes a millisecond;
     each is made when it is asked for.
     """
 
-    waiting: Mapping[str, CommandInfo] = MappingProxyType({})
+    waiting: Mapping[str, Waiting] = MappingProxyType({})
 
-    def list_commands(self, ctx: Click) -> list[str]:
-        """Name the commands in the order they were added."""
-        groups = [n for n in super().list_commands(ctx) if n not in self.waiting]
-        return [*self.waiting, *groups]
+    def list_commands(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
+        """Name the commands in the order they were added, groups last."""
+        return list(self.waiting)
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click:
         """Make a command, once."""
         if cmd_name in self.waiting and cmd_name not in self.commands:
-            info = self.waiting[cmd_name]
-            self.commands[cmd_name] = typer.main.get_command_from_info(
-                info.load() if isinstance(info, _Later) else info,
-                pretty_exceptions_short=True,
-                rich_markup_mode=None,
-            )
+            self.commands[cmd_name] = _make_command(self.waiting[cmd_name], cmd_name)
         return super().get_command(ctx, cmd_name)
-
-    def get_params(self, ctx: Click) -> list[Any]:
-        """Return the group's own parameters and the hidden global ones."""
-        params = [*super().get_params(ctx), *hidden_options()]
-        use_plain_values(params)
-        return params
 
     def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """Find the command that the next word names.
@@ -223,25 +219,12 @@ class Group(TyperGroup):
 class Root(Group):
     """The top: knows its commands by a table and imports the one that runs."""
 
-    def get_params(self, ctx: Click) -> list[Any]:
-        """Return the global options, with help."""
-        params = [*TyperGroup.get_params(self, ctx), *visible_options()]
-        use_plain_values(params)
-        return params
+    global_options = staticmethod(lambda: root_options()[1:])
+    waiting = MappingProxyType({entry.name: entry for entry in CATALOG})
 
     def list_commands(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
         """Name the commands in the order of the table."""
         return [entry.name for entry in CATALOG if not entry.hidden]
-
-    def get_command(self, ctx: Click, cmd_name: str) -> Click:  # noqa: ARG002 - the interface's
-        """Import the module of a command and give the command."""
-        entry = find_entry(cmd_name)
-        if entry is None:
-            return None
-        module = import_module(f"uwfgit.cli.{entry.module}")
-        command = _make_command(getattr(module, entry.attribute))
-        command.name = cmd_name
-        return command
 
     def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002 - the interface's
         """Write the table's lines; no command's module is imported."""
@@ -256,16 +239,30 @@ class Root(Group):
                     formatter.write_dl(rows)
 
 
-def _make_command(app: typer.Typer) -> Click:
+def _make_command(waiting: Waiting, name: str) -> Click:
+    """Make a command, or a group whose own commands wait until they are asked for."""
+    match waiting:
+        case CatalogEntry():
+            module = import_module(f"uwfgit.cli.{waiting.module}")
+            app = getattr(module, waiting.attribute)
+        case TyperInfo():
+            app = waiting.typer_instance
+        case _:
+            return typer.main.get_command_from_info(
+                waiting.load() if isinstance(waiting, _Later) else waiting,
+                pretty_exceptions_short=True,
+                rich_markup_mode=None,
+            )
     if app.registered_callback is None:
-        return typer.main.get_command(app)
-    infos, app.registered_commands = app.registered_commands, []
-    try:
-        group = typer.main.get_command(app)
-    finally:
-        app.registered_commands = infos
-    group.waiting = {str(info.name): info for info in infos}  # type: ignore[attr-defined]  # a Group, as make_group says
-    return group
+        command: Click = typer.main.get_command(app)
+    else:
+        empty = copy(app)
+        empty.registered_commands, empty.registered_groups = [], []
+        command = typer.main.get_command(empty)
+        inside = (*app.registered_commands, *app.registered_groups)
+        command.waiting = {str(info.name): info for info in inside}
+    command.name = name
+    return command
 
 
 def value_options(ctx: Click) -> frozenset[str]:
@@ -356,14 +353,3 @@ def add_later(
 
     for spelling in (name, *aliases):
         app.registered_commands.append(_Later(spelling, partial(load, spelling)))
-
-
-def make_root(params: Sequence[Any]) -> Root:
-    """Make the top of the command tree."""
-    return Root(
-        name="uwf",
-        help="Run multi-role agent workflows step by step, and keep every step in git.",
-        params=list(params),
-        rich_markup_mode=None,
-        context_settings=dict(CONTEXT),
-    )

@@ -50,6 +50,11 @@ def _note(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:  
         return
     options: GlobalOptions = ctx.obj.options
     name = str(param.name).removeprefix("global_")
+    if name == "version":
+        from uwfgit import __version__
+
+        ctx.obj.output.emit_document(f"uwf {__version__}")
+        raise typer.Exit
     choices = _CHOICES.get(name)
     if choices is not None and value not in choices:
         raise typer.BadParameter(f"'{value}' is none of {', '.join(choices)}")
@@ -64,6 +69,17 @@ def _note(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:  
 
 
 def _declare(
+    global_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            help="Print the version.",
+            is_eager=True,
+            callback=_note,
+            expose_value=False,
+        ),
+    ] = False,
     global_format: Annotated[
         str | None,
         typer.Option(
@@ -165,8 +181,8 @@ def fill_wait(words: Sequence[str]) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def visible_options() -> tuple[Any, ...]:
-    """Return the options as parameters of the root, shown in its help."""
+def root_options() -> tuple[Any, ...]:
+    """Return the options as parameters of the root: its own, then the global ones."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command()(_declare)
     return tuple(typer.main.get_command(app).params)
@@ -174,8 +190,8 @@ def visible_options() -> tuple[Any, ...]:
 
 @lru_cache(maxsize=1)
 def hidden_options() -> tuple[Any, ...]:
-    """Return the options as parameters of a command, left out of its help."""
-    hidden = tuple(copy.copy(option) for option in visible_options())
+    """Return the global ones as parameters of a command, left out of its help."""
+    hidden = tuple(copy.copy(option) for option in root_options()[1:])
     for option in hidden:
         option.hidden = True
     return hidden
