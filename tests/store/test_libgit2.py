@@ -12,15 +12,25 @@ import sys
 {first}
 before = dict(os.environ)
 from uwfgit.store.libgit2 import pygit2
-print(os.environ == before, pygit2.settings.ssl_cert_file)
+print(os.environ == before, pygit2.settings.ssl_cert_file, "_ssl" in sys.modules)
+"""
+_ASK_TLS = """
+import sys
+import uwfgit.cli.start
+from uwfgit.store import libgit2
+import ssl
+print(ssl.OPENSSL_VERSION)
+sys.modules["ssl"] = libgit2._NoTls("ssl")
+from ssl import OPENSSL_VERSION
+print(OPENSSL_VERSION)
 """
 
 
 @pytest.mark.parametrize(
     ("first", "told"),
     [
-        pytest.param("import uwfgit.cli.start", "True None", id="the program"),
-        pytest.param("import uwfgit", "True {file}", id="a library"),
+        pytest.param("import uwfgit.cli.start", "True None False", id="the program"),
+        pytest.param("import uwfgit", "True {file} True", id="a library"),
     ],
 )
 def test_certificates_are_read_for_users_of_the_library_alone(
@@ -36,3 +46,11 @@ def test_certificates_are_read_for_users_of_the_library_alone(
     )
 
     assert done.stdout.strip() == told.format(file=ours)
+
+
+def test_the_programs_tls_is_pythons_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK_TLS], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines() == [ssl.OPENSSL_VERSION] * 2

@@ -8,17 +8,19 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.config import Limits
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import InvalidError, NotFoundError, UsageError
 from uwfgit.ids import Hash, find_hash
 from uwfgit.store.safety.plainfile import read_plain
+
+if TYPE_CHECKING:
+    from uwfgit.config import Limits
 
 _SPAN: Final = re.compile(r"([0-9]{1,6})([dhm])", re.ASCII)
 _UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}

@@ -18,8 +18,6 @@ from uwfgit.errors import (
     UwfError,
 )
 from uwfgit.ids import Hash, Oid, find_hash
-from uwfgit.model.ledger import keep
-from uwfgit.model.ledger.keep import load_type
 from uwfgit.model.ledger.ledger import Ledger, find_tip, load_node
 from uwfgit.model.node.node import (
     BUILTIN_NAMES,
@@ -29,7 +27,6 @@ from uwfgit.model.node.node import (
     Node,
     make_node,
 )
-from uwfgit.model.schema.check import find_refs, validate_node
 from uwfgit.model.thread.record import open_record
 from uwfgit.store.canonical import Json, format_path
 
@@ -194,6 +191,8 @@ def load_schema(ledger: Ledger, node_type: Hash, *, thread: str | None) -> Json:
 
 def iter_refs(ledger: Ledger, node: Node, *, thread: str | None) -> tuple[Hash, ...]:
     """Find the hashes that a node's schema marks as links, in order."""
+    from uwfgit.model.schema.check import find_refs
+
     return find_refs(load_schema(ledger, node.type, thread=thread), node.payload)
 
 
@@ -214,6 +213,8 @@ def check_node(
     ledger: Ledger, node: Node, *, thread: str | None
 ) -> tuple[Problem, ...]:
     """Check a node against its schema, and that all it links to is there."""
+    from uwfgit.model.schema.check import find_refs, validate_node
+
     try:
         schema = load_schema(ledger, node.type, thread=thread)
         for ref in find_refs(schema, node.payload):
@@ -234,10 +235,12 @@ def build_node(
     Raises:
         InvalidError: The payload does not fit; carries every problem.
     """
+    from uwfgit.model.ledger import keep
+
     node_type = resolve_type(type_text)
     payload = read_json(context, argument, what="JSON")
     if node_type in _FILLED:
-        payload = fill_absent(load_type(ledger, node_type), payload)
+        payload = fill_absent(keep.load_type(ledger, node_type), payload)
     node = make_node(node_type, payload)
     keep.check_node(ledger, node)
     return node
