@@ -171,6 +171,36 @@ def test_what_others_did_to_a_child_is_asked_for_by_an_own_parent(two: Two) -> N
 
 
 @pytest.mark.slow
+def test_a_side_that_a_parent_names_stays_in_its_childs_history(two: Two) -> None:
+    pushed(two)
+    for seat in (two.ada, two.bob):
+        answer(seat)
+        seat("thread", "resume", two.family.parent, "-p", seat.name, *RUN)
+    two.ada.do("push")
+    two.bob.do("pull")
+    family, resolve = two.family, ("thread", "resolve")
+    check = two.bob("thread", "check", family.parent)
+
+    shown = two.bob.do(*resolve, family.child)
+    refused = two.bob.do(*resolve, family.child, "--keep-both", code=1)
+    two.bob.do(*resolve, family.parent, "--keep-both")
+    for each in (family.child, family.grandchild):
+        two.bob.do(*resolve, each, "--keep-theirs")
+    two.bob.do("gc", "--prune=now", "--yes")
+
+    assert (
+        f"diverged from origin\n{'':18}uwf thread resolve {family.parent}" in check.out
+    )
+    assert "--keep-both" not in shown.out
+    assert f"your side of thread {family.child} did a step of" in refused.err
+    assert "--keep-theirs" in refused.err
+    two.bob.do("verify", "--children")
+    two.bob.do("push", "--all")
+    two.ada.do("pull")
+    two.ada.do("verify", "--children")
+
+
+@pytest.mark.slow
 def test_a_bundle_takes_children_along(two: Two) -> None:
     two.ada.do("bundle", "create", "family.bundle", two.family.parent)
     bundle = two.ada.folder / "family.bundle"

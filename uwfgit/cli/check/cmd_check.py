@@ -125,6 +125,7 @@ def _look_at_children(ledger: Ledger, record: Record) -> Iterator[_Found]:
 
 def _look_at_state(ledger: Ledger, record: Record) -> _Found:
     from uwfgit.model.ledger.standing import is_running
+    from uwfgit.model.thread.sharing import find_sharing
 
     state, thread = record.tip.state, record.tip.thread
     if is_running(ledger.store, thread):
@@ -141,6 +142,14 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
         "cancelled": (False, f"uwf thread fork {thread}"),
     }
     ok, command = ways.get(state.status, (False, f"uwf thread show {thread}"))
+    remotes = find_sharing(ledger.store, thread, record.tip.commit).diverged
+    if remotes:
+        return _Found(
+            what="state",
+            ok=False,
+            message=f"diverged from {', '.join(remotes)}",
+            command=f"uwf thread resolve {thread}",
+        )
     if state.retry_at_ms is not None:
         until = format_time(state.retry_at_ms)
         message = f"suspended by a limit until {until}"

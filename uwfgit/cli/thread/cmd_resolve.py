@@ -133,7 +133,7 @@ def _show(
 
     divergence = find_divergence(ledger, thread, remote=remote)
     sides = list_sides(ledger, divergence)
-    ways = ways_out(thread)
+    ways = ways_out(ledger, divergence)
     payload = {
         "threadId": thread,
         "status": "diverged",

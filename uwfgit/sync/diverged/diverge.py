@@ -15,10 +15,12 @@ from msgspec import Struct
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import InvalidError, StateError, UsageError
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.kin import find_takers
+from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.event import tell_resolve
 from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.record import Tip, load_tip, read_tip
+from uwfgit.model.thread.family import children_by_node
+from uwfgit.model.thread.record import Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.sharing import compare_sharing
 from uwfgit.store.ancestry import is_ancestor, iter_first_parents
 from uwfgit.store.care.tracking import find_tracked
@@ -153,7 +155,8 @@ def resolve_thread(
         remote: Which remote's side is theirs, when there are several.
 
     Raises:
-        StateError: It has not diverged.
+        StateError: It has not diverged, or ours would leave the store as the proof
+            of another thread's step.
         InvalidError: Their side does not verify.
         LockedError: Someone runs the thread.
     """
@@ -161,6 +164,7 @@ def resolve_thread(
         divergence = find_divergence(ledger, thread, remote=remote)
         _require_verified(ledger, divergence, verify)
         if way == "both":
+            _require_unnamed(ledger, divergence)
             # The new name is chosen once, however often the writing is tried.
             copy = mint_thread_id(ledger.now_ms(), ledger.random(10))
             return write_whole(
@@ -189,6 +193,35 @@ def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) ->
             hint=f"look at it: uwf git log {shlex.quote(theirs)}",
         )
     ledger.local.record_verified(theirs)
+
+
+def find_taker(ledger: Ledger, divergence: Divergence) -> ThreadId | None:
+    """Find a thread whose step our side did, by a commit that theirs lacks.
+
+    A new thread that keeps our side has new commits: those that the step names
+    would belong to no branch, and git would drop them.
+    """
+    store, thread = ledger.store, divergence.thread
+    record = open_record(store, read_tip(store, thread, divergence.mine))
+    for taker in sorted(find_takers(ledger, list_threads(ledger), record)):
+        above = open_record(store, load_tip(store, taker), checked=False)
+        for child in children_by_node(above).values():
+            if child.thread == thread and not is_ancestor(
+                store, child.oid, divergence.theirs
+            ):
+                return taker
+    return None
+
+
+def _require_unnamed(ledger: Ledger, divergence: Divergence) -> None:
+    taker = find_taker(ledger, divergence)
+    if taker is not None:
+        raise StateError(
+            f"your side of thread {divergence.thread} did a step of thread {taker}, "
+            "and has to stay in its history",
+            hint=f"keep one on top of both: uwf thread resolve {divergence.thread} "
+            "--keep-theirs, or --keep-mine",
+        )
 
 
 def set_aside(
@@ -264,11 +297,12 @@ def _keep_one(
     return Resolved(tip=read_tip(store, thread, commit))
 
 
-def ways_out(thread: ThreadId) -> Sequence[tuple[str, str]]:
+def ways_out(ledger: Ledger, divergence: Divergence) -> Sequence[tuple[str, str]]:
     """Name the ways to resolve a thread, each with what it does."""
-    command = f"uwf thread resolve {thread}"
+    command = f"uwf thread resolve {divergence.thread}"
+    both = (f"{command} --keep-both", "yours becomes a new thread; this one is theirs")
     return (
-        (f"{command} --keep-both", "yours becomes a new thread; this one is theirs"),
+        *(() if find_taker(ledger, divergence) else (both,)),
         (f"{command} --keep-theirs", "theirs goes on; yours stays in the history"),
         (f"{command} --keep-mine", "yours goes on; theirs stays in the history"),
     )
