@@ -182,6 +182,40 @@ def test_rewind_to_before_the_first_step(desk: Desk) -> None:
     assert desk.repo.files() == before
 
 
+def test_the_code_of_a_try_that_failed_is_found_and_taken_back(desk: Desk) -> None:
+    before = desk.repo.files()
+    (desk.scripts / "1").write_text("echo tried > n; exit 3\n")
+    begun = desk.uwf("thread", "start", "../ping.yaml", "-p", "t", "--json")
+    thread = begun.json["threadId"]
+    failed = desk.uwf("thread", "exec", thread, "--agent", desk.agent)
+    (attempt,) = desk.uwf("step", "list", thread, "--json").json["attempts"]
+
+    why = desk.uwf("why", "n").out
+    numbered = desk.uwf("step", "show", f"{thread}:1")
+    shown = desk.uwf("thread", "show", thread).out
+    rewound = desk.uwf("thread", "rewind", thread, "--at", "0")
+
+    assert failed.code == 5
+    assert f"more:  uwf step show {attempt['hash']}\n" in why
+    assert f"uwf step show {attempt['hash']}" in numbered.err
+    assert "1 turns" not in shown
+    assert rewound.code == 0, rewound.err
+    assert desk.repo.files() == before
+
+
+def test_a_line_of_a_replaced_step_is_led_to_that_step(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "echo two >> n")
+    old = desk.step(thread, 2)["hash"]
+    (desk.scripts / "2").write_text("echo three >> n\n")
+
+    desk.uwf("thread", "poke", thread, "-p", "again", "--agent", desk.agent)
+
+    lines = desk.uwf("why", "n").out.splitlines()
+    more = [line.split()[-1] for line in lines if "more:" in line]
+    assert desk.step(thread, 2)["hash"] != old
+    assert more == [old, f"{thread}:2"]
+
+
 def test_a_change_by_hand_stops_a_rewind(desk: Desk) -> None:
     thread = desk.run("echo one >> a.txt", "echo two >> a.txt")
     desk.repo.write("a.txt", "mine\n")

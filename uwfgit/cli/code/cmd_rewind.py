@@ -68,7 +68,7 @@ def rewind_command(
     ledger = context.open_ledger(write=True, create=False)
     record = open_record(ledger.store, find_tip(ledger, thread))
     if at is not None:
-        target, what = _target_of(list_known(record), at, record.tip.thread)
+        target, what = _target_of(record, at)
     else:
         target, what = _find_snapshot(context, ledger, record, to or "")
     done, tree = rewind_to(context, ledger, record, target, discard=yes, trust=trust)
@@ -155,9 +155,8 @@ def rewind_to(
     return done, tree
 
 
-def _target_of(
-    steps: tuple[KnownStep, ...], at: int, thread: ThreadId
-) -> tuple[Oid, str]:
+def _target_of(record: Record, at: int) -> tuple[Oid, str]:
+    steps, thread = list_known(record), record.tip.thread
     if not 0 <= at <= len(steps):
         raise NotFoundError(
             "step",
@@ -165,11 +164,25 @@ def _target_of(
             hint=f"the thread has {count_of(len(steps), 'step')}",
         )
     if at == 0:
-        if not steps:
-            raise StateError(f"thread {thread} has no step yet")
-        return require_sides(steps[0]).before, "before step 1"
+        return _find_beginning(record, steps), "before step 1"
     step = steps[at - 1]
     return require_sides(step).after, f"after step {at} ({shown(step.role)})"
+
+
+def _find_beginning(record: Record, steps: tuple[KnownStep, ...]) -> Oid:
+    """Find the files before the first run, be it a try that failed."""
+    from uwfgit.code.blame.steps import read_known
+    from uwfgit.model.thread.attempts import list_attempts
+
+    for attempt in list_attempts(record):
+        if attempt.number == 1:
+            node = record.node(attempt.hash)
+            before = read_known(record.tip.thread, node, {}, number=None).before
+            if before is not None:
+                return before
+    if not steps:
+        raise StateError(f"thread {record.tip.thread} has no step yet")
+    return require_sides(steps[0]).before
 
 
 def _find_snapshot(

@@ -65,7 +65,7 @@ def _tell(origin: Origin) -> Iterator[str]:
         yield shown(f"asked: {_first_line(step.prompt)}")
         if step.note:
             yield shown(f"note:  {_first_line(step.note)}")
-        yield f"more:  uwf step show {step.thread}:{step.number}"
+        yield f"more:  uwf step show {step.name}"
 
 
 def _name_commit(commit: Commit, *, alone: bool) -> str:

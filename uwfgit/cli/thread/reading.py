@@ -293,7 +293,7 @@ def _usage_text(usage: dict[str, Any] | None, cost: Cost | None) -> str | None:
     if usage is None:
         return None
     parts = [
-        f"{usage['turns']} turns",
+        count_of(usage["turns"], "turn"),
         f"{usage['inputTokens']} tokens in",
         f"{usage['outputTokens']} out",
         format_duration(usage["durationMs"]) or "-",

@@ -21,7 +21,8 @@ class KnownStep(Struct, frozen=True, kw_only=True):
     """A step, or a failed try at one, and the code around it; times in seconds.
 
     ``number`` is ``None`` where only a snapshot's label can say it; ``before`` and
-    ``after`` are trees of the code repository.
+    ``after`` are trees of the code repository. A failed try, and a step that a poke
+    replaced, are not in the chain: THREAD:NUMBER is another, or none.
     """
 
     thread: ThreadId
@@ -40,6 +41,12 @@ class KnownStep(Struct, frozen=True, kw_only=True):
     started_at: int
     completed_at: int
     shared: tuple[ThreadId, ...] = ()
+    is_in_chain: bool = True
+
+    @property
+    def name(self) -> str:
+        """What a command finds it by."""
+        return f"{self.thread}:{self.number}" if self.is_in_chain else self.hash
 
 
 class StepIndex(Struct, frozen=True, kw_only=True):
@@ -110,5 +117,6 @@ def read_known(
         head_after=code["after"],
         started_at=payload["startedAtMs"] // _MS,
         completed_at=-(-payload["completedAtMs"] // _MS),
+        is_in_chain=number is not None,
         shared=tuple(ThreadId(each) for each in code.get("shared", ())),
     )

@@ -18,6 +18,7 @@ from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
 from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import Node
 from uwfgit.model.node.places import NodePlace, read_node, read_nodes
+from uwfgit.model.thread.attempts import find_last_attempt
 from uwfgit.model.thread.event import STEP_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
@@ -205,7 +206,14 @@ def _numbered_step(ledger: Ledger, thread: str, number: str) -> tuple[Record, St
         told = number if len(number) <= _TOLD_CHARS else f"{number[:_TOLD_CHARS]}…"
         raise UsageError(f"'{told}' is not a step number", hint="steps count from 1")
     record = open_record(ledger.store, find_tip(ledger, thread))
-    return record, record.step_at(int(number))
+    try:
+        return record, record.step_at(int(number))
+    except NotFoundError as exc:
+        tried = find_last_attempt(record)
+        if tried is None or tried.number != int(number):
+            raise
+        hint = f"it failed; its newest try: uwf step show {tried.hash}"
+        raise NotFoundError("step", exc.name, hint=hint) from exc
 
 
 def find_step_commit(store: Store, tip: Tip, step: Hash) -> Event | None:
