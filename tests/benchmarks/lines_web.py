@@ -36,10 +36,10 @@ class _Server:
             raise RuntimeError(f"{path} answered {answer.status}")
         return (time.perf_counter() - begun) * 1000
 
-    def own_memory(self) -> float:
-        """Return the MB that are this process's alone: not files that it mapped."""
+    def memory(self) -> float:
+        """Return the MB that are resident: its own, and the files that it mapped."""
         text = Path(f"/proc/{self.pid}/smaps_rollup").read_text()
-        found = re.search(r"Private_Dirty:\s+(\d+) kB", text)
+        found = re.search(r"Rss:\s+(\d+) kB", text)
         if found is None:
             raise RuntimeError("the system does not tell a process's memory")
         return int(found[1]) / 1024
@@ -89,7 +89,7 @@ def measure_web(world: World) -> Mapping[str, Measure]:
     with _serving(world, path) as server:
         server.time("/threads")
         found = [server.time(f"/threads?q=offsets+{n}") for n in range(repeats)]
-        memory = server.own_memory()
+        memory = server.memory()
     long = world.long(world.size(1_000, 40))
     with _serving(world, long.store) as server:
         read = [server.time(f"/threads/{long.thread}") for _ in range(repeats)]

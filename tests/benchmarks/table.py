@@ -221,7 +221,7 @@ BUDGETS: Final = (
     ),
     Budget(
         name="web-memory",
-        what="memory of uwf web alone, 10,000 threads",
+        what="resident memory of uwf web, 10,000 threads listed",
         reference="",
         kind="at most",
         limit=60,

@@ -156,7 +156,9 @@ def test_what_a_reader_unfolded_stays_so_while_the_page_follows(
 def test_a_strange_listing_is_laid_out_once_and_not_too_deep() -> None:
     threads = [ThreadId(f"01ARZ3NDEKTSV4RRFFQ69G5{n:03d}") for n in range(999)]
     lines = [
-        Line(thread=each, commit=Oid("0" * 40), status="idle", state=None)
+        Line(
+            thread=each, commit=Oid("0" * 40), status="idle", started_ms=0, updated_ms=0
+        )
         for each in threads
     ]
     chain = dict(zip(threads, ((line, line) for line in lines[1:]), strict=False))

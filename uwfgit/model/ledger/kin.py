@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.foreign import lineage
-from uwfgit.model.ledger.ledger import Ledger, ThreadRow
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 
 
-def find_parents(ledger: Ledger, rows: Sequence[ThreadRow]) -> dict[ThreadId, ThreadId]:
+class Related(Protocol):
+    """What a listing knows of a thread's origins."""
+
+    @property
+    def thread(self) -> ThreadId:
+        """Its name."""
+
+    @property
+    def began_for(self) -> ThreadId | None:
+        """The thread a step of which it was started for."""
+
+    @property
+    def fork_of(self) -> ThreadId | None:
+        """The thread it was forked from."""
+
+
+def find_parents(ledger: Ledger, rows: Sequence[Related]) -> dict[ThreadId, ThreadId]:
     """Return whose step each child does, of the threads that are here.
 
     A fork of a child is nobody's child until a fork of the parent names it.
     """
-    here = {row.thread: row for row in rows}
     found: dict[ThreadId, ThreadId] = {}
     forks: list[tuple[ThreadId, ThreadId]] = []
-    for row in rows:
-        if row.parent is None or row.state is None:
-            continue
-        if row.state.forked_from is not None:
-            forks.append((row.thread, row.parent[0]))
-        elif row.parent[0] in here:
-            found[row.thread] = row.parent[0]
+    begun = [row for row in rows if row.began_for is not None]
+    here = {row.thread: row for row in rows} if begun else {}
+    for row in begun:
+        parent = row.began_for
+        if parent is not None and row.fork_of is not None:
+            forks.append((row.thread, parent))
+        elif parent is not None and parent in here:
+            found[row.thread] = parent
     if forks:
         found |= dict(_find_takers(ledger, here, forks))
     return {
@@ -50,7 +67,7 @@ def _is_shallow(parents: Mapping[ThreadId, ThreadId], thread: ThreadId) -> bool:
 
 def _find_takers(
     ledger: Ledger,
-    here: Mapping[ThreadId, ThreadRow],
+    here: Mapping[ThreadId, Related],
     forks: Sequence[tuple[ThreadId, ThreadId]],
 ) -> Iterator[tuple[ThreadId, ThreadId]]:
     """Yield the threads that name forks of children, by reading what may name them."""
@@ -64,7 +81,7 @@ def _find_takers(
 
 
 def find_takers(
-    ledger: Ledger, rows: Iterable[ThreadRow], record: Record
+    ledger: Ledger, rows: Iterable[Related], record: Record
 ) -> set[ThreadId]:
     """Return the threads here whose steps or tries one did: its parent, and forks."""
     if record.start.parent is None:
@@ -78,17 +95,14 @@ def find_takers(
     }
 
 
-def _lineage(
-    here: Mapping[ThreadId, ThreadRow], thread: ThreadId
-) -> Iterator[ThreadId]:
+def _lineage(here: Mapping[ThreadId, Related], thread: ThreadId) -> Iterator[ThreadId]:
     seen: set[ThreadId] = set()
     name: ThreadId | None = thread
     while name is not None and name not in seen:
         seen.add(name)
         yield name
         row = here.get(name)
-        origin = row.state.forked_from if row is not None and row.state else None
-        name = origin.thread if origin is not None else None
+        name = row.fork_of if row is not None else None
 
 
 def _named_by(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:

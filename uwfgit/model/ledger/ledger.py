@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -57,7 +57,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     signer: Signer = field(default_factory=Signer)
 
 
-class ThreadRow(Struct, frozen=True, kw_only=True):
+class ThreadRow(Struct, frozen=True, kw_only=True, gc=False):
     """A line of a listing; a corrupt thread has a problem and no state."""
 
     thread: ThreadId
@@ -70,6 +70,17 @@ class ThreadRow(Struct, frozen=True, kw_only=True):
     """The first line of its task, where the lookup knows it."""
     parent: tuple[ThreadId, Hash] | None = None
     """The thread a step of which it was started for, and that one's head then."""
+
+    @property
+    def began_for(self) -> ThreadId | None:
+        """The thread a step of which it was started for; of a whole one only."""
+        return self.parent[0] if self.parent and self.state else None
+
+    @property
+    def fork_of(self) -> ThreadId | None:
+        """The thread it was forked from."""
+        origin = self.state.forked_from if self.state else None
+        return origin.thread if origin else None
 
 
 def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
@@ -139,9 +150,16 @@ def find_tip(ledger: Ledger, text: str) -> Tip:
 
 def list_threads(ledger: Ledger) -> list[ThreadRow]:
     """List all threads, newest first; a damaged one is a row with its problem."""
-    rows = [_thread_row(ledger, row) for row in ledger.lookup.iter_threads()]
-    rows.sort(key=lambda row: row.thread, reverse=True)
-    return rows
+    return list(iter_threads(ledger))
+
+
+def iter_threads(
+    ledger: Ledger, *, among: Container[ThreadId] | None = None
+) -> Iterator[ThreadRow]:
+    """Yield the same, or some of them, without holding all of them at once."""
+    for row in ledger.lookup.iter_threads():
+        if among is None or row.thread in among:
+            yield _thread_row(ledger, row)
 
 
 def _thread_row(ledger: Ledger, row: ThreadTipRow) -> ThreadRow:

@@ -29,7 +29,7 @@ class ForkedFrom(Struct, frozen=True, kw_only=True):
     number: int
 
 
-class ThreadState(Struct, frozen=True, kw_only=True):
+class ThreadState(Struct, frozen=True, kw_only=True, gc=False):
     """The state after an event; times in ms since 1970."""
 
     thread: ThreadId

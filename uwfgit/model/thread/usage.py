@@ -12,7 +12,7 @@ from uwfgit.store.canonical import Json
 Number = TypeVar("Number", int, float)
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class Usage(Struct, frozen=True, kw_only=True, gc=False):
     """What one run cost; always a delta, never a session's running total."""
 
     turns: int

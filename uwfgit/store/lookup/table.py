@@ -24,6 +24,7 @@ from uwfgit.store.lookup import fill, refresh, schema
 _FILE: Final = "lookup.sqlite3"
 _MANY: Final = 500
 """Names in one question; SQLite allows 999 in its oldest versions."""
+_LEAN_KIB: Final = 256
 _AFTER_ALL: Final = "~"
 """No thread's id comes after it."""
 
@@ -93,6 +94,7 @@ class Lookup:
         self._is_synced = False
         self._is_filled = False
         self._looked_again = False
+        self._is_lean = False
 
     def __enter__(self) -> Self:
         return self
@@ -111,6 +113,11 @@ class Lookup:
             self._db.close()
         self._db = None
         self._is_synced = self._is_filled = False
+
+    def keep_little(self) -> None:
+        """Keep little of the file in memory: for who has it open for days."""
+        self.close()
+        self._is_lean = True
 
     def refresh(self) -> None:
         """Notice refs that others moved since the last look."""
@@ -306,6 +313,8 @@ class Lookup:
             else:
                 self._db = schema.open_file(self._file, step_type=step_type)
                 self._inode = schema.read_inode(self._file)
+            if self._is_lean:
+                self._db.execute(f"PRAGMA cache_size = -{_LEAN_KIB}")
         if sync and not self._is_synced:
             refresh.sync(self._db, self._source)
             self._is_synced = True

@@ -90,10 +90,9 @@ def threads_list(site: Site, listing: Listing) -> Html:
 def _line(
     site: Site, line: Line, below: dict[ThreadId, tuple[Line, ...]], *, depth: int
 ) -> Html:
-    state = line.state
-    role = (state.current_role or state.suspended_role) if state else None
+    usage = line.usage
     told = line.title or line.problem or line.thread
-    until = moment(state.retry_at_ms, site.year) if state else None
+    until = moment(line.retry_at_ms, site.year)
     return tag(
         "li",
         chip(line.status),
@@ -102,21 +101,12 @@ def _line(
             link(site.links.thread(line.thread), told, class_="title"),
             facts(
                 [
-                    state.workflow_name if state else None,
-                    join("at ", tag("b", role)) if role else None,
+                    line.workflow or None,
+                    join("at ", tag("b", line.role)) if line.role else None,
                     join("until ", until) if until else None,
-                    steps_of(state.steps) if state else None,
-                    *(
-                        spent(
-                            (state.usage.duration_ms or None) if state.usage else None,
-                            state.usage,
-                        )
-                        if state
-                        else ()
-                    ),
-                    join("fork of ", tail(state.forked_from.thread))
-                    if state and state.forked_from
-                    else None,
+                    steps_of(line.steps) if line.workflow else None,
+                    *spent((usage.duration_ms or None) if usage else None, usage),
+                    join("fork of ", tail(line.fork_of)) if line.fork_of else None,
                     tag("code", tail(line.thread)),
                 ]
             ),
@@ -124,7 +114,7 @@ def _line(
         div(
             "when",
             moment(line.updated_ms, site.year),
-            person(state.started_by) if state else None,
+            person(line.started_by) if line.started_by else None,
         ),
         _fold(site, below.pop(line.thread, ()), below, depth=depth + 1),
         id=f"t-{line.thread}",

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger.ledger import Ledger, load_node
+from uwfgit.model.ledger.ledger import Ledger, iter_threads, load_node
 from uwfgit.model.ledger.prices import cost_at
 from uwfgit.model.ledger.registry import (
     list_workflows,
@@ -27,7 +27,7 @@ from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.asked import node_hash, parse_question, seen_commit, thread_id
 from uwfgit.web.serve.live import stream
 from uwfgit.web.serve.site import Served, Shapes
-from uwfgit.web.view.listing import answer, rows_of
+from uwfgit.web.view.listing import answer
 
 _MOST = 1_000
 _USUAL = 50
@@ -102,23 +102,24 @@ class Api:
         lines = await self.shelf.lines()
         question = parse_question(request.query_params, limit=most)
         listing = answer(lines, question)
-        rows = rows_of(listing.lines)
-        sharing = await self.shelf.ask(lambda ledger: list_sharing(ledger.store, rows))
-        costs = await self.shelf.ask(
-            lambda ledger: [
-                cost_at(ledger.store, row.thread, row.commit, row.state) for row in rows
+        chosen = {line.thread: line for line in listing.lines}
+
+        def ask(ledger: Ledger) -> list[dict[str, Any]]:
+            rows = {row.thread: row for row in iter_threads(ledger, among=chosen)}
+            sharing = list_sharing(ledger.store, list(rows.values()))
+            return [
+                self.shapes.row(
+                    row := rows[thread],
+                    status=line.status,
+                    shared=sharing.get(thread, NOT_SHARED).shared,
+                    children=line.children,
+                    cost=cost_at(ledger.store, thread, row.commit, row.state),
+                )
+                for thread, line in chosen.items()
+                if thread in rows
             ]
-        )
-        items = [
-            self.shapes.row(
-                row,
-                status=line.status,
-                shared=sharing.get(row.thread, NOT_SHARED).shared,
-                children=line.children,
-                cost=cost,
-            )
-            for row, line, cost in zip(rows, listing.lines, costs, strict=True)
-        ]
+
+        items = await self.shelf.ask(ask)
         return JSONResponse(
             {"items": items, "found": listing.found, "total": listing.total}
         )

@@ -62,6 +62,7 @@ class Shelf:
     def _opened(self) -> Ledger:
         if self._ledger is None:
             self._ledger = self._closing.enter_context(self._open())
+            self._ledger.lookup.keep_little()
         return self._ledger
 
     async def lines(self) -> tuple[Line, ...]:

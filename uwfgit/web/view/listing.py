@@ -7,43 +7,49 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.ids import Hash, Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.kin import find_parents
-from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
-from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
-from uwfgit.model.thread.sharing import NOT_SHARED
-from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.ledger.ledger import Ledger, ThreadRow, iter_threads
+from uwfgit.model.ledger.standing import find_running, status_of
+from uwfgit.model.thread.sharing import Sharing, compare_sharing
+from uwfgit.model.thread.usage import Usage
+from uwfgit.store.care.tracking import list_tracked
 
 Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
 _MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
 
 
-class Line(Struct, frozen=True, kw_only=True):
-    """A thread in the listing."""
+# A server keeps ten thousand of them: what a listing needs, and nothing else.
+class Line(Struct, frozen=True, kw_only=True, gc=False):
+    """A thread in the listing; one that is corrupt has a problem and no workflow."""
 
     thread: ThreadId
     commit: Oid
     status: str
-    state: ThreadState | None
     problem: str | None = None
     title: str = ""
-    began: tuple[ThreadId, Hash] | None = None
-    """The thread a step of which it was started for, and that one's head then."""
+    workflow: str = ""
+    pinned: Hash | None = None
+    """The workflow's hash."""
+    role: str | None = None
+    """Whose turn it is, or was when it was suspended."""
+    retry_at_ms: int | None = None
+    steps: int = 0
+    usage: Usage | None = None
+    started_ms: int
+    updated_ms: int
+    started_by: str = ""
+    fork_of: ThreadId | None = None
+    fork_at: int = 0
+    """The step that it left the other thread after."""
+    began_for: ThreadId | None = None
+    """The thread a step of which it was started for."""
     parent: ThreadId | None = None
     """The thread here below which it stands: it did a step of that."""
     children: tuple[ThreadId, ...] = ()
-
-    @property
-    def started_ms(self) -> int:
-        """When it began, of a corrupt one too."""
-        return self.state.started_at_ms if self.state else thread_time_ms(self.thread)
-
-    @property
-    def updated_ms(self) -> int:
-        """When something last happened to it."""
-        return self.state.updated_at_ms if self.state else self.started_ms
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -78,32 +84,63 @@ def first_line(text: str) -> str:
 
 def list_lines(ledger: Ledger) -> tuple[Line, ...]:
     """Read all threads as they stand now, newest first."""
-    rows = list_threads(ledger)
     running = find_running(ledger.store)
-    sharing = list_sharing(ledger.store, rows)
-    parents = find_parents(ledger, rows)
+    tracked = list_tracked(ledger.store)
+    lines = [
+        _line(
+            row,
+            running=row.thread in running,
+            sharing=compare_sharing(
+                ledger.store, row.commit, tracked.get(row.thread, {})
+            ),
+        )
+        for row in iter_threads(ledger)
+    ]
+    parents = find_parents(ledger, lines)
     children: dict[ThreadId, list[ThreadId]] = {}
     for child, parent in sorted(parents.items()):
         children.setdefault(parent, []).append(child)
-    return tuple(
-        Line(
+    for number, line in enumerate(lines):
+        if line.thread in parents or line.thread in children:
+            lines[number] = replace(
+                line,
+                parent=parents.get(line.thread),
+                children=tuple(children.get(line.thread, ())),
+            )
+    return tuple(lines)
+
+
+def _line(row: ThreadRow, *, running: bool, sharing: Sharing) -> Line:
+    state, title = row.state, first_line(row.task) if row.task else ""
+    if state is None:
+        began = thread_time_ms(row.thread)
+        return Line(
             thread=row.thread,
             commit=row.commit,
-            state=row.state,
+            status="corrupt",
             problem=row.problem,
-            title=first_line(row.task) if row.task else "",
-            began=row.parent,
-            parent=parents.get(row.thread),
-            children=tuple(children.get(row.thread, ())),
-            status="corrupt"
-            if row.state is None
-            else status_of(
-                row.state,
-                running=row.thread in running,
-                sharing=sharing.get(row.thread, NOT_SHARED),
-            ),
+            title=title,
+            started_ms=began,
+            updated_ms=began,
         )
-        for row in rows
+    origin = state.forked_from
+    return Line(
+        thread=row.thread,
+        commit=row.commit,
+        status=status_of(state, running=running, sharing=sharing),
+        title=title,
+        workflow=state.workflow_name,
+        pinned=state.workflow_hash,
+        role=state.current_role or state.suspended_role,
+        retry_at_ms=state.retry_at_ms,
+        steps=state.steps,
+        usage=state.usage,
+        started_ms=state.started_at_ms,
+        updated_ms=state.updated_at_ms,
+        started_by=state.started_by,
+        fork_of=row.fork_of,
+        fork_at=origin.number if origin else 0,
+        began_for=row.began_for,
     )
 
 
@@ -113,7 +150,7 @@ def answer(lines: Sequence[Line], question: Question) -> Listing:
     fitting = [
         line
         for line in lines
-        if question.workflow in {"", _workflow_of(line)} and _has(line, words)
+        if question.workflow in {"", line.workflow} and _has(line, words)
     ]
     statuses: dict[str, int] = {}
     for line in list_tops(fitting):
@@ -127,24 +164,25 @@ def answer(lines: Sequence[Line], question: Question) -> Listing:
     return Listing(
         question=question,
         lines=page,
-        below=dict(_list_below({line.thread: line for line in lines}, page)),
+        below=dict(_list_below(_find_lower(lines), page)),
         found=len(fitting),
         total=len(list_tops(lines)),
         statuses=statuses,
-        workflows=tuple(sorted({_workflow_of(line) for line in lines} - {""})),
+        workflows=tuple(sorted({line.workflow for line in lines} - {""})),
     )
 
 
 def list_tops(lines: Sequence[Line]) -> list[Line]:
     """Return the threads that did no step of another one of these."""
-    among = {line.thread for line in lines}
+    above = {line.parent for line in lines} - {None}
+    # Few of ten thousand: a set of all would be the listing's largest part.
+    among = {line.thread for line in lines if line.thread in above}
     return [line for line in lines if line.parent not in among]
 
 
 def list_families(lines: Sequence[Line]) -> list[Line]:
     """Return threads, each with those that did steps of it behind it."""
-    known = {line.thread: line for line in lines}
-    below = dict(_list_below(known, lines))
+    below = dict(_list_below(_find_lower(lines), lines))
     ordered: list[Line] = []
     waiting = list_tops(lines)[::-1]
     while waiting:
@@ -152,6 +190,10 @@ def list_families(lines: Sequence[Line]) -> list[Line]:
         ordered.append(line)
         waiting += below.get(line.thread, ())[::-1]
     return ordered
+
+
+def _find_lower(lines: Iterable[Line]) -> dict[ThreadId, Line]:
+    return {line.thread: line for line in lines if line.parent is not None}
 
 
 def _list_below(
@@ -164,19 +206,10 @@ def _list_below(
             yield from _list_below(known, found)
 
 
-def _workflow_of(line: Line) -> str:
-    return line.state.workflow_name if line.state else ""
-
-
 def _has(line: Line, words: Sequence[str]) -> bool:
     if not words:
         return True
-    state = line.state
-    told = (
-        (state.workflow_name, state.started_by, state.current_role or "")
-        if state
-        else ()
-    )
+    told = (line.workflow, line.started_by, line.role or "")
     text = " ".join((line.thread, line.title, line.status, *told))
     text = text.casefold()
     return all(word in text for word in words)
@@ -185,33 +218,14 @@ def _has(line: Line, words: Sequence[str]) -> bool:
 _KEYS: Final = {
     "updated": lambda line: line.updated_ms,
     "started": lambda line: line.started_ms,
-    "steps": lambda line: line.state.steps if line.state else 0,
+    "steps": lambda line: line.steps,
     "tokens": lambda line: (
-        line.state.usage.input_tokens + line.state.usage.output_tokens
-        if line.state and line.state.usage
-        else 0
+        line.usage.input_tokens + line.usage.output_tokens if line.usage else 0
     ),
-    "duration": lambda line: (
-        line.state.usage.duration_ms if line.state and line.state.usage else 0
-    ),
+    "duration": lambda line: line.usage.duration_ms if line.usage else 0,
 }
 
 
 def titles_of(lines: Iterable[Line]) -> dict[ThreadId, str]:
     """Return the tasks' first lines, by thread."""
     return {line.thread: line.title for line in lines}
-
-
-def rows_of(lines: Iterable[Line]) -> list[ThreadRow]:
-    """Return the rows that lines were made of."""
-    return [
-        ThreadRow(
-            thread=line.thread,
-            commit=line.commit,
-            state=line.state,
-            problem=line.problem,
-            task=line.title or None,
-            parent=line.began,
-        )
-        for line in lines
-    ]

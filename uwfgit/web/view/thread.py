@@ -12,7 +12,6 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
-from uwfgit.model.ledger.standing import is_running
 from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
@@ -164,8 +163,8 @@ def view_thread(
         inputs=given if isinstance(given, dict) else {},
         summary=_summary(record),
         cost=_cost(record, events),
-        parent=None if above is None else _kin(ledger, *above, known),
-        children=tuple(_children(ledger, record, steps, known)),
+        parent=None if above is None else _kin(*above, known),
+        children=tuple(_children(record, steps, known)),
         approvals=tuple(
             ref.removeprefix(approved) for ref in list_refs(record.store, approved)
         ),
@@ -239,7 +238,6 @@ def _other_runs(
 
 
 def _children(
-    ledger: Ledger,
     record: Record,
     steps: Sequence[Step],
     known: Mapping[ThreadId, Line],
@@ -249,48 +247,35 @@ def _children(
         if step.child is not None:
             named[step.child.thread] = step.number
     for line in known.values():
-        began = line.began is not None and line.began[0] == record.tip.thread
-        if began and line.state is not None and line.state.forked_from is None:
+        if line.began_for == record.tip.thread and line.workflow and not line.fork_of:
             named.setdefault(line.thread, 0)
     for thread, number in sorted(named.items()):
-        yield _kin(ledger, thread, number, known)
+        yield _kin(thread, number, known)
 
 
-def _kin(
-    ledger: Ledger,
-    thread: ThreadId,
-    number: int,
-    known: Mapping[ThreadId, Line],
-) -> Kin:
-    state = known[thread].state if thread in known else None
-    if state is None:
+def _kin(thread: ThreadId, number: int, known: Mapping[ThreadId, Line]) -> Kin:
+    line = known.get(thread)
+    if line is None or not line.workflow:
         return Kin(thread=thread, number=number)
-    return Kin(
-        thread=thread,
-        number=number,
-        workflow=state.workflow_name,
-        status="running" if is_running(ledger.store, thread) else state.status,
-    )
+    return Kin(thread=thread, number=number, workflow=line.workflow, status=line.status)
 
 
 def _relatives(tip: Tip, lines: Iterable[Line]) -> Iterable[Relative]:
     origin = tip.state.forked_from
     for line in lines:
-        state = line.state
-        if state is None or line.thread == tip.thread:
+        if not line.workflow or line.thread == tip.thread:
             continue
         if origin is not None and line.thread == origin.thread:
             yield Relative(
                 thread=line.thread,
                 number=origin.number,
-                status=state.status,
+                status=line.status,
                 is_origin=True,
             )
-        came_from = state.forked_from
-        if came_from is not None and came_from.thread == tip.thread:
+        if line.fork_of == tip.thread:
             yield Relative(
                 thread=line.thread,
-                number=came_from.number,
-                status=state.status,
+                number=line.fork_at,
+                status=line.status,
                 is_origin=False,
             )

@@ -84,20 +84,14 @@ def version_diff(ledger: Ledger, name: str, version: Hash | None) -> str:
 
 def pinned_by(lines: Sequence[Line], workflow: Hash) -> dict[ThreadId, str]:
     """Return the titles of the threads that pin a workflow."""
-    return {
-        line.thread: line.title
-        for line in lines
-        if line.state is not None and line.state.workflow_hash == workflow
-    }
+    return {line.thread: line.title for line in lines if line.pinned == workflow}
 
 
 def list_registered(ledger: Ledger, lines: Sequence[Line]) -> tuple[WorkflowLine, ...]:
     """List the registered workflows; a damaged one is a line with its problem."""
     counts: dict[str, int] = {}
     for line in lines:
-        if line.state is not None:
-            name = line.state.workflow_name
-            counts[name] = counts.get(name, 0) + 1
+        counts[line.workflow] = counts.get(line.workflow, 0) + 1
     return tuple(_line(ledger, name, counts) for name in list_workflows(ledger))
 
 
