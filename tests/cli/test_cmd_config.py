@@ -18,9 +18,14 @@ def test_values_are_set_and_read_back(uwf: Uwf, home: Path) -> None:
 
 
 def test_a_list_is_a_json_array(uwf: Uwf) -> None:
-    uwf("config", "set", "workflowPaths", '["~/flows"]')
+    uwf("config", "set", "workflowPaths", '["~/flows", "a"]')
 
-    assert uwf("config", "get", "workflowPaths", "--json").json == ["~/flows"]
+    listed = uwf("config", "list").out.splitlines()
+
+    assert uwf("config", "get", "workflowPaths", "--json").json == ["~/flows", "a"]
+    assert [line.split(maxsplit=1)[1] for line in listed if "workflowP" in line] == [
+        '["~/flows", "a"]'
+    ]
 
 
 def test_list_shows_defaults_and_origins(uwf: Uwf, home: Path) -> None:

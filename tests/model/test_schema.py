@@ -195,6 +195,9 @@ def test_only_j3_and_j4_are_warnings() -> None:
             id="closest-alternative",
         ),
         pytest.param(
+            {"minItems": 1}, [], ["must have at least 1 item, found 0"], id="one-item"
+        ),
+        pytest.param(
             {"oneOf": [{"type": "string"}, {"minLength": 1}]},
             "x",
             ["fits more than one of the allowed forms"],
@@ -220,7 +223,7 @@ def test_only_j3_and_j4_are_warnings() -> None:
         pytest.param({"pattern": "^a"}, "b", ['"b" does not match "^a"'], id="pattern"),
         pytest.param({"minimum": 2}, 1, ["must be at least 2, found 1"], id="minimum"),
         pytest.param(
-            {"maxItems": 1}, [1, 2], ["must have at most 1 items, found 2"], id="items"
+            {"maxItems": 1}, [1, 2], ["must have at most 1 item, found 2"], id="items"
         ),
         pytest.param(
             {"uniqueItems": True},

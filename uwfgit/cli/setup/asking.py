@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -55,7 +56,8 @@ def ask_choice(
 
 def _ask_model(content: Mapping[str, Any], has_key: Sequence[str]) -> Choice:
     names = list(PRESETS)
-    talk(f"Providers: {', '.join(names)}, or a name of your own")
+    known = f"Providers: {', '.join(names)}, or a name of your own"
+    talk(textwrap.fill(known, width=79, subsequent_indent="  "))
     provider = _ask_text("Provider", default="openai")
     base_url = None if provider in PRESETS else _ask_text("Its base URL")
     model = _ask_text("Model, as the provider calls it")

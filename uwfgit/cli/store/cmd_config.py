@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -50,7 +51,7 @@ def list_(
     rows = [
         (
             e.key,
-            value if isinstance(value, str) else format_json(value).replace("\n", " "),
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
             *([e.origin] if show_origin else []),
         )
         for e in entries

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from uwfgit.errors import OverrunError
 from uwfgit.model.schema.subschema import SchemaPath
+from uwfgit.model.wording import count_of
 from uwfgit.store.canonical import Json, format_path
 
 if TYPE_CHECKING:
@@ -194,11 +195,12 @@ def _describe_format(error: ValidationError) -> str:
     return f"{_quote(_found(error))} is not a valid {_wanted(error)}"
 
 
-def _bound(words: str) -> Callable[[ValidationError], str]:
+def _bound(words: str, noun: str | None = None) -> Callable[[ValidationError], str]:
     def describe(error: ValidationError) -> str:
+        wanted = _wanted(error) if noun is None else count_of(_wanted(error), noun)
         counted = isinstance(_found(error), (str, list, tuple, Mapping))
         found = len(_found(error)) if counted else json.dumps(_found(error))
-        return f"must {words.format(_wanted(error))}, found {found}"
+        return f"must {words.format(wanted)}, found {found}"
 
     return describe
 
@@ -231,10 +233,10 @@ _DESCRIBERS: Final[Mapping[str, Callable[[ValidationError], str]]] = {
     "exclusiveMinimum": _bound("be more than {}"),
     "exclusiveMaximum": _bound("be less than {}"),
     "multipleOf": _bound("be a multiple of {}"),
-    "minLength": _bound("have at least {} characters"),
-    "maxLength": _bound("have at most {} characters"),
-    "minItems": _bound("have at least {} items"),
-    "maxItems": _bound("have at most {} items"),
-    "minProperties": _bound("have at least {} fields"),
-    "maxProperties": _bound("have at most {} fields"),
+    "minLength": _bound("have at least {}", "character"),
+    "maxLength": _bound("have at most {}", "character"),
+    "minItems": _bound("have at least {}", "item"),
+    "maxItems": _bound("have at most {}", "item"),
+    "minProperties": _bound("have at least {}", "field"),
+    "maxProperties": _bound("have at most {}", "field"),
 }
