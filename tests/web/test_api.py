@@ -64,6 +64,7 @@ def test_searching_finds_tasks_roles_and_states(
             assert [each["threadId"] for each in items] == expected, query
 
 
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 ASKS = """\
 inputs:
   color: { type: string, description: Which one }
@@ -81,9 +82,8 @@ def test_inputs_are_given_and_none_of_them_names_a_file(uwf: Uwf, work: Path) ->
         started = server.post("/api/threads", body)
         missing = server.post("/api/threads", {**body, "inputs": {"times": "many"}})
         form = "/workflows/ping/start"
-        kind = {"Content-Type": "application/x-www-form-urlencoded"}
         fields = b"prompt=y&input.color=-&input.times=2"
-        sent = server.ask("POST", form, headers={**server.bearer, **kind}, body=fields)
+        sent = server.ask("POST", form, headers={**server.bearer, **FORM}, body=fields)
         page = server.get(sent.headers["location"])
         api = server.get(f"/threads/{started.json['threadId']}")
 
@@ -93,6 +93,32 @@ def test_inputs_are_given_and_none_of_them_names_a_file(uwf: Uwf, work: Path) ->
     assert "<dt>times</dt><dd><code>3</code></dd>" in api.text
     assert "<dt>color</dt><dd><span>-</span></dd>" in page.text
     assert "<dt>times</dt><dd><code>2</code></dd>" in page.text
+
+
+def test_a_start_that_cannot_run_says_that_it_only_started(
+    uwf: Uwf, work: Path
+) -> None:
+    assert uwf("workflow", "add", "ping.yaml").code == 0
+    path, fields = "/workflows/ping/start", b"prompt=y&run=1"
+    with serving(work) as server:
+        sent = server.ask("POST", path, headers={**server.bearer, **FORM}, body=fields)
+
+    (made,) = uwf("thread", "list", "--json").json["items"]
+    assert sent.status == 409
+    assert "<h1>Started, but not run</h1>" in sent.text
+    assert f'href="/threads/{made["threadId"]}">Back</a>' in sent.text
+
+
+def test_only_the_current_version_can_be_started(uwf: Uwf, work: Path) -> None:
+    old = uwf("workflow", "add", "ping.yaml", "--json").json["hash"]
+    text = (work / "ping.yaml").read_text()
+    (work / "ping.yaml").write_text(f"{text}x-note: new\n")
+    new = uwf("workflow", "add", "ping.yaml", "--json").json["hash"]
+
+    with serving(work) as server:
+        pages = [server.get(f"/workflows/ping/{each}").text for each in (old, new)]
+
+    assert ["Start a thread" in page for page in pages] == [False, True]
 
 
 def test_acts_do_what_the_commands_of_their_name_do(uwf: Uwf, work: Path) -> None:

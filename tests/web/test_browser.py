@@ -78,7 +78,7 @@ def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> Non
         assert status(uwf, thread) == "end"
 
         page.locator("#acts").get_by_text("Do the last step again").click()
-        page.get_by_label("What to do otherwise").fill("look closer")
+        page.get_by_label("What to do differently").fill("look closer")
         page.get_by_role("button", name="Do it again").click()
         expect(page.get_by_text("replaced step")).to_be_visible()
         expect(page.get_by_text("done again after a correction")).to_be_visible()
@@ -503,7 +503,7 @@ def test_what_was_done_is_done_again_approved_forked_and_cancelled_by_keys(
         enter(found, server)
         page.goto(f"{server.origin}/threads/{thread}")
         press(page, "Do the last step again")
-        press(page, "What to do otherwise", "once more")
+        press(page, "What to do differently", "once more")
         press(page, "Do it again")
         expect(page.get_by_text("replaced step").first).to_be_visible()
         expect(page.locator(".chip.idle").first).to_be_visible()

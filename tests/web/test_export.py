@@ -200,7 +200,7 @@ def test_attempts_replaced_steps_and_waiting_threads_are_shown(
     assert (waiting.code, done.code) == (0, 0)
     before = (work / "waiting" / "threads" / f"{thread}.html").read_text()
     after = (work / "done" / "threads" / f"{thread}.html").read_text()
-    assert "writer waits for a person" in before
+    assert "writer did not finish" in before
     assert "failed attempt" in before
     assert "failed attempt" in after
     assert "replaced step" in after

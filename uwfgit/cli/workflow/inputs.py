@@ -12,7 +12,7 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import InvalidError, UsageError
-from uwfgit.model.workflow.inputs import Schemas
+from uwfgit.model.workflow.inputs import Schemas, parse_input
 from uwfgit.model.yaml.core import read_yaml
 
 
@@ -52,7 +52,7 @@ def given_inputs(
             raise UsageError(f"'{word}' is not NAME=VALUE", hint="-i url=https://…")
         text = read_text(context, text, what=f"-i {name}")
         context.warn_of_secrets(text, what=f"-i {name}")
-        values[name] = _parse(schemas.get(name, {}), text)
+        values[name] = parse_input(schemas.get(name, {}), text)
     return values
 
 
@@ -70,20 +70,6 @@ def _read_file(context: CommandContext, file: str) -> Mapping[str, Any]:
     return located.value
 
 
-def _parse(schema: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Read a value: as text where the schema wants text, else as JSON or YAML."""
-    kinds = schema.get("type")
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds is None and all(isinstance(each, str) for each in schema.get("enum", [0])):
-        return text
-    if isinstance(kinds, list) and "string" in kinds:
-        return text
-    located, problems = read_yaml(text.encode())
-    if located is None or any(each.severity == "error" for each in problems):
-        return text
-    return located.value
-
-
 def _ask(schemas: Schemas, values: dict[str, Any]) -> None:
     """Ask for what is missing, with its description."""
     for name, schema in schemas.items():
@@ -94,4 +80,4 @@ def _ask(schemas: Schemas, values: dict[str, Any]) -> None:
             talk(shown(about))
         line = ask(f"{name}: ")
         if line.strip():
-            values[name] = _parse(schema, line.rstrip("\n"))
+            values[name] = parse_input(schema, line.rstrip("\n"))

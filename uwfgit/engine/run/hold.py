@@ -12,7 +12,7 @@ from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
-from uwfgit.store.locks.flock import Holder, Lock, lock
+from uwfgit.store.locks.flock import Holder, Lock, lock, read_holder
 from uwfgit.store.locks.holding import hold_refs, lock_path
 
 if TYPE_CHECKING:
@@ -89,12 +89,22 @@ def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:
 
 def is_pause_asked(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
     """Whether this holder was asked to pause, and did not yet."""
+    return held.holder is not None and _is_asked(ledger, thread, held.holder)
+
+
+def _is_asked(ledger: Ledger, thread: ThreadId, holder: Holder) -> bool:
     try:
         # Written for one holder by name: one that came too late stops no other.
         told = _pause_file(ledger, thread).read_text(encoding="utf-8")
     except OSError:
         return False
-    return held.holder is not None and told == _name(held.holder)
+    return told == _name(holder)
+
+
+def is_pause_pending(ledger: Ledger, thread: ThreadId) -> bool:
+    """Whether whoever runs a thread now was asked to pause, and did not yet."""
+    holder = read_holder(thread_lock_path(ledger, thread))
+    return holder is not None and _is_asked(ledger, thread, holder)
 
 
 def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:

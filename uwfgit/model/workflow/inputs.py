@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.model.node.node import JSON_TYPES, Node, make_node, make_schema
 from uwfgit.model.schema.check import validate_value
+from uwfgit.model.yaml.core import read_yaml
 from uwfgit.spelling import find_similar
 from uwfgit.store.canonical import Json, format_path, normalise
 
@@ -70,6 +71,21 @@ def require_given(schemas: Schemas, given: Mapping[str, Json]) -> None:
     problems = [*_unknown(schemas, given), *complete_inputs(asked, known)[1]]
     if problems:
         raise InvalidError(problems)
+
+
+def parse_input(schema: Mapping[str, Json], text: str) -> Json:
+    """Read a value: as text where the schema wants text, else as JSON or YAML."""
+    kinds = schema.get("type")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    choices = schema.get("enum", [0])
+    if kinds is None and all(isinstance(each, str) for each in choices):
+        return text
+    if isinstance(kinds, list) and "string" in kinds:
+        return text
+    located, problems = read_yaml(text.encode())
+    if located is None or any(each.severity == "error" for each in problems):
+        return text
+    return located.value
 
 
 def input_nodes(values: Mapping[str, Json]) -> tuple[Node, Node]:

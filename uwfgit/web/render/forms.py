@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from uwfgit.ids import ThreadId
+from uwfgit.model.visible import shown_lines
 from uwfgit.web.render.frame import Site, fold, page
-from uwfgit.web.render.markup import Child, Html, div, join, link, tag
+from uwfgit.web.render.markup import Carried, Child, Html, div, join, link, span, tag
 from uwfgit.web.view.thread import ThreadView
+
+_EXAMPLES: Final = {"array": '["one", "two"]', "object": '{"name": "value"}'}
 
 
 def form(site: Site, action: str, *children: Child, class_: str | None = None) -> Html:
@@ -37,26 +41,32 @@ def button(words: str, *, quiet: bool = False, name: str = "", value: str = "") 
 
 def thread_acts(site: Site, view: ThreadView, agents: Sequence[str]) -> Html | None:
     """Lay out what can be done with a thread as it stands."""
-    place = site.links.thread(view.tip.thread)
-    status = view.status
-    first = {"running": _stops, "idle": _run, "suspended": _resume}.get(status)
-    body = [first(site, place, agents)] if first is not None else []
+    place, status = site.links.thread(view.tip.thread), view.status
+    body: list[Html | None] = []
+    if status == "running":
+        body.append(_stops(site, place, view))
+    elif status == "idle":
+        body.append(_run(site, place, agents))
+    elif status == "suspended":
+        # Where no role follows, a resume is refused.
+        first = _poke if view.wait == "lost" else _resume
+        body.append(first(site, place, agents))
     if status in {"idle", "suspended", "end"}:
-        body.append(_more(site, place, view))
+        body.append(_more(site, place, view, agents))
     if not any(body):
         return None
     return tag("section", body, class_="acts", aria_label="Acts", id="acts")
 
 
-def _stops(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
-    del agents
-    ways = (("pause", "Stop after this step"), ("stop", "Stop now"))
+def _stops(site: Site, place: str | None, view: ThreadView) -> Html | None:
+    ways = {"pause": "Stop after this step", "stop": "Stop now"}
     forms = [
         form(site, f"{place}/{act}", button(words, quiet=True))
-        for act, words in ways
-        if site.may(act)
+        for act, words in ways.items()
+        if site.may(act) and not (act == "pause" and view.is_pausing)
     ]
-    return div("row", forms) if forms else None
+    told = span("note", "It stops after this step.") if view.is_pausing else None
+    return div("row", told, forms) if forms or told else None
 
 
 def _run(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
@@ -82,6 +92,19 @@ def _resume(site: Site, place: str | None, agents: Sequence[str]) -> Html | None
         "What to tell the agent",
         agents,
         is_needed=False,
+    )
+
+
+def _poke(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
+    if not site.may("poke"):
+        return None
+    return _say(
+        site,
+        f"{place}/poke",
+        "Do it again",
+        "What to do differently",
+        agents,
+        is_needed=True,
     )
 
 
@@ -121,7 +144,9 @@ def _say(
     )
 
 
-def _more(site: Site, place: str | None, view: ThreadView) -> Html | None:
+def _more(
+    site: Site, place: str | None, view: ThreadView, agents: Sequence[str]
+) -> Html | None:
     thread, steps = view.tip.thread, view.tip.state.steps
     parts = []
     if view.status == "end" and site.may("resume"):
@@ -133,25 +158,13 @@ def _more(site: Site, place: str | None, view: ThreadView) -> Html | None:
                     f"{place}/resume",
                     "Resume",
                     "What is still to be done",
-                    (),
+                    agents,
                     is_needed=False,
                 ),
             )
         )
-    if steps and site.may("poke"):
-        parts.append(
-            fold(
-                "Do the last step again",
-                _say(
-                    site,
-                    f"{place}/poke",
-                    "Do it again",
-                    "What to do otherwise",
-                    (),
-                    is_needed=True,
-                ),
-            )
-        )
+    if steps and view.wait != "lost" and site.may("poke"):
+        parts.append(fold("Do the last step again", _poke(site, place, agents)))
     if site.may("fork"):
         parts.append(
             fold(
@@ -245,48 +258,83 @@ def start_form(
     )
 
 
-def input_type(schema: Any) -> str:  # noqa: ANN401 - a JSON Schema
-    """Return the type of value that an input is, besides null; "" for any."""
+def input_types(schema: Any) -> tuple[str, ...]:  # noqa: ANN401 - a JSON Schema
+    """Return the types of value that an input may be, besides null; none for any."""
     kinds = schema.get("type") if isinstance(schema, Mapping) else None
     several = kinds if isinstance(kinds, list) else [kinds]
-    return next(
-        (each for each in several if isinstance(each, str) and each != "null"), ""
-    )
+    return tuple(each for each in several if isinstance(each, str) and each != "null")
+
+
+def input_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    """Write a value as a person writes it: text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def default_text(schema: Any) -> str:  # noqa: ANN401 - a JSON Schema
+    """Return what the field of an input holds before anyone types, as it is sent."""
+    default = schema.get("default") if isinstance(schema, Mapping) else None
+    return "" if default is None else shown_lines(input_text(default))
 
 
 def _input(name: str, schema: Any) -> Html:  # noqa: ANN401 - a JSON Schema
     known = schema if isinstance(schema, Mapping) else {}
-    field = f"input.{name}"
-    default = known.get("default")
-    choices = known.get("enum")
     told = known.get("description")
-    if isinstance(choices, list):
-        control = tag(
-            "select",
-            [
-                tag("option", str(each), value=str(each), selected=each == default)
-                for each in choices
-            ],
-            name=field,
-        )
-    elif input_type(schema) == "boolean":
-        control = tag("input", type="checkbox", name=field, checked=default is True)
-    else:
-        kind = "number" if input_type(schema) in {"integer", "number"} else "text"
-        control = tag(
-            "input",
-            type=kind,
-            name=field,
-            step="any" if kind == "number" else None,
-            value=None if default is None else str(default),
-            required=default is None,
-        )
     return tag(
         "label",
         tag("span", name, class_="name"),
-        control,
+        _control(f"input.{name}", known),
         tag("small", str(told)) if told else None,
         class_="input",
+    )
+
+
+def _control(field: str, schema: Mapping[str, Any]) -> Html:
+    choices, kinds = schema.get("enum"), input_types(schema)
+    if isinstance(choices, list):
+        return _choice(field, choices, schema)
+    if kinds == ("boolean",):
+        ticked = schema.get("default") is True
+        return tag("input", type="checkbox", name=field, checked=ticked)
+    shown_first = default_text(schema)
+    is_text = not kinds or "string" in kinds
+    # What is emptied is the empty text, where the input may be one; else nothing.
+    is_needed = "default" not in schema or (bool(shown_first) and not is_text)
+    if "\n" in shown_first:
+        # A browser takes the first line break of a text area away.
+        words = ("\n", shown_first)
+        return tag("textarea", *words, name=field, required=is_needed, rows=4)
+    is_number = len(kinds) == 1 and kinds[0] in {"integer", "number"}
+    return tag(
+        "input",
+        type="number" if is_number else "text",
+        name=field,
+        step=("any" if kinds[0] == "number" else 1) if is_number else None,
+        min=_bound(schema, "minimum") if is_number else None,
+        max=_bound(schema, "maximum") if is_number else None,
+        value=shown_first or None,
+        placeholder=_EXAMPLES.get(kinds[0]) if len(kinds) == 1 else None,
+        required=is_needed,
+    )
+
+
+def _bound(schema: Mapping[str, Any], name: str) -> int | float | None:
+    value = schema.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else None
+
+
+def _choice(field: str, choices: Sequence[Any], schema: Mapping[str, Any]) -> Html:
+    chosen = [input_text(schema["default"])] if "default" in schema else []
+    options = [input_text(each) for each in choices]
+    return tag(
+        "select",
+        None if chosen else tag("option", "choose one", value=""),
+        [
+            tag("option", each, value=Carried(each), selected=each in chosen)
+            for each in options
+        ],
+        name=field,
+        required=not chosen,
     )
 
 
@@ -346,7 +394,7 @@ def trust_form(
             tag("input", type="hidden", name="tip", value=tip.commit),
             tag("input", type="hidden", name="workflow", value=tip.state.workflow_oid),
             [
-                tag("input", type="hidden", name=key, value=value)
+                tag("input", type="hidden", name=key, value=Carried(value))
                 for key, value in kept.items()
             ],
             button("Trust it, and run"),

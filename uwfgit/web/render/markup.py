@@ -1,7 +1,8 @@
 """HTML as values: the only place where text becomes markup, always escaped (pure).
 
 There is no template that could forget it: whatever is no :class:`Html` is text,
-its markup inert and its control and bidirectional characters shown.
+its markup inert and its control and bidirectional characters shown, but in what a
+form sends back (:class:`Carried`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from uwfgit.model.visible import shown, shown_lines
 
 class Html(str):
     """Markup that this room made; any other string is text."""
+
+    __slots__ = ()
+
+
+class Carried(str):
+    """Text that a form carries and sends back: none of it is written as a code."""
 
     __slots__ = ()
 
@@ -42,6 +49,8 @@ def _parts(children: Iterable[Child]) -> Iterable[str]:
             continue
         if isinstance(child, Html):
             yield child
+        elif isinstance(child, Carried):
+            yield html.escape(child, quote=False)
         elif isinstance(child, str):
             yield text(child)
         elif isinstance(child, int):
@@ -74,7 +83,8 @@ def _attributes(attributes: dict[str, Attribute]) -> str:
         if value is True:
             written.append(f" {name}")
         else:
-            written.append(f' {name}="{html.escape(shown(str(value)))}"')
+            words = value if isinstance(value, Carried) else shown(str(value))
+            written.append(f' {name}="{html.escape(words)}"')
     return "".join(written)
 
 

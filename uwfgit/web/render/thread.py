@@ -108,17 +108,24 @@ def _head(site: Site, view: ThreadView) -> Html:
 
 def _waiting(site: Site, view: ThreadView) -> Html | None:
     state = view.tip.state
-    if state.status != "suspended" or not state.suspend_message:
+    is_waiting = state.status == "suspended" and view.status != "running"
+    if not is_waiting or not state.suspend_message:
         return None
     who = state.suspended_role or "The thread"
     until = moment(state.retry_at_ms, site.year)
+    heads = {"failed": f"{who} did not finish", "lost": f"No role follows {who}"}
+    way = "poke {} -p TEXT" if view.wait == "lost" else "resume {}"
     return div(
         "callout",
         tag("b", who, " waits for a limit, until ", until)
         if until
-        else tag("b", f"{who} waits for a person"),
+        else tag("b", heads.get(view.wait, f"{who} waits for a person")),
         tag("p", state.suspend_message),
-        tag("p", command(f"uwf thread resume {tail(view.tip.thread)}"), class_="way"),
+        tag(
+            "p",
+            command(f"uwf thread {way.format(tail(view.tip.thread))}"),
+            class_="way",
+        ),
         role="note",
     )
 

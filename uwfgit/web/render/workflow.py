@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
 from uwfgit.web.render.code import code_block, json_block
-from uwfgit.web.render.forms import input_type
+from uwfgit.web.render.forms import input_text, input_types
 from uwfgit.web.render.frame import Site, facts, fold, moment, page, section, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
@@ -115,11 +116,13 @@ def _inputs(inputs: Mapping[str, Any]) -> Html:
         known = schema if isinstance(schema, Mapping) else {}
         told, choices = known.get("description"), known.get("enum")
         kinds = [
-            input_type(schema),
-            f"one of {', '.join(map(str, choices))}"
+            " or ".join(input_types(schema)),
+            f"one of {', '.join(map(input_text, choices))}"
             if isinstance(choices, list)
             else "",
-            f"else {known['default']}" if "default" in known else "",
+            f"else {json.dumps(known['default'], ensure_ascii=False)}"
+            if "default" in known
+            else "",
         ]
         facts_ = ", ".join(each for each in kinds if each)
         about = tag(

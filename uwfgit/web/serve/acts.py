@@ -7,16 +7,16 @@ for an option, a file to be read, or another program.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
-from uwfgit.web.render.forms import input_type
+from uwfgit.model.workflow.inputs import parse_input
+from uwfgit.web.render.forms import default_text, input_text, input_types
 
 _STATUS: Final = {
     "not-found": 404,
@@ -160,7 +160,7 @@ def _with_text(
 ) -> Command:
     text = request.text("prompt")
     if is_needed and not text.strip():
-        raise InvalidError("the correction is empty", hint="say what to do otherwise")
+        raise InvalidError("the correction is empty", hint="say what to do differently")
     told = ("-p", "-") if text.strip() else ()
     trust = ("--trust",) if request.is_on("trust") else ()
     return Command(
@@ -204,30 +204,36 @@ def typed_inputs(
 ) -> dict[str, Any]:
     """Read what a form holds of inputs: numbers and ticks as what they are.
 
-    An empty field is one that was not filled in.
+    An empty field is one that was not filled in, but for a text that was emptied.
     """
     values: dict[str, Any] = {}
-    for name, schema in schemas.items():
-        text = fields.get(f"{INPUT}{name}", "")
-        kind = input_type(schema)
-        if kind == "boolean":
-            values[name] = bool(text)
-        elif text:
-            values[name] = _typed(kind, text.replace("\r\n", "\n"))
+    for name, asked in schemas.items():
+        schema = asked if isinstance(asked, Mapping) else {}
+        text, choices = fields.get(f"{INPUT}{name}"), schema.get("enum")
+        if text is None and input_types(schema) == ("boolean",) and choices is None:
+            values[name] = False
+        elif text is not None:
+            given = _typed(schema, text.replace("\r\n", "\n"))
+            values.update({} if given is UNSET else {name: given})
     return values
 
 
-def _typed(kind: str, text: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Read a field by its type; what is no such value stays a text, and is refused."""
-    try:
-        if kind in {"array", "object"}:
-            return json.loads(text)
-        if kind in {"integer", "number"}:
-            is_whole = "." not in text and "e" not in text.lower()
-            return int(text) if is_whole else float(text)
-    except (ValueError, RecursionError):
-        pass
-    return text
+def _typed(schema: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Read a field by its schema; what is no such value stays a text, and is refused.
+
+    A field as it was found is left to the default, whatever is shown of that.
+    """
+    choices, kinds = schema.get("enum"), input_types(schema)
+    if isinstance(choices, list):
+        found = [each for each in choices if input_text(each) == text]
+        return found[0] if found else (text or UNSET)
+    if kinds == ("boolean",):
+        return bool(text)
+    if text == default_text(schema) and ("default" in schema or not text):
+        return UNSET
+    if not text and kinds and "string" not in kinds:
+        return UNSET
+    return parse_input(schema, text)
 
 
 def start_command(

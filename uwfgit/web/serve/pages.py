@@ -142,7 +142,9 @@ class Pages:
         place, (name, version) = self.find(request), version_of(request)
         view = await place.reading.workflow(name, version)
         site = self.serving.site(place)
-        acts = start_form(site, name, view.workflow.inputs) if view.versions else None
+        # A start takes the current version, whichever is shown.
+        is_current = any(v.current and v.hash == view.hash for v in view.versions)
+        acts = start_form(site, name, view.workflow.inputs) if is_current else None
         return HTMLResponse(workflow_page(site, view, acts=acts))
 
     async def changes(self, request: Request) -> Response:
@@ -183,18 +185,27 @@ class Pages:
         if outcome.is_done and started is not None:
             if wanted.is_on("run"):
                 every = Wanted(fields={"all": "1"}, agents=())
-                await place.acting.act(started, "exec", every)
+                ran = await place.acting.act(started, "exec", every)
+                if not ran.is_done:
+                    back = links.thread(started)
+                    return self._problem(place, ran, back, title="Started, but not run")
             return RedirectResponse(str(links.thread(started)), status_code=303)
         return self._problem(place, outcome, links.workflows())
 
     def _problem(
-        self, place: Place, outcome: Outcome, back: str | None, form: Html | None = None
+        self,
+        place: Place,
+        outcome: Outcome,
+        back: str | None,
+        form: Html | None = None,
+        *,
+        title: str = "Not done",
     ) -> Response:
         error = outcome.error or {"message": f"the command ended with {outcome.code}"}
         hint = error.get("hint")
         page = problem_page(
             self.serving.site(place),
-            "Made by others" if form is not None else "Not done",
+            "Made by others" if form is not None else title,
             str(error.get("message")),
             str(hint) if hint and form is None else None,
             back,

@@ -125,6 +125,8 @@
   }
 
   function showTurns(html) {
+    const turns = new DOMParser().parseFromString(html, "text/html").body;
+    if (!turns.textContent.trim()) return;
     let place = document.getElementById("now");
     if (!place) {
       place = document.createElement("section");
@@ -136,7 +138,6 @@
       if (steps) steps.after(place); else (keep(".main") || main).append(place);
     }
     const atEnd = innerHeight + scrollY > document.body.scrollHeight - 120;
-    const turns = new DOMParser().parseFromString(html, "text/html").body;
     place.lastElementChild.replaceChildren(...turns.childNodes);
     if (atEnd) scrollTo({ top: document.body.scrollHeight });
   }

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from uwfgit.constants import SUSPEND
+from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.hold import is_pause_pending
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
@@ -15,10 +19,11 @@ from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
 from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
-from uwfgit.model.thread.event import RUN_EVENTS
+from uwfgit.model.thread.event import RUN_EVENTS, TABLE
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, Tip, open_record
+from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.layout import SUMMARY_FILE, thread_folder
@@ -68,6 +73,10 @@ class Relative(Struct, frozen=True, kw_only=True):
     is_origin: bool
 
 
+Wait = Literal["", "asked", "failed", "lost"]
+"""Why a thread waits: a role asks, its last run failed, or no role follows."""
+
+
 class Kin(Struct, frozen=True, kw_only=True):
     """A thread that does a step of this one, or a step of which this one does.
 
@@ -103,6 +112,9 @@ class ThreadView(Struct, frozen=True, kw_only=True):
     parent: Kin | None = None
     """The thread whose step this one does."""
     children: tuple[Kin, ...] = ()
+    wait: Wait = ""
+    is_pausing: bool = False
+    """Whether its run was asked to end after the step at hand."""
     approvals: tuple[str, ...] = ()
     """The steps that someone approved, by number or hash, as the tags say."""
 
@@ -144,7 +156,10 @@ def view_thread(
     events = tuple(iter_events(ledger.store, tip.commit))
     start = 1 if whole else block_start(first if first is not None else len(steps))
     end = len(steps) if whole else min(start + BLOCK - 1, len(steps))
-    chart = chart_of(record.workflow, trips_of(record.workflow, tip.state, steps))
+    trips = trips_of(record.workflow, tip.state, steps)
+    if status == "running" and trips.mark == "waits":
+        trips = replace(trips, mark="next")
+    chart = chart_of(record.workflow, trips)
     given = record.start.values
     above = find_parent_step(ledger, record)
     approved = f"{APPROVED_PREFIX}{tip.thread}/"
@@ -165,10 +180,25 @@ def view_thread(
         cost=_cost(record, events),
         parent=None if above is None else _kin(*above, known),
         children=tuple(_children(record, steps, known)),
+        wait=_wait(tip.state, events),
+        is_pausing=is_pause_pending(ledger, tip.thread),
         approvals=tuple(
             ref.removeprefix(approved) for ref in list_refs(record.store, approved)
         ),
     )
+
+
+def _wait(state: ThreadState, events: Sequence[Event]) -> Wait:
+    """Say why a thread waits, by the event that made it wait."""
+    if state.status != "suspended":
+        return ""
+    cause = next((each for each in events if TABLE[each.name].settles), None)
+    if cause is None:
+        return "asked"
+    if cause.name == "attempt":
+        return "failed"
+    asked = cause.status == SUSPEND or cause.name == "hold"
+    return "lost" if not asked and is_routing_error(state.suspend_message) else "asked"
 
 
 def _cost(record: Record, events: Sequence[Event]) -> Cost | None:

@@ -1,0 +1,134 @@
+"""A thread's page says how the thread stands, and offers what can be done then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Clock, make_ledger
+from tests.cli.calls import Uwf
+from uwfgit.engine.run.control import pause_thread
+from uwfgit.engine.run.hold import hold_thread
+from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.record import load_tip
+from uwfgit.store.repository import open_store
+from uwfgit.web.render.forms import thread_acts
+from uwfgit.web.render.frame import ALL_ACTS, Site
+from uwfgit.web.render.thread import thread_page
+from uwfgit.web.serve.links import ServedLinks
+from uwfgit.web.view.listing import list_lines
+from uwfgit.web.view.thread import ThreadView, view_thread
+
+SITE = Site(
+    links=ServedLinks(root=""),
+    name="s",
+    token="T",  # noqa: S106 - a page's token
+    acts=ALL_ACTS,
+)
+BLANK = """\
+version: 1
+name: blank
+description: A prompt that may be blank
+roles:
+  first: &role
+    description: First
+    goal: Begin.
+    capabilities: []
+    procedure: Begin.
+    output: What you did.
+    frontmatter:
+      properties: { $status: { const: done }, said: { type: string } }
+      required: [$status]
+  second: *role
+graph:
+  $START:
+    new: { role: first, prompt: Begin. }
+    resume: { role: first, prompt: Go on. }
+  first:
+    done: { role: second, prompt: "{{{said}}}" }
+  second:
+    done: { role: $END, prompt: Done. }
+"""
+
+
+def read_ledger(uwf: Uwf) -> Ledger:
+    path = Path(uwf("store", "path", "--json").json["store"])
+    return make_ledger(open_store(path, home=path.parent), Clock(iter([])))
+
+
+def read_page(ledger: Ledger, thread: str, status: str) -> str:
+    view = view_of(ledger, thread, status)
+    return thread_page(SITE, view, acts=thread_acts(SITE, view, ("play",)))
+
+
+def view_of(ledger: Ledger, thread: str, status: str) -> ThreadView:
+    tip = load_tip(ledger.store, ThreadId(thread))
+    known = {line.thread: line for line in list_lines(ledger)}
+    return view_thread(ledger, tip, status=status, known=known)
+
+
+@pytest.fixture
+def failed(uwf: Uwf, thread: str) -> str:
+    assert uwf("thread", "exec", thread, "--agent", "stdio:false").code == 5
+    return thread
+
+
+def test_a_failed_run_is_not_told_as_a_question(uwf: Uwf, failed: str) -> None:
+    page = read_page(read_ledger(uwf), failed, "suspended")
+
+    assert " did not finish</b>" in page
+    assert "waits for a person" not in page
+
+
+def test_what_runs_is_not_said_to_wait(uwf: Uwf, failed: str) -> None:
+    ledger = read_ledger(uwf)
+
+    page = read_page(ledger, failed, "running")
+
+    assert "callout" not in page
+    assert "here next" in page
+    assert "here waits" not in page
+
+
+def test_where_no_role_follows_the_step_is_done_again_not_resumed(
+    uwf: Uwf, work: Path
+) -> None:
+    (work / "blank.yaml").write_text(BLANK)
+    (work / "script.yaml").write_text(
+        'replies:\n  first: ["---\\n$status: done\\n---\\n"]\n'
+    )
+    thread = uwf("thread", "start", "./blank.yaml", "-p", "x", "--json").json
+    name = thread["threadId"]
+    assert uwf("thread", "exec", name, "--agent", "scripted:script.yaml").code == 1
+
+    page = read_page(read_ledger(uwf), name, "suspended")
+
+    assert "<b>No role follows first</b>" in page
+    assert f"uwf thread poke {name[-6:]} -p TEXT" in page
+    assert f'action="/threads/{name}/poke"' in page
+    assert f'action="/threads/{name}/resume"' not in page
+
+
+def test_a_run_that_will_stop_after_its_step_says_so(uwf: Uwf, thread: str) -> None:
+    ledger, name = read_ledger(uwf), ThreadId(thread)
+    with hold_thread(ledger, name, command="thread exec"):
+        before = read_page(ledger, thread, "running")
+        assert pause_thread(ledger, name)
+        after = read_page(ledger, thread, "running")
+
+    assert "It stops after this step." not in before
+    assert "It stops after this step." in after
+    assert "Stop after this step" not in after
+    assert "Stop now" in after
+
+
+def test_a_fork_at_work_is_running_beside_its_origin(uwf: Uwf, ended: str) -> None:
+    made = uwf("thread", "fork", ended, "--at", "1", "--json").json["threadId"]
+    ledger = read_ledger(uwf)
+
+    with hold_thread(ledger, ThreadId(made), command="thread exec"):
+        page = read_page(ledger, ended, "end")
+
+    assert '<span class="chip running">running</span>' in page
