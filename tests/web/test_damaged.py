@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 from tests.builders import object_file
@@ -40,3 +42,33 @@ def test_a_step_whose_record_is_lost_is_shown_with_why(
     assert page.text.count("What its agent did cannot be read") == 1
     assert f"object {detail} is missing or damaged" in page.text
     assert "Done." in page.text
+
+
+def test_a_thread_that_cannot_be_read_is_damaged_and_says_where(
+    uwf: Uwf, thread: str, work: Path
+) -> None:
+    path = Path(uwf("store", "path", "--json").json["store"])
+    store = open_store(path, home=path.parent)
+    tip = load_tip(store, ThreadId(thread))
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    git = ["git", f"--git-dir={path}", *who]
+    state = f"threads/{thread}/thread.json"
+    env = {**os.environ, "GIT_INDEX_FILE": str(work / "index")}
+
+    def call(*words: str, stdin: bytes = b"") -> str:
+        told = subprocess.run(
+            [*git, *words], input=stdin, env=env, capture_output=True, check=True
+        )
+        return told.stdout.decode().strip()
+
+    call("read-tree", tip.commit)
+    blob = call("hash-object", "-w", "--stdin", stdin=b"{")
+    call("update-index", "--cacheinfo", f"100644,{blob},{state}")
+    made = call("commit-tree", call("write-tree"), "-p", tip.commit, stdin=b"x")
+    call("update-ref", f"refs/heads/thread/{thread}", made)
+    with serving(work) as server:
+        page = server.get(f"/threads/{thread}")
+
+    assert page.status == 409
+    assert "<h1>Damaged</h1>" in page.text
+    assert "thread.json: not a payload" in page.text

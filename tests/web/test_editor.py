@@ -26,8 +26,10 @@ from uwfgit.web.edit.redraw import (
     read_drawn,
     rename_role,
 )
-from uwfgit.web.render.editor import editor_side
+from uwfgit.web.render.editor import editor_page, editor_side
+from uwfgit.web.render.frame import Site
 from uwfgit.web.serve.editor import look_at
+from uwfgit.web.serve.links import ServedLinks
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 WORKFLOWS = [path for path in EXAMPLES if ".replies" not in path.name]
@@ -141,6 +143,36 @@ def test_a_file_is_saved_only_while_it_is_what_was_read(desk: Desk) -> None:
     assert path.read_text() == "name: theirs\n"
     assert path.stat().st_mode & 0o777 == 0o640
     assert [each.name for each in desk.folder.iterdir()] == ["mine.yaml"]
+
+
+def test_lines_end_as_the_file_ended_them(desk: Desk) -> None:
+    path = desk.folder / "mine.yaml"
+    path.write_bytes(b"name: mine\r\nversion: 1\r\n")
+
+    opened = desk.open("mine")
+    desk.save("mine", "name: mine\nversion: 2\n", was=opened.mark)
+
+    assert path.read_bytes() == b"name: mine\r\nversion: 2\r\n"
+
+
+def test_what_does_not_show_is_edited_as_it_is_and_named(desk: Desk) -> None:
+    path, text = desk.folder / "mine.yaml", "\ufeffname: mine\n# a\u202eb\n"
+    path.write_text(text, encoding="utf-8")
+    site = Site(links=ServedLinks(root=""), name="s")
+    opened = desk.open("mine")
+
+    page = editor_page(site, look_at(opened, opened.text), "/edit/mine")
+
+    assert f">\n{text}</textarea>" in page
+    assert r"<code>\ufeff</code> in line 1" in page
+    assert r"<code>\u202e</code> in line 2" in page
+
+
+def test_files_are_named_once_and_as_workflows_are_ordered(desk: Desk) -> None:
+    for name in ("mine.yml", "mine-too.yaml"):
+        (desk.folder / name).write_text("name: x\n")
+
+    assert desk.names() == ("mine", "mine-too")
 
 
 @pytest.mark.parametrize(

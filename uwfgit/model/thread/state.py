@@ -144,7 +144,11 @@ def decode_state(data: bytes) -> ThreadState:
         FormatVersionError: It is of a newer format.
         EarlierFormatError: It was written before format 1 was fixed.
     """
-    return _read(decode_json(data))
+    try:
+        value = decode_json(data)
+    except CorruptError as exc:
+        raise CorruptError(f"thread.json: {exc.message}") from exc
+    return _read(value)
 
 
 def parse_state(text: str) -> ThreadState:

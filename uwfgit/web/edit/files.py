@@ -44,16 +44,17 @@ class Desk(Struct, frozen=True, kw_only=True):
     def names(self) -> tuple[str, ...]:
         """Name the files that can be opened."""
         try:
-            entries = sorted(os.scandir(self.folder), key=lambda entry: entry.name)
+            entries = tuple(os.scandir(self.folder))
         except OSError:
             return ()
-        return tuple(
+        found = {
             Path(entry.name).stem
             for entry in entries
             if entry.is_file(follow_symlinks=False)
             and Path(entry.name).suffix in SUFFIXES
             and is_workflow_name(Path(entry.name).stem)
-        )
+        }
+        return tuple(sorted(found))
 
     def open(self, name: str) -> Opened:
         """Read a file.
@@ -88,12 +89,13 @@ class Desk(Struct, frozen=True, kw_only=True):
             NotFoundError, StoreError: As :meth:`open`, or it cannot be written.
         """
         path = self._find(name)
-        if mark_of(_read(path)) != was:
+        before = _read(path)
+        if mark_of(before) != was:
             raise ChangedFileError(
                 f"'{path.name}' was changed on disk since it was opened",
                 hint="copy what you wrote, open it again, and put it in there",
             )
-        data = text.encode()
+        data = _as_lines_of(before, text).encode()
         try:
             _replace(path, data)
         except OSError as exc:
@@ -105,6 +107,14 @@ class Desk(Struct, frozen=True, kw_only=True):
 def mark_of(data: bytes) -> str:
     """Tell a file's content by its hash."""
     return sha256(data).hexdigest()
+
+
+def _as_lines_of(before: bytes, text: str) -> str:
+    """End lines as the file did: a browser ends them in one way only."""
+    ends = before.count(b"\r\n")
+    is_crlf = ends > 0 and ends == before.count(b"\n")
+    lines = text.replace("\r\n", "\n")
+    return lines.replace("\n", "\r\n") if is_crlf else lines
 
 
 def _read(path: Path) -> bytes:

@@ -9,13 +9,15 @@ from msgspec import Struct
 from uwfgit.constants import END
 from uwfgit.errors import Problem
 from uwfgit.model.picture.chart import Chart
+from uwfgit.model.visible import UNSAFE
 from uwfgit.model.wording import count_of
 from uwfgit.web.edit.redraw import Drawn
 from uwfgit.web.render.frame import Site, page, section
-from uwfgit.web.render.markup import Html, div, join, link, span, tag
+from uwfgit.web.render.markup import Carried, Html, div, join, link, span, tag
 from uwfgit.web.render.picture import svg_picture
 
 _FORM = "editor"
+_HIDDEN = 5
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -52,7 +54,7 @@ def editor_page(site: Site, draft: Draft, base: str) -> Html:
                 "textarea",
                 # A browser takes the first line break of a text area away.
                 "\n",
-                draft.text,
+                Carried(draft.text),
                 name="text",
                 id="text",
                 spellcheck="false",
@@ -99,6 +101,7 @@ def editor_side(draft: Draft) -> Html:
         tag("ol", [_problem(each) for each in draft.problems], class_="problems")
         if draft.problems
         else None,
+        _hidden(draft.text),
         section(
             "Graph",
             div("scroll", svg_picture(draft.chart, links=links))
@@ -109,6 +112,30 @@ def editor_side(draft: Draft) -> Html:
         section("Change it", *_changes(draft)),
         id="side",
         data_was=draft.was,
+    )
+
+
+def _hidden(text: str) -> Html | None:
+    """Name what the text holds that an editor does not show."""
+    found = [
+        (number, match[0])
+        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1)
+        for match in UNSAFE.finditer(line)
+    ]
+    if not found:
+        return None
+    more = len(found) - _HIDDEN
+    return tag(
+        "p",
+        "Not to be seen in the text: ",
+        join(
+            *(
+                join(", " if at else None, tag("code", char), f" in line {number}")
+                for at, (number, char) in enumerate(found[:_HIDDEN])
+            ),
+        ),
+        f" and {more} more" if more > 0 else None,
+        class_="warning",
     )
 
 

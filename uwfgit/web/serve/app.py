@@ -175,7 +175,8 @@ class _Errors:
         path = request.url.path
         mine = (each for each in others if path.startswith(f"{each.root}/"))
         site = self.serving.site(next(mine, first))
-        title = _TITLES.get(refusal.status, "Not done")
+        usual = _TITLES.get(refusal.status, "Not done")
+        title = "Damaged" if refusal.code == "corrupt" else usual
         page = problem_page(
             site, title, refusal.message, refusal.hint, site.links.threads()
         )
