@@ -26,8 +26,8 @@ from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.kept import Kept
-from uwfgit.store.local import open_local
-from uwfgit.store.lookup.table import open_lookup
+from uwfgit.store.local import Local
+from uwfgit.store.lookup.table import Lookup
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ class Dice:
 def make_ledger(store: Store, clock: Clock, **changes: Any) -> Ledger:
     facts: dict[str, Any] = {
         "store": store,
-        "lookup": open_lookup(store, step_type=STEP_TYPE),
+        "lookup": Lookup(store, step_type=STEP_TYPE),
         "kept": Kept(store=store),
-        "local": open_local(store),
+        "local": Local(store),
         "identity": Identity(name="Ada", email="ada@example.com", is_default=False),
         "now_ms": clock,
         "random": Dice(),

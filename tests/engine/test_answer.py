@@ -421,7 +421,7 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
     )
     from uwfgit.store.refs import find_ref, move_ref
     from uwfgit.store.repository import open_store
-    from uwfgit.store.local import open_local
+    from uwfgit.store.local import Local
 
     told = os.environ
     assert sys.argv[1:] == [told["UWF_THREAD"], told["UWF_ROLE"]], sys.argv
@@ -441,7 +441,7 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
         new = write_commit(store, tree=edit_tree(store, tree, changes), parents=(),
                            author=who, committer=who, message="put\\n")
         move_ref(store, KEEP_REF, old=old, new=new, reason="put")
-        open_local(store).record_put(told["UWF_STEP"], [n.hash for n in nodes])
+        Local(store).record_put(told["UWF_STEP"], [n.hash for n in nodes])
 
     plan = make_text(f"A plan for {told['UWF_ROLE']}")
     role = told["UWF_ROLE"]

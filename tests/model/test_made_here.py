@@ -20,7 +20,7 @@ class _Watching(Local):
     """Notes whether a commit stood on a ref already when it was recorded."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store.state_dir / "local.sqlite3")
+        super().__init__(store)
         self._store = store
         self.was_visible: list[bool] = []
 

@@ -11,7 +11,7 @@ from tests.builders import git
 from uwfgit.errors import UntrustedError
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
-from uwfgit.store.local import open_local
+from uwfgit.store.local import Local
 from uwfgit.store.refs import move_ref
 from uwfgit.store.repository import init_store, open_store, trust_store
 from uwfgit.store.safety.stores import list_stores
@@ -74,7 +74,7 @@ def test_a_reflog_that_became_a_link_is_not_written(
 def test_what_a_store_from_elsewhere_says_of_this_machine_does_not_count(
     store: Store, tmp_path: Path, home: Path
 ) -> None:
-    with open_local(store) as local:
+    with Local(store) as local:
         local.record_commit(GENESIS_OID)
     (store.state_dir / "allowed-secrets.jsonl").write_text('{"id": "x-000000000000"}')
     path = _unpack(store, tmp_path / "theirs")
@@ -82,7 +82,7 @@ def test_what_a_store_from_elsewhere_says_of_this_machine_does_not_count(
     assert trust_store(path, home=home)
 
     theirs = open_store(path, home=home, write=True)
-    with open_local(theirs) as local:
+    with Local(theirs) as local:
         assert not local.is_made_here(GENESIS_OID)
     assert not (theirs.state_dir / "allowed-secrets.jsonl").exists()
 
@@ -101,14 +101,14 @@ def test_another_store_in_the_same_place_is_not_trusted(
 def test_a_store_that_was_moved_is_still_mine(
     store: Store, tmp_path: Path, home: Path
 ) -> None:
-    with open_local(store) as local:
+    with Local(store) as local:
         local.record_commit(GENESIS_OID)
     moved = tmp_path / "moved"
     store.path.rename(moved)
 
     found = open_store(moved, home=home, write=True)
 
-    with open_local(found) as local:
+    with Local(found) as local:
         assert local.is_made_here(GENESIS_OID)
     assert moved in list_stores(home)
     assert git(found, "rev-parse", "main").strip() == GENESIS_OID

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import settle
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.handle import Store
-from uwfgit.store.local import AgentSession, Agreed, Local, open_local
+from uwfgit.store.local import AgentSession, Agreed, Local
 
 THREAD = ThreadId("01J00000000000000000000001")
 OTHER = ThreadId("01J00000000000000000000002")
@@ -22,7 +23,7 @@ OID = Oid("1" * 40)
 
 @pytest.fixture
 def local(store: Store) -> Iterator[Local]:
-    with open_local(store) as opened:
+    with Local(store) as opened:
         yield opened
 
 
@@ -32,7 +33,7 @@ def file(store: Store) -> Path:
 
 
 def reopened(store: Store, ask: Callable[[Local], object]) -> object:
-    with open_local(store) as local:
+    with Local(store) as local:
         return ask(local)
 
 
@@ -79,7 +80,7 @@ def test_a_verified_commit_is_not_one_made_here(store: Store, local: Local) -> N
 def test_nodes_put_by_another_process_are_seen(store: Store, local: Local) -> None:
     one, two = Hash("A000000000001"), Hash("A000000000002")
     assert local.puts_of("step-1") == ()
-    with open_local(store) as other:
+    with Local(store) as other:
         assert other.record_put("step-1", [two, one])
         assert other.record_put("step-1", [one])
         assert other.record_put("step-2", [two])
@@ -206,12 +207,12 @@ def test_a_newer_programs_file_is_left_as_it_is(local: Local, file: Path) -> Non
 _PUT = """
 import sys, pygit2
 from pathlib import Path
-from uwfgit.store.local import open_local
+from uwfgit.store.local import Local
 from uwfgit.store.handle import make_store
 path = Path(sys.argv[1])
 store = make_store(path, pygit2.Repository(str(path)))
 sys.stdin.readline()
-with open_local(store) as local:
+with Local(store) as local:
     for number in range(20):
         assert local.record_put("step", [f"A{sys.argv[2]}{number:011d}"])
 """
@@ -238,21 +239,22 @@ def test_processes_that_write_at_once_lose_nothing(store: Store, local: Local) -
 
 
 def test_a_thread_is_not_foreign_for_good_because_the_disk_was_full(
-    local: Local, file: Path, tmp_path: Path
+    store: Store, local: Local, file: Path, tmp_path: Path
 ) -> None:
     assert local.record_commit(OID)
-    killed = tmp_path / "killed" / file.name
-    killed.parent.mkdir()
+    moved = replace(store, path=tmp_path / "killed")
+    killed = moved.state_dir / file.name
+    killed.parent.mkdir(parents=True)
     for suffix in ("", "-wal"):
         shutil.copy(f"{file}{suffix}", f"{killed}{suffix}")
     in_the_way = Path(f"{killed}-shm")
     in_the_way.symlink_to("nowhere/at-all")
 
-    with Local(killed) as cramped:
+    with Local(moved) as cramped:
         assert not cramped.is_made_here(OID)
         in_the_way.unlink()
         assert not cramped.set_own(THREAD, None)
 
-    with Local(killed) as later:
+    with Local(moved) as later:
         assert later.is_made_here(OID)
         assert later.find_own(THREAD) is None

@@ -27,7 +27,6 @@ from uwfgit.store.lookup.table import (
     RebuildReport,
     StepRow,
     ThreadTipRow,
-    open_lookup,
 )
 from uwfgit.store.objects import (
     Person,
@@ -164,13 +163,13 @@ def fresh_answers(store: Store, tmp_path: Path) -> Answers:
     shutil.copytree(store.path, folder)
     shutil.rmtree(folder / "uwf")
     repo = pygit2.Repository(str(folder))
-    with open_lookup(make_store(folder, repo), step_type=STEP) as lookup:
+    with Lookup(make_store(folder, repo), step_type=STEP) as lookup:
         return answers(lookup)
 
 
 @pytest.fixture
 def lookup(store: Store) -> Iterator[Lookup]:
-    with open_lookup(store, step_type=STEP) as opened:
+    with Lookup(store, step_type=STEP) as opened:
         yield opened
 
 
@@ -610,7 +609,7 @@ def test_refs_moved_between_two_commands_are_noticed(
     lookup.close()
     change(store)
 
-    with open_lookup(store, step_type=STEP) as again:
+    with Lookup(store, step_type=STEP) as again:
         found = answers(again)
 
     assert found == fresh_answers(store, tmp_path)
@@ -807,7 +806,7 @@ def test_a_bad_file_changes_no_answer(
     lookup.close()
     damage(file)
 
-    with open_lookup(store, step_type=STEP, read_only=read_only) as again:
+    with Lookup(store, step_type=STEP, read_only=read_only) as again:
         found = answers(again)
         by_name = again.find_nodes(h("C101")), again.find_threads(prefix=ONE)
 
@@ -825,7 +824,7 @@ def test_a_bad_file_is_mended_for_the_next_command(
 ) -> None:
     lookup.close()
     damage(file)
-    with open_lookup(store, step_type=STEP) as again:
+    with Lookup(store, step_type=STEP) as again:
         again.list_nodes()
 
     with sqlite3.connect(file) as db:
@@ -848,7 +847,7 @@ def test_a_file_that_goes_bad_under_an_open_lookup_changes_no_answer(
 def test_a_read_only_lookup_leaves_no_file(store: Store, file: Path) -> None:
     run(store, ONE, 1)
 
-    with open_lookup(store, step_type=STEP, read_only=True) as lookup:
+    with Lookup(store, step_type=STEP, read_only=True) as lookup:
         assert lookup.find_nodes(h("C101"))
 
     assert not file.exists()
@@ -862,7 +861,7 @@ def test_a_read_only_lookup_changes_no_file(
     before = file.read_bytes()
     _advance(store)
 
-    with open_lookup(store, step_type=STEP, read_only=True) as again:
+    with Lookup(store, step_type=STEP, read_only=True) as again:
         found = answers(again)
 
     assert found == fresh_answers(store, tmp_path)
@@ -896,7 +895,7 @@ def test_a_hit_whose_object_is_gone_is_looked_for_again(
         )
     db.close()
 
-    with open_lookup(store, step_type=STEP) as again:
+    with Lookup(store, step_type=STEP) as again:
         assert again.find_nodes(h("C101")) == right
         assert answers(again) == filled
 
@@ -936,7 +935,7 @@ def test_a_thread_that_cannot_be_read_does_not_break_the_rest(
     tip, two = run(store, ONE, 3), run(store, TWO, 2)
     _lose(store, f"{thread_ref(ONE)}{lost}")
 
-    with open_lookup(
+    with Lookup(
         make_store(store.path, pygit2.Repository(str(store.path))), step_type=STEP
     ) as again:
         states = {row.thread: row for row in again.list_threads()}
@@ -1005,12 +1004,12 @@ def test_a_rebuild_forgets_what_git_does_not_have(
 _ASK = """
 import sys, pygit2
 from pathlib import Path
-from uwfgit.store.lookup.table import open_lookup
+from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.handle import make_store
 path = Path(sys.argv[1])
 store = make_store(path, pygit2.Repository(str(path)))
 sys.stdin.readline()
-with open_lookup(store, step_type=sys.argv[2]) as lookup:
+with Lookup(store, step_type=sys.argv[2]) as lookup:
     found = lookup.list_threads(), lookup.list_nodes(), lookup.find_steps(sys.argv[3])
 print(*map(len, found))
 """

@@ -34,7 +34,7 @@ from uwfgit.store.layout import (
     WORKFLOW_PREFIX,
     thread_ref,
 )
-from uwfgit.store.local import Agreed, open_local
+from uwfgit.store.local import Agreed, Local
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs
 from uwfgit.store.repository import open_store
@@ -296,7 +296,7 @@ def test_a_pull_that_was_killed_forgets_no_trust_and_no_folder(
     going_on = killed(bob, *words)
 
     for _ in kill_each(bob, "pull", is_sample=is_sample):
-        with open_local(bob.store) as local:
+        with Local(bob.store) as local:
             assert local.find_folder(thread) == bob.folder
             assert local.find_trusted(thread) == agreed
     # Nothing but trust in what is new: no folder is asked for.

@@ -22,7 +22,7 @@ from uwfgit.ids import Hash
 from uwfgit.kit.context import AgentContext, Call, read_call
 from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.canonical import Json
-from uwfgit.store.local import AgentSession, open_local
+from uwfgit.store.local import AgentSession, Local
 
 Run: TypeAlias = Callable[[AgentContext], "str | AgentReply"]
 """Does the work; a text is the answer, a reply says more of how it came about."""
@@ -81,7 +81,7 @@ def _serve(
 ) -> Hash:
     call = read_call(words, environment)
     agent = make(environment)
-    with open_local(call.record.store) as local:
+    with Local(call.record.store) as local:
         key = (call.context.thread, call.context.role, f"adapter {agent.label}")
         known = local.find_session(*key)
         session = known.id if known is not None else None

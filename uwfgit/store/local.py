@@ -68,14 +68,14 @@ class Agreed(Struct, frozen=True, kw_only=True):
 
 
 class Local:
-    """The open file. It is made by the first write; reading never makes it.
+    """The open file of a store. It is made by the first write, never by reading.
 
     Every method that writes returns whether it could.
     """
 
-    def __init__(self, path: Path, *, fsync: bool = True) -> None:
-        self._path = path
-        self._syncs = fsync
+    def __init__(self, store: Store) -> None:
+        self._path = store.state_dir / _FILE
+        self._syncs = store.fsync
         self._db: sqlite3.Connection | None = None
         self._is_whole = True
 
@@ -363,11 +363,6 @@ class Local:
         except OSError:
             return False
         return True
-
-
-def open_local(store: Store) -> Local:
-    """Return the local state of a store; costs nothing until it is asked."""
-    return Local(store.state_dir / _FILE, fsync=store.fsync)
 
 
 def _raw(oid: Oid) -> tuple[bytes]:

@@ -213,10 +213,10 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.model.node.node import STEP_TYPE
         from uwfgit.store.git.worktree import Identity
         from uwfgit.store.kept import Kept
-        from uwfgit.store.local import open_local
-        from uwfgit.store.lookup.table import open_lookup
+        from uwfgit.store.local import Local
+        from uwfgit.store.lookup.table import Lookup
 
-        lookup, local = open_lookup(store, step_type=STEP_TYPE), open_local(store)
+        lookup, local = Lookup(store, step_type=STEP_TYPE), Local(store)
         self.closing.callback(lookup.close)
         self.closing.callback(local.close)
         if write:

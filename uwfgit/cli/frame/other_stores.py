@@ -44,7 +44,7 @@ def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
 def _knows(context: CommandContext, path: Path, name: str) -> bool:
     from uwfgit.model.node.node import STEP_TYPE
     from uwfgit.store.layout import thread_ref
-    from uwfgit.store.lookup.table import open_lookup
+    from uwfgit.store.lookup.table import Lookup
     from uwfgit.store.refs import find_ref
     from uwfgit.store.repository import open_store
 
@@ -56,7 +56,7 @@ def _knows(context: CommandContext, path: Path, name: str) -> bool:
             return find_ref(store, thread_ref(thread)) is not None
         with ExitStack() as closing:
             lookup = closing.enter_context(
-                open_lookup(store, step_type=STEP_TYPE, read_only=True)
+                Lookup(store, step_type=STEP_TYPE, read_only=True)
             )
             return node is not None and bool(lookup.find_nodes(node))
     except UwfError:

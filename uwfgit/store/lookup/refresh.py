@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -48,7 +48,7 @@ class RefreshSource(Struct, frozen=True, kw_only=True):
     step_type: Hash
 
 
-class _Target(Struct, frozen=True, kw_only=True):
+class _Target(NamedTuple):
     oid: bytes
     loose: bool
 
@@ -61,8 +61,6 @@ class _Changes(Struct, frozen=True, kw_only=True):
     repacked: Mapping[str, _Target]
     """Refs that are only stored in another way."""
     gone: frozenset[str] = frozenset()
-    was_cheap: bool = False
-    """Whether finding out again costs less than writing that it was done."""
 
     def __bool__(self) -> bool:
         return bool(self.moved or self.repacked or self.gone)
@@ -75,12 +73,9 @@ def sync(db: sqlite3.Connection, source: RefreshSource) -> None:
     clock needs to show it.
     """
     fingerprint = refscan.read_fingerprint(source.path)
-    meta = read_meta(db)
-    if _is_unchanged(meta, fingerprint):
-        return
-    version = _read_data_version(db)
+    version, meta = _read_data_version(db), read_meta(db)
     changes = _find_changes(db, source, meta, fingerprint)
-    if not changes and changes.was_cheap:
+    if changes is None:
         return
     with write(db):
         if _read_data_version(db) != version:
@@ -104,18 +99,8 @@ def is_synced(db: sqlite3.Connection, source: RefreshSource) -> bool:
     """Whether the tables are what the refs say; writes nothing."""
     meta = read_meta(db)
     fingerprint = refscan.read_fingerprint(source.path)
-    if meta.get("stale") != "0":
-        return False
-    return _is_unchanged(meta, fingerprint) or not _find_changes(
-        db, source, meta, fingerprint
-    )
-
-
-def _is_unchanged(meta: Mapping[str, str], fingerprint: refscan.Fingerprint) -> bool:
-    return None not in (fingerprint.loose, fingerprint.packed) and (
-        meta.get("loose"),
-        meta.get("packed"),
-    ) == (fingerprint.loose, fingerprint.packed)
+    is_filled = meta.get("stale") == "0"
+    return is_filled and not _find_changes(db, source, meta, fingerprint)
 
 
 def _find_changes(
@@ -123,28 +108,34 @@ def _find_changes(
     source: RefreshSource,
     meta: Mapping[str, str],
     fingerprint: refscan.Fingerprint,
-) -> _Changes:
+) -> _Changes | None:
+    """Find how refs differ; ``None``: not at all, and finding that out was cheap."""
+    noted = refscan.Fingerprint(
+        loose=meta.get("loose", ""), packed=meta.get("packed", "")
+    )
+    if fingerprint == noted:
+        return None
     loose = {
         name: _Target(oid=oid, loose=True)
         for name, oid in refscan.read_loose(source.path).items()
     }
-    if fingerprint.packed is not None and fingerprint.packed == meta.get("packed"):
+    if fingerprint.packed == noted.packed:
         names = {name for (name,) in db.execute("SELECT name FROM ref WHERE loose")}
         if names <= loose.keys():
             # The packed refs are those of the snapshot, and none of them has
             # come to light behind a loose one that went.
-            moved, repacked = _compare(_read_snapshot(db, loose), loose)
-            return _Changes(
-                moved=moved, repacked=repacked, was_cheap=len(loose) <= _FEW_LOOSE
-            )
+            snapshot = _read_snapshot(db, loose)
+            if snapshot == loose and len(loose) <= _FEW_LOOSE:
+                # Cheaper than to write that it was done.
+                return None
+            return _compare(snapshot, loose)
     packed = {
         name: _Target(oid=oid, loose=False)
         for name, oid in refscan.read_packed(source.path).items()
     }
     snapshot = _read_snapshot(db, None)
     gone = frozenset(snapshot.keys() - packed.keys() - loose.keys())
-    moved, repacked = _compare(snapshot, packed | loose)
-    return _Changes(moved=moved, repacked=repacked, gone=gone)
+    return _compare(snapshot, packed | loose, gone)
 
 
 def _read_snapshot(
@@ -162,8 +153,10 @@ def _read_snapshot(
 
 
 def _compare(
-    snapshot: Mapping[str, tuple[bytes, int]], refs: Mapping[str, _Target]
-) -> tuple[dict[str, tuple[bytes | None, _Target]], dict[str, _Target]]:
+    snapshot: Mapping[str, tuple[bytes, int]],
+    refs: Mapping[str, _Target],
+    gone: frozenset[str] = frozenset(),
+) -> _Changes:
     moved: dict[str, tuple[bytes | None, _Target]] = {}
     repacked = {}
     for name, target in refs.items():
@@ -172,7 +165,7 @@ def _compare(
             moved[name] = (old, target)
         elif loose != target.loose:
             repacked[name] = target
-    return moved, repacked
+    return _Changes(moved=moved, repacked=repacked, gone=gone)
 
 
 def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -25,6 +26,7 @@ _FILE: Final = "lookup.sqlite3"
 _MANY: Final = 500
 """Names in one question; SQLite allows 999 in its oldest versions."""
 _LEAN_KIB: Final = 256
+_SELECT_NODE: Final = "SELECT hash, lower(hex(oid)), type FROM node"
 _AFTER_ALL: Final = "~"
 """No thread's id comes after it."""
 
@@ -32,7 +34,7 @@ _T = TypeVar("_T")
 _Row: TypeAlias = tuple[Any, ...]
 
 
-class NodeRow(Struct, frozen=True, kw_only=True):
+class NodeRow(Struct, frozen=True):
     """A node's blob; two rows of one hash are two contents."""
 
     hash: Hash
@@ -77,9 +79,17 @@ class Lookup:
 
     The first question notices all refs that moved; later ones answer from that
     until :meth:`refresh`. One process and thread each.
+
+    Args:
+        store: Whose.
+        step_type: The type whose nodes are steps.
+        read_only: Leave the file as it is: use it when it is up to date, else
+            fill a lookup in memory.
     """
 
-    def __init__(self, store: Store, *, step_type: Hash, read_only: bool) -> None:
+    def __init__(
+        self, store: Store, *, step_type: Hash, read_only: bool = False
+    ) -> None:
         self._store = store
         self._file = store.state_dir / _FILE
         self._read_only = read_only
@@ -136,10 +146,8 @@ class Lookup:
 
     def find_nodes(self, node: Hash) -> tuple[NodeRow, ...]:
         """Return every content known under a hash whose blob is in the store."""
-        rows = self._find_live(
-            "SELECT hash, oid, type FROM node WHERE hash = ? ORDER BY oid", node
-        )
-        return tuple(map(_make_node, rows))
+        rows = self._find_live(f"{_SELECT_NODE} WHERE hash = ? ORDER BY oid", node)
+        return tuple(starmap(NodeRow, rows))
 
     def find_many(self, nodes: Sequence[Hash]) -> dict[Hash, tuple[NodeRow, ...]]:
         """Return the same for many hashes; one without a content is left out."""
@@ -147,8 +155,8 @@ class Lookup:
         for start in range(0, len(nodes), _MANY):
             names = nodes[start : start + _MANY]
             marks = ",".join("?" * len(names))
-            query = f"SELECT hash, oid, type FROM node WHERE hash IN ({marks})"  # noqa: S608 - question marks
-            for row in map(_make_node, self._find_live(query, *names)):
+            query = f"{_SELECT_NODE} WHERE hash IN ({marks})"
+            for row in starmap(NodeRow, self._find_live(query, *names)):
                 found[row.hash] = (*found.get(row.hash, ()), row)
         return found
 
@@ -162,26 +170,25 @@ class Lookup:
 
     def list_nodes(self, node_type: Hash | None = None) -> tuple[NodeRow, ...]:
         """Return all nodes, or those of a type, by hash; rows are not checked."""
-        query = "SELECT hash, oid, type FROM node"
         where = "" if node_type is None else " WHERE type = ?"
         values = () if node_type is None else (node_type,)
-        rows = self._ask(f"{query}{where} ORDER BY hash, oid", values)
-        return tuple(map(_make_node, rows))
+        rows = self._ask(f"{_SELECT_NODE}{where} ORDER BY hash, oid", values)
+        return tuple(starmap(NodeRow, rows))
 
     def list_collisions(self) -> tuple[NodeRow, ...]:
         """Return all contents of each hash that names more than one, by hash."""
         rows = self._ask(
-            "SELECT hash, oid, type FROM node WHERE hash IN"
+            f"{_SELECT_NODE} WHERE hash IN"  # noqa: S608 - a constant
             " (SELECT hash FROM node GROUP BY hash HAVING COUNT(*) > 1)"
             " ORDER BY hash, oid",
             (),
         )
-        return tuple(map(_make_node, rows))
+        return tuple(starmap(NodeRow, rows))
 
     def find_steps(self, step: Hash) -> tuple[StepRow, ...]:
         """Return where a step was added, by thread; a fork has its origin's row."""
         rows = self._find_live(
-            "SELECT hash, commit_oid, thread, number FROM step"
+            "SELECT hash, lower(hex(commit_oid)), thread, number FROM step"
             " WHERE hash = ? ORDER BY thread",
             step,
         )
@@ -189,7 +196,7 @@ class Lookup:
             StepRow(
                 hash=Hash(name),
                 thread=ThreadId(thread),
-                commit=Oid(commit.hex()),
+                commit=Oid(commit),
                 number=number,
             )
             for name, commit, thread, number in rows
@@ -261,7 +268,7 @@ class Lookup:
         """Return the rows whose second column, an oid, is in the store."""
         while True:
             rows = self._ask(query, names)
-            live = [row for row in rows if self._store.raw.exists(row[1].hex())]
+            live = [row for row in rows if self._store.raw.exists(row[1])]
             if len(live) == len(rows) or self._looked_again:
                 return live
             self._looked_again = True
@@ -322,19 +329,3 @@ class Lookup:
             refresh.fill(self._db, self._source)
             self._is_filled = True
         return self._db
-
-
-def open_lookup(store: Store, *, step_type: Hash, read_only: bool = False) -> Lookup:
-    """Return the lookup of a store; costs nothing until it is asked.
-
-    Args:
-        step_type: The type whose nodes are steps.
-        read_only: Leave the file as it is: use it when it is up to date, else
-            fill a lookup in memory.
-    """
-    return Lookup(store, step_type=step_type, read_only=read_only)
-
-
-def _make_node(row: _Row) -> NodeRow:
-    node, oid, node_type = row
-    return NodeRow(hash=Hash(node), oid=Oid(oid.hex()), type=Hash(node_type))
