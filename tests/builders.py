@@ -18,14 +18,13 @@ from uwfgit.config import Settings
 from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
 from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.ledger import Kept, Ledger
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
-from uwfgit.store.kept import Kept
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup
 

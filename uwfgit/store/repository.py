@@ -179,7 +179,7 @@ def keeping_config(path: Path) -> Iterator[None]:
     file = path / "config"
     before = file.read_bytes()
     yield
-    inspection = _inspect(path)
+    inspection = trust.inspect_store(path)
     if inspection.problems and file.read_bytes() != before:
         with git_errors(f"write '{file}'"), replacing(file) as stream:
             stream.write(before)
@@ -204,11 +204,11 @@ def resolve_path(path: Path) -> Path:
 
 def _complete(path: Path, *, home: Path) -> None:
     init.await_maker(path)
-    problems = _inspect(path).problems
+    problems = trust.inspect_store(path).problems
     if problems and all(problem.code == trust.MODE for problem in problems):
         init.make_private(path)
     # Plain remotes are made of mirrors where nothing else is wrong.
-    inspection = _inspect(path)
+    inspection = trust.inspect_store(path)
     mirrors = [entry for entry in inspection.config if is_mirror(entry)]
     if mirrors and len(mirrors) == len(inspection.problems):
         with git_errors(f"completing store '{path}'"):
@@ -223,15 +223,8 @@ def _complete(path: Path, *, home: Path) -> None:
     _adopt(path, home=home)
 
 
-def _inspect(path: Path) -> trust.Inspection:
-    try:
-        return trust.inspect_store(path)
-    except OSError as exc:
-        raise StoreError(f"cannot read store '{path}': {exc.strerror}") from exc
-
-
 def _require_safe(path: Path) -> tuple[ConfigEntry, ...]:
-    inspection = _inspect(path)
+    inspection = trust.inspect_store(path)
     if inspection.problems:
         raise _refusal(inspection.problems)
     return inspection.config

@@ -21,6 +21,7 @@ from uwfgit.cli.frame.output import Output
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.world import (
     VARIABLE,
+    InputSource,
     Ready,
     StoreChoice,
     now_ms,
@@ -134,28 +135,31 @@ class CommandContext(Struct, kw_only=True, dict=True):
     @cached_property
     def store_choice(self) -> StoreChoice:
         """Which store this command uses; it may not exist yet."""
-        chosen = self._choose_store()
-        self.output.say_more(f"store: {chosen.path} ({chosen.source})")
-        return chosen
-
-    def _choose_store(self) -> StoreChoice:
+        source: InputSource
         if self.options.store is not None:
-            return StoreChoice(path=self.resolve(self.options.store), source="option")
-        given = self.environment.get("UWF_STORE")
-        if given:
-            return StoreChoice(path=self.resolve(given), source="environment")
-        if (enclosing := self.enclosing) is None:
+            path, source = self.resolve(self.options.store), "option"
+        elif given := self.environment.get("UWF_STORE"):
+            path, source = self.resolve(given), "environment"
+        elif (enclosing := self.enclosing) is None:
             # Of a place that is no more, nobody knows which store it means.
             self.resolve(".")
-            return StoreChoice(path=self.home / "store", source="user")
+            path, source = self.home / "store", "user"
+        elif (named := self._enclosing_store(enclosing)) is not None:
+            path, source = named, "git config"
+        else:
+            path, source = enclosing.common_dir / "uwf", "repository"
+        self.output.say_more(f"store: {path} ({source})")
+        return StoreChoice(path=path, source=source)
+
+    def _enclosing_store(self, enclosing: Enclosing) -> Path | None:
+        """Return the store that the config of an enclosing repository names."""
         from uwfgit.store.git.worktree import enclosing_setting
 
         named = enclosing_setting(enclosing, "uwf.store")
-        if named:
-            path = self.resolve(named) if named.startswith("~") else Path(named)
-            path = Path(os.path.normpath(enclosing.root / path))
-            return StoreChoice(path=path, source="git config")
-        return StoreChoice(path=enclosing.common_dir / "uwf", source="repository")
+        if not named:
+            return None
+        path = self.resolve(named) if named.startswith("~") else Path(named)
+        return Path(os.path.normpath(enclosing.root / path))
 
     def open_store(self, *, write: bool = False, create: bool = True) -> Store:
         """Open the store; a command that writes creates it and says so.
@@ -209,10 +213,9 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def make_ledger(self, store: Store, *, write: bool = False) -> Ledger:
         """Put a ledger over an open store."""
-        from uwfgit.model.ledger.ledger import Ledger
+        from uwfgit.model.ledger.ledger import Kept, Ledger
         from uwfgit.model.node.node import STEP_TYPE
         from uwfgit.store.git.worktree import Identity
-        from uwfgit.store.kept import Kept
         from uwfgit.store.local import Local
         from uwfgit.store.lookup.table import Lookup
 

@@ -91,7 +91,7 @@ class Output(Struct, kw_only=True):
         if self.is_text:
             rendered = text()
             if rendered:
-                write(_ended(rendered))
+                write(rendered.removesuffix("\n") + "\n")
         elif self.options.format == "yaml":
             _put(format_yaml(payload))
         else:
@@ -100,13 +100,13 @@ class Output(Struct, kw_only=True):
     def emit_data(self, payload: Any, text: str) -> None:  # noqa: ANN401 - a JSON value
         """Print a result whose text is data: into a pipe or a file as it is."""
         if self.is_text and self.width is None:
-            _put(_ended(text))
+            _put(text.removesuffix("\n") + "\n")
         else:
             self.emit(payload, lambda: shown_lines(text))
 
     def emit_document(self, text: str) -> None:
         """Print a text for people, through the pager when it may be long."""
-        whole = shown_page(_ended(text))
+        whole = shown_page(text.removesuffix("\n") + "\n")
         if self.width is None or whole.count("\n") < get_terminal_size().lines:
             write(whole)
             return
@@ -180,10 +180,6 @@ def _put(text: str) -> None:
     if sys.stdout is not None:
         sys.stdout.write(text)
         sys.stdout.flush()
-
-
-def _ended(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def talk(message: str) -> None:

@@ -92,12 +92,13 @@ def _check(
     seconds: int,
 ) -> tuple[str | None, ...]:
     from uwfgit.cli.check.limited import CheckLimits, CheckPlace, check_pushes_limited
+    from uwfgit.store.safety.configfile import is_true
 
     shared = _find_setting(path, SHARED_KEY)
     return check_pushes_limited(
         CheckPlace(repository=path, quarantine=quarantine),
         pushes,
-        shared=shared is not None and shared.is_true,
+        shared=shared is not None and is_true(shared.value),
         environment=environment,
         limits=CheckLimits(all_seconds=seconds),
     )

@@ -157,7 +157,7 @@ def _find_good(store: Store, thread: ThreadId) -> Oid | None:
     """Find the newest commit in a branch's log at which its thread can be read."""
     from uwfgit.model.thread.record import read_tip
     from uwfgit.store.layout import thread_ref
-    from uwfgit.store.safety.ref_files import list_logged
+    from uwfgit.store.safety.ref_logs import list_logged
 
     for oid in list_logged(store.path, thread_ref(thread)):
         with suppress(UwfError):

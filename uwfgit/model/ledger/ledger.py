@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -27,15 +27,65 @@ from uwfgit.model.thread.step import Step
 from uwfgit.store.git.signer import Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
-from uwfgit.store.kept import Kept
-from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
+from uwfgit.store.layout import KEEP_REF, NODES, TRASH_PREFIX, find_node_name
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
-from uwfgit.store.refs import list_refs
+from uwfgit.store.objects import TreeEntry, find_entry, list_tree
+from uwfgit.store.refs import find_ref, list_refs
 
 _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
 _TOLD_CHARS = 40
+
+
+class Kept(Struct, kw_only=True):
+    """Keep's tree as of the last refresh; each of its folders is read once."""
+
+    store: Store
+    commit: Oid | None = None
+    _roots: Mapping[str, TreeEntry] = field(default_factory=dict)
+    _folders: dict[str, dict[Hash, tuple[NodePlace, ...]]] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Notice that others changed what is kept; costs the look at one ref.
+
+        Raises:
+            CorruptError: Keep's commit or tree cannot be read.
+        """
+        commit = find_ref(self.store, KEEP_REF)
+        if commit == self.commit:
+            return
+        self._folders = {}
+        self._roots = {}
+        if commit is not None:
+            tree = self.store.raw.read_links(commit).tree
+            nodes = find_entry(self.store, tree, NODES)
+            self._roots = list_tree(self.store, nodes.oid) if nodes else {}
+        self.commit = commit
+
+    def find(self, node: Hash) -> NodePlace | None:
+        """Find a node's type and blob.
+
+        Raises:
+            CorruptError: Two contents stand under the hash, or a tree is missing.
+        """
+        name = node[:2]
+        folder = self._folders.get(name)
+        if folder is None:
+            entry = self._roots.get(name)
+            files = list_tree(self.store, entry.oid) if entry else {}
+            folder = self._folders[name] = {}
+            for file, blob in files.items():
+                if parts := find_node_name(file):
+                    known = folder.get(parts[0], ())
+                    folder[parts[0]] = (*known, (parts[1], blob.oid))
+        found = folder.get(node, ())
+        if len(found) > 1:
+            raise CorruptError(
+                f"hash {node} names two contents: {found[0][1]} and {found[1][1]}",
+                hint="one of the two was made to collide; drop it with: uwf cas drop",
+            )
+        return found[0] if found else None
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
@@ -269,16 +319,17 @@ def find_node(ledger: Ledger, node: Hash) -> Node | None:
             contents under the hash.
         CorruptError: It is damaged.
     """
-    kept = find_kept(ledger, node)
-    place = _find_place(ledger, node, kept, ledger.lookup.find_nodes(node))
+    ledger.kept.refresh()
+    place = _find_place(ledger, node, ledger.lookup.find_nodes(node))
     if place is not None:
         return read_node(ledger.store, node, *place)
     return find_builtin_node(node)
 
 
 def _find_place(
-    ledger: Ledger, node: Hash, kept: NodePlace | None, rows: Iterable[NodeRow]
+    ledger: Ledger, node: Hash, rows: Iterable[NodeRow]
 ) -> NodePlace | None:
+    kept = ledger.kept.find(node)
     places = {(row.type, row.oid) for row in rows}
     if kept is not None:
         places.add(kept)
@@ -337,8 +388,7 @@ def load_nodes(ledger: Ledger, nodes: Iterable[Hash]) -> tuple[Node, ...]:
     places: dict[Hash, NodePlace] = {}
     known: dict[Hash, Node] = {}
     for node in wanted:
-        kept = ledger.kept.find(node)
-        place = _find_place(ledger, node, kept, rows.get(node, ()))
+        place = _find_place(ledger, node, rows.get(node, ()))
         if place is not None:
             places[node] = place
         elif (builtin := find_builtin_node(node)) is not None:

@@ -44,15 +44,10 @@ class ConfigEntry(Struct, frozen=True, kw_only=True):
     value: str | None
     line: int
 
-    @property
-    def is_true(self) -> bool:
-        """Whether git would read the value as true."""
-        return self.value is None or is_true(self.value)
 
-
-def is_true(value: str) -> bool:
-    """Whether git would read a value as true."""
-    return value.lower() in _TRUE
+def is_true(value: str | None) -> bool:
+    """Whether git would read a value as true, as it does that of a key without one."""
+    return value is None or value.lower() in _TRUE
 
 
 def read_config(path: Path) -> tuple[ConfigEntry, ...]:

@@ -24,7 +24,7 @@ from uwfgit.store.locks.git_lock import append, replacing
 from uwfgit.store.raw import RawObjects
 from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.hooks import install_hook
-from uwfgit.store.safety.ref_files import list_logged
+from uwfgit.store.safety.ref_logs import list_logged
 from uwfgit.store.safety.stores import write_id
 from uwfgit.store.safety.trust import INNER
 

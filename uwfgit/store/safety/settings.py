@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import Problem
-from uwfgit.store.safety.configfile import ConfigEntry, find_value
+from uwfgit.store.safety.configfile import ConfigEntry, find_value, is_true
 from uwfgit.store.safety.refspecs import is_mirror
 
 SHAPE: Final = "store-shape"
@@ -143,7 +143,7 @@ def _find_refusal(entry: ConfigEntry) -> str | None:
 def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
     quoted = shlex.quote(str(path))
     bare = [entry for entry in config if entry.key == "core.bare"]
-    if not bare or not bare[-1].is_true:
+    if not bare or not is_true(bare[-1].value):
         yield problem_at(
             SHAPE,
             path,

@@ -7,6 +7,7 @@ runs git, follows an include or a link.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
@@ -16,10 +17,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from uwfgit.errors import InvalidError, Problem
+from uwfgit.errors import InvalidError, Problem, StoreError
+from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.safety.configfile import ConfigEntry, read_config
 from uwfgit.store.safety.hooks import is_own_hook
-from uwfgit.store.safety.ref_files import find_damage
 from uwfgit.store.safety.settings import SHAPE, check_config, is_shared, problem_at
 
 INNER: Final = (
@@ -54,6 +55,11 @@ _CHANGED_HISTORY: Final = (
     ("objects/info/alternates", "objects of another repository"),
     ("objects/info/http-alternates", "objects of another repository"),
     ("commondir", "refs, objects and config of another folder"),
+)
+_HEAD: Final = re.compile(rb"(?:ref: refs/[^\s]+|[0-9a-f]{40})\n?")
+_HEAD_BYTES: Final = 4096
+_GOOD_LINES: Final = re.compile(
+    rb"(?:#[^\n]*\n)*(?:[0-9a-f]{40} refs/[^\n]+\n(?:\^[0-9a-f]{40}\n)?)*"
 )
 
 
@@ -107,28 +113,25 @@ def inspect_store(path: Path) -> Inspection:
     A folder that is no repository is that one problem; its files are not read.
 
     Raises:
-        OSError: The folder cannot be read.
+        StoreError: The folder cannot be read.
     """
-    found = _read_entries(path)
-    shape = tuple(_check_shape(path, found))
-    if shape:
-        return Inspection(problems=shape, config=())
     try:
+        found = _read_entries(path)
+        shape = tuple(_check_shape(path, found))
+        if shape:
+            return Inspection(problems=shape, config=())
         config = read_config(path / "config")
+        problems = (
+            *_check_files(path, found, shared=is_shared(config)),
+            *check_config(path, config),
+            *_check_hooks(path, found),
+            *_check_history(path, found),
+        )
+        return Inspection(problems=problems or (*_find_damage(path),), config=config)
     except InvalidError as exc:
         return Inspection(problems=exc.problems, config=())
-    problems = (
-        *_check_files(path, found, shared=is_shared(config)),
-        *check_config(path, config),
-        *_check_hooks(path, found),
-        *_check_history(path, found),
-    )
-    if not problems:
-        problems = tuple(
-            problem_at(SHAPE, path / each.file, each.message, each.hint)
-            for each in find_damage(path)
-        )
-    return Inspection(problems=problems, config=config)
+    except OSError as exc:
+        raise StoreError(f"cannot read store '{path}': {exc.strerror}") from exc
 
 
 def _read_entries(path: Path) -> dict[str, os.stat_result]:
@@ -238,6 +241,34 @@ def _check_history(
             folder,
             "shows a changed history: replace refs",
             "look at them with 'git replace -l', remove them with 'git replace -d'",
+        )
+
+
+def _find_damage(path: Path) -> Iterator[Problem]:
+    """Find what a crash, or a full disk, has cut.
+
+    git refuses such a repository. libgit2 reads on, and threads would seem not to
+    be there.
+    """
+    with (path / "HEAD").open("rb") as file:
+        if not _HEAD.fullmatch(file.read(_HEAD_BYTES)):
+            hint = f"echo 'ref: {HEAD_REF}' > {shlex.quote(str(path / 'HEAD'))}"
+            yield problem_at(SHAPE, path / "HEAD", "is damaged", hint)
+    try:
+        data = (path / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return
+    # Every command asks: counting ten thousand lines takes a tenth of the pattern.
+    kinds = (data.count(b" refs/"), data.count(b"\n^"), data.startswith(b"#"))
+    if sum(kinds) != data.count(b"\n") or (data and data[-1:] != b"\n"):
+        good = _GOOD_LINES.match(data)
+        line = data.count(b"\n", 0, good.end() if good else 0) + 1
+        yield problem_at(
+            SHAPE,
+            path / "packed-refs",
+            f"is damaged from line {line} on",
+            "keep its good lines; a branch that is lost with the others stands last "
+            f"in its file below {shlex.quote(str(path / 'logs'))}",
         )
 
 
