@@ -583,6 +583,20 @@ def test_gc_drops_the_code_of_threads_that_are_gone_for_good(desk: Desk) -> None
     assert refs.split() == [f"refs/uwf/code/{kept}"]
 
 
+def test_doctor_without_git_looks_at_the_rest(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.run("echo one >> a.txt")
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    done = desk.uwf("doctor", "--json")
+
+    assert done.code == 1
+    checks = {each["check"]: each["level"] for each in done.json["checks"]}
+    assert checks["git"] == "problem"
+    assert {"store", "refs", "config"} <= set(checks)
+
+
 def test_doctor_names_orphans_and_mirrors(desk: Desk) -> None:
     thread = desk.run("echo one >> a.txt", "true")
     ref = f"refs/heads/thread/{thread}"

@@ -99,6 +99,7 @@ def test_a_stop_is_recorded_told_proved_and_gone_on_from(
     rest = run(uwf, thread, "--all")
 
     assert stopped.code == 3
+    assert "was stopped: supervisor: It writes" in stopped.err
     assert "\x1b" not in stopped.out + stopped.err
     assert (shown["status"], shown["steps"]) == ("suspended", 2)
     assert "hold" in log(uwf, thread)

@@ -88,7 +88,8 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[HealthFinding
     from uwfgit.store.care import health, integrity
 
     progress.tell("looking")
-    yield from check_git(context.environment)
+    git = tuple(check_git(context.environment))
+    yield from git
     if not context.store_choice.path.exists():
         yield health.HealthFinding(
             check="store",
@@ -124,7 +125,8 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[HealthFinding
     )
     yield from health.check_locks(store)
     yield from health.check_unshared(store)
-    yield from check_code(context, store)
+    if all(finding.level != "problem" for finding in git):
+        yield from check_code(context, store)
     yield from check_signing(context, ledger)
 
 

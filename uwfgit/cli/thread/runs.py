@@ -32,6 +32,7 @@ from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import usual_way, with_detour
 from uwfgit.constants import ERROR_STATUS
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.errors import InvalidError, UsageError
 from uwfgit.ids import ThreadId
 from uwfgit.model.picture.columns import cut
@@ -387,7 +388,9 @@ def finish_run(
 def _tell_way_on(context: CommandContext, report: RunReport) -> None:
     say = context.output.say
     thread = report.thread
-    if report.problem and (report.code or not report.steps):
+    # A supervisor's word, or nothing ran at all; a $SUSPEND is told below.
+    is_held = report.end is RunEnd.WAITING
+    if report.problem and (report.code or not report.steps or is_held):
         say(f"stopped: {shown(report.problem)}")
     last = report.steps[-1] if report.steps else None
     if last is not None and last.suspend_message and not last.error:
