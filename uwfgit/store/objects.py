@@ -154,7 +154,11 @@ def list_tree(store: Store, oid: Oid) -> dict[str, TreeEntry]:
 
 
 def _list_entries(store: Store, oid: Oid) -> list[tuple[bytes, bytes, bytes]]:
-    entries = raw.TREE_ENTRY.findall(store.raw.read_tree(oid))
+    return _parse_entries(oid, store.raw.read_tree(oid))
+
+
+def _parse_entries(oid: Oid, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    entries = raw.TREE_ENTRY.findall(data)
     if len(entries) > MAX_TREE_ENTRIES:
         raise CorruptError(f"tree {oid} has more than {MAX_TREE_ENTRIES} entries")
     return entries
@@ -197,21 +201,30 @@ def walk_files(
                 yield f"{name}/{path}", file
 
 
-def iter_names(store: Store, tree: Oid, *, depth: int = 8) -> Iterator[tuple[str, Oid]]:
-    """Yield own name and blob of every file below a tree, wherever it is.
+def list_names(store: Store, tree: Oid, *, depth: int = 8) -> list[tuple[str, Oid]]:
+    """Return own name and blob of every file below a tree, wherever it is.
 
-    Several times as fast as :func:`walk_files`, for trees of thousands.
+    Several times as fast as :func:`walk_files`, for trees of thousands: it reads
+    the folders of one depth after those of another.
 
     Raises:
         CorruptError: As there.
     """
-    for mode, name, oid in _list_entries(store, tree):
-        if mode != _FOLDER:
-            yield name.decode(errors="replace"), Oid(oid.hex())
-        elif depth == 0:
-            raise CorruptError(f"tree {tree} is nested too deep")
-        else:
-            yield from iter_names(store, Oid(oid.hex()), depth=depth - 1)
+    found: list[tuple[str, Oid]] = []
+    level = [tree]
+    for _ in range(depth + 1):
+        read = store.raw.read_many(level, raw.TREE, limit=raw.MAX_TREE_BYTES)
+        below: list[Oid] = []
+        for folder, data in zip(level, read, strict=True):
+            for mode, name, oid in _parse_entries(folder, data):
+                if mode == _FOLDER:
+                    below.append(Oid(oid.hex()))
+                else:
+                    found.append((name.decode(errors="replace"), Oid(oid.hex())))
+        if not below:
+            return found
+        level = below
+    raise CorruptError(f"tree {tree} is nested too deep")
 
 
 def edit_tree(

@@ -11,7 +11,7 @@ from uwfgit.model.node.node import Node
 from uwfgit.store.canonical import decode_payload, node_hash, parse_payload
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import NODES, THREADS, find_node_name
-from uwfgit.store.objects import find_entry, iter_names, list_tree, read_blob
+from uwfgit.store.objects import find_entry, list_names, list_tree, read_blob
 from uwfgit.store.raw import BLOB
 
 NodePlace = tuple[Hash, Oid]
@@ -80,7 +80,7 @@ def list_nodes(store: Store, tree: Oid) -> NodePlaces:
         folder = find_entry(store, thread.oid, NODES)
         if folder is None:
             continue
-        for file, oid in iter_names(store, folder.oid):
+        for file, oid in list_names(store, folder.oid):
             name = find_node_name(file)
             if name is None:
                 raise CorruptError(f"'{file}' is not a node's file name")
