@@ -138,6 +138,28 @@ def test_without_trust_nothing_is_run_and_why_is_said(
     assert "trust" in told
 
 
+def test_a_worker_without_the_agent_leaves_threads_to_others(
+    tmp_path: Path, remote: Path
+) -> None:
+    ada, bob = Seat(tmp_path, "ada", remote), Seat(tmp_path, "bob", remote)
+    (thread,) = ada.queue(1)
+    bob.uwf("config", "set", "agents.gone.kind", "stdio")
+    bob.uwf("config", "set", "agents.gone.command", "no-such-program")
+    alone = ("worker", "--trust-pushers")
+
+    without = bob.uwf(*alone, "--once", "--json")
+    bob.uwf("config", "set", "defaultAgent", "gone")
+    missing = bob.uwf(*alone, "--once", "--json")
+    check = bob.uwf(*alone, "--check")
+    with bob.start(*alone, "--once", "--agent", "nosuch") as refused:
+        _, err = refused.communicate(timeout=PATIENCE)
+
+    assert (json.loads(without)["ran"], json.loads(missing)["ran"]) == (None, None)
+    assert f"passes by   {thread}  command 'no-such-program' not found" in check
+    assert (refused.returncode, "no agent 'nosuch'" in err) == (1, True)
+    assert ada.items()[thread]["state"] == "queued"
+
+
 @pytest.mark.parametrize(
     "words",
     [

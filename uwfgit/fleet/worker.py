@@ -219,7 +219,16 @@ class Worker:
             state = entry.state
             by = f" by {state.worker}" if state.worker else ""
             return f"{state.word}{by}{': ' + state.reason if state.reason else ''}"
-        return self.hands.distrust_entry(entry)
+        if (why := self.hands.distrust_entry(entry)) is not None:
+            return why
+        # One that is not here yet is looked at when it was brought.
+        store, thread, head = self.queue.store, entry.state.thread, entry.state.head
+        is_here = find_ref(store, thread_ref(thread)) == head
+        return (
+            self.hands.distrust_thread(read_tip(store, thread, head))
+            if is_here
+            else None
+        )
 
     def _skip(self, entry: Entry, why: str) -> None:
         self._skipped[entry.state.thread] = (entry.oid, why)

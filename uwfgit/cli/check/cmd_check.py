@@ -218,12 +218,11 @@ def _choose(context: CommandContext, workflow: str, role: str) -> Agent | _Found
 def _look_at_agent(
     context: CommandContext, agent: Agent, folder: Path | None
 ) -> _Found:
-    from uwfgit.agents.children.complaints import check_command
+    from uwfgit.agents.children.complaints import check_agent
 
-    words = getattr(agent, "argv", None) or (getattr(agent, "command", None),)
     problem = None
-    if words[0] is not None and folder is not None and folder.is_dir():
-        problem = check_command(words[0], cwd=folder, environment=context.environment)
+    if folder is not None and folder.is_dir():
+        problem = check_agent(agent, cwd=folder, environment=context.environment)
     message = f"{agent.label} ({agent.kind})"
     if problem is None:
         return _Found(what="agent", ok=True, message=message)

@@ -231,6 +231,7 @@ def _make_worker(
     trust_pushers: bool,
 ) -> Worker:
     from uwfgit.cli.fleet.hands import WorkerHands
+    from uwfgit.cli.fleet.own_agents import OwnAgents
     from uwfgit.fleet.queue import Queue
     from uwfgit.fleet.worker import Worker
 
@@ -240,6 +241,8 @@ def _make_worker(
         else:
             talk(json.dumps({"event": event, **facts}))
 
+    agents = OwnAgents(context=context, ledger=ledger, repo=folder, flag=agent)
+    agents.require_flag()
     hands = WorkerHands(
         context=context,
         ledger=ledger,
@@ -249,6 +252,7 @@ def _make_worker(
         workflows=workflows,
         agent=agent,
         trust_pushers=trust_pushers,
+        agents=agents,
         say=say,
         trees=_make_trees(context, ledger, folder) if worktrees else None,
     )

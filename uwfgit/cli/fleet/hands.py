@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from uwfgit.cli.check.checks import make_scan, make_verify
+from uwfgit.cli.fleet.own_agents import OwnAgents
 from uwfgit.cli.fleet.own_trees import OwnTrees
 from uwfgit.cli.fleet.running import ChildRun, clean_environment, start_run
 from uwfgit.cli.frame.context import CommandContext
@@ -41,6 +42,7 @@ class WorkerHands(Struct, kw_only=True):
         workflows: Oids of the workflows to run; ``None`` for all.
         agent: The ``--agent`` of each step.
         trust_pushers: Run whatever stands in the queue.
+        agents: Those there are for the steps.
         say: Tells an event.
         trees: Gives each thread a work tree of its own.
     """
@@ -53,6 +55,7 @@ class WorkerHands(Struct, kw_only=True):
     workflows: frozenset[Oid] | None
     agent: str | None
     trust_pushers: bool
+    agents: OwnAgents
     say: Callable[[str, dict[str, str | float | None]], None]
     trees: OwnTrees | None = None
     _judged: dict[Oid, str | None] = field(default_factory=dict)
@@ -117,7 +120,7 @@ class WorkerHands(Struct, kw_only=True):
         if self.workflows is not None and tip.state.workflow_oid not in self.workflows:
             return "its workflow is not one of --workflow"
         if self.trust_pushers or not is_foreign(self.ledger, tip):
-            return self._lacks_code(tip)
+            return self._lacks(tip)
         signer = find_voucher(
             self.ledger,
             list_newest(self.ledger, tip),
@@ -126,10 +129,11 @@ class WorkerHands(Struct, kw_only=True):
         )
         if not signer:
             return "its newest event is not signed by anyone in trust"
-        return self._lacks_code(tip)
+        return self._lacks(tip)
 
-    def _lacks_code(self, tip: Tip) -> str | None:
-        return None if self.trees is None else self.trees.lacks(tip)
+    def _lacks(self, tip: Tip) -> str | None:
+        code = None if self.trees is None else self.trees.lacks(tip)
+        return code or self.agents.lacks(tip)
 
     def _place(self, trees: OwnTrees, tip: Tip) -> Path:
         """Give a thread's work tree; one that cannot be made fails the step."""
