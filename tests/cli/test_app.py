@@ -19,6 +19,7 @@ from uwfgit.cli.frame.options import hidden_options
 from uwfgit.cli.words.reference import iter_commands, root_context
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.errors import UwfError
+from uwfgit.model.node.node import META_TYPE
 from uwfgit.store.canonical import Json
 
 HEAVY = ("pygit2", "jsonschema", "httpx", "yaml", "pydantic", "rich")
@@ -84,6 +85,39 @@ def test_no_command_imports_pydantic_or_rich(
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        pytest.param(
+            ("cas", "get", META_TYPE),
+            ("config", "model.ledger.keep", "model.mask", "model.schema.check"),
+            id="get",
+        ),
+        pytest.param(("cas", "put-text", "x"), ("config", "model.yaml"), id="put"),
+    ],
+)
+def test_a_node_is_read_and_put_without_what_neither_needs(
+    work: Path, words: tuple[str, ...], unused: tuple[str, ...]
+) -> None:
+    script = (
+        "import sys\nfrom uwfgit.cli.frame.app import main\n"
+        f"code = main({list(words)!r})\n"
+        f"print(code, [m for m in {unused!r} if f'uwfgit.{{m}}' in sys.modules])"
+    )
+    run("init", cwd=work)
+
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=work,
+        env=environment(),
+    )
+
+    assert done.stdout.splitlines()[-1] == "0 []"
 
 
 def test_the_table_of_the_top_is_what_its_modules_hold() -> None:

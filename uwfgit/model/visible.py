@@ -21,13 +21,14 @@ _UNSAFE: Final = (
 )
 UNSAFE: Final = re.compile(f"[{_UNSAFE}]")
 """One character that a terminal must not get as it is; tab and newline may."""
-_ONE_LINE: Final = re.compile(f"[{_UNSAFE}\t\n]")
+_ONE_LINE: Final = f"[{_UNSAFE}\t\n]"
+"""The same where they may not; compiled when it is first needed."""
 
 
 def shown(text: str) -> str:
     r"""Return text of one line that is safe to print: ``\x1b`` for an escape."""
     # Printable for Python is less than safe here, and costs next to nothing.
-    return text if text.isprintable() else _ONE_LINE.sub(escape, text)
+    return text if text.isprintable() else re.sub(_ONE_LINE, escape, text)
 
 
 def shown_lines(text: str) -> str:

@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final, Self
+
+from uwfgit.store.handle import Store
 
 _BUSY_SECONDS: Final = 5.0
 _PAUSE: Final = 0.02
@@ -84,6 +86,33 @@ def close_unsynced(db: sqlite3.Connection, path: Path) -> None:
             last.execute("PRAGMA user_version").fetchone()
             db.close()
     except sqlite3.Error:
+        db.close()
+
+
+class StateFile:
+    """A file of a store's state, opened by the first question to it."""
+
+    name: ClassVar[str]
+    """The file's own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._file = store.state_dir / self.name
+        self._db: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; the next question opens it again."""
+        db, self._db = self._db, None
+        if db is not None:
+            self._let_go(db)
+
+    def _let_go(self, db: sqlite3.Connection) -> None:
         db.close()
 
 

@@ -11,22 +11,20 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from uwfgit.ids import Hash, Oid, ThreadId, is_oid
 from uwfgit.store.database import (
+    StateFile,
     close_unsynced,
     connect,
     is_refusal,
     open_private,
     write,
 )
-from uwfgit.store.handle import Store
 
-_FILE: Final = "local.sqlite3"
 _VERSION: Final = 1
 _FOREIGN: Final = "foreign"
 _TABLES: Final = """
@@ -67,34 +65,17 @@ class Agreed(Struct, frozen=True, kw_only=True):
     tip: Oid
 
 
-class Local:
+class Local(StateFile):
     """The open file of a store. It is made by the first write, never by reading.
 
     Every method that writes returns whether it could.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._path = store.state_dir / _FILE
-        self._syncs = store.fsync
-        self._db: sqlite3.Connection | None = None
-        self._is_whole = True
+    name = "local.sqlite3"
+    _is_whole = True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let the file go; the next question opens it again."""
-        if self._db is not None:
-            close_unsynced(self._db, self._path)
-        self._db = None
+    def _let_go(self, db: sqlite3.Connection) -> None:
+        close_unsynced(db, self._file)
 
     def record_commit(self, commit: Oid) -> bool:
         """Keep that this machine made a commit, through a loss of power as well.
@@ -293,7 +274,7 @@ class Local:
         self, query: str, values: tuple[str | bytes, ...] = ()
     ) -> list[tuple[Any, ...]]:
         try:
-            if self._db is None and not self._path.is_file():
+            if self._db is None and not self._file.is_file():
                 return []
             return self._open().execute(query, values).fetchall()
         except (sqlite3.Error, OSError):
@@ -309,7 +290,7 @@ class Local:
         in one of those only.
         """
         self._is_whole = False
-        place = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"
+        place = f"{self._file.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(connect(place)) as db:
                 _require_version(_read_version(db))
@@ -326,7 +307,7 @@ class Local:
         for _ in range(2):
             try:
                 db = self._open()
-                with write(db, is_synced=is_synced and self._syncs):
+                with write(db, is_synced=is_synced and self._store.fsync):
                     db.executemany(statement, rows)
             except (sqlite3.Error, OSError) as exc:
                 self.close()
@@ -338,7 +319,7 @@ class Local:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:
-            db = open_private(self._path)
+            db = open_private(self._file)
             try:
                 if _read_version(db) == 0:
                     with write(db):
@@ -358,8 +339,8 @@ class Local:
         """Move a damaged file out of the way; it may still be mended by hand."""
         try:
             for suffix in ("-wal", "-shm"):
-                self._path.with_name(f"{_FILE}{suffix}").unlink(missing_ok=True)
-            self._path.replace(self._path.with_name(f"{_FILE}.damaged"))
+                self._file.with_name(f"{self.name}{suffix}").unlink(missing_ok=True)
+            self._file.replace(self._file.with_name(f"{self.name}.damaged"))
         except OSError:
             return False
         return True

@@ -148,7 +148,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
             path, source = named, "git config"
         else:
             path, source = enclosing.common_dir / "uwf", "repository"
-        self.output.say_more(f"store: {path} ({source})")
+        if self.options.verbose:
+            self.output.say(shown(f"store: {path} ({source})"))
         return StoreChoice(path=path, source=source)
 
     def _enclosing_store(self, enclosing: Enclosing) -> Path | None:
@@ -303,16 +304,23 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.config import settings_from
 
         root = self.enclosing.root if self.enclosing is not None else None
-        read = (lambda _: None) if self.is_plain else read_config
-        user_file = self.home / CONFIG_FILE
-        repository_file = root / REPOSITORY_FILE if root else Path(REPOSITORY_FILE)
         return settings_from(
-            read(user_file),
-            read(repository_file) if root else None,
-            user_source=user_file,
-            repository_source=repository_file,
+            *self._layers,
+            user_source=self.home / CONFIG_FILE,
+            repository_source=(root or Path()) / REPOSITORY_FILE,
             home=self.home_for_paths,
             root=root,
+        )
+
+    @cached_property
+    def _layers(self) -> tuple[object, object]:
+        """What the user's configuration file and the repository's hold."""
+        if self.is_plain:
+            return None, None
+        root = self.enclosing.root if self.enclosing is not None else None
+        return (
+            read_config(self.home / CONFIG_FILE),
+            None if root is None else read_config(root / REPOSITORY_FILE),
         )
 
     @property
@@ -332,7 +340,10 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """What knows the secrets of this user: of variables, ``.env`` and settings."""
         from uwfgit.cli.frame.secrets import make_masker
 
-        return make_masker(self.environment, self.home, self.settings)
+        # Where nothing is configured, no setting is a secret or names one.
+        is_configured = self._layers != (None, None)
+        settings = self.settings if is_configured else None
+        return make_masker(self.environment, self.home, settings)
 
     def mask(self, text: str, *, what: str) -> str:
         """Take known secrets out of a text that will be stored; say so."""

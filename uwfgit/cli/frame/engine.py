@@ -34,7 +34,8 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
             environment=environment,
             variables=context.variables,
         )
-        context.output.say_more(f"agent of role {role}: {agent.label}")
+        if context.options.verbose:
+            context.output.say(shown(f"agent of role {role}: {agent.label}"))
         return agent
 
     def code_head(folder: Path) -> str | None:

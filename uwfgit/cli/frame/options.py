@@ -76,7 +76,6 @@ def _declare(
             "-V",
             help="Print the version.",
             is_eager=True,
-            callback=_note,
             expose_value=False,
         ),
     ] = False,
@@ -86,7 +85,6 @@ def _declare(
             "--format",
             metavar="FORMAT",
             help="Write text, json or yaml (raw-json and raw-yaml are the same).",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -96,7 +94,6 @@ def _declare(
         typer.Option(
             "--json",
             help="Short for --format json.",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -107,7 +104,6 @@ def _declare(
             "--store",
             metavar="PATH",
             help="Use this store.",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -118,7 +114,6 @@ def _declare(
             "--color",
             metavar="WHEN",
             help="Colour the output: auto, always or never.",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -129,7 +124,6 @@ def _declare(
             "--quiet",
             "-q",
             help="Leave out notes on stderr.",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -142,7 +136,6 @@ def _declare(
             count=True,
             show_default=False,
             help="Say more on stderr.",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -152,7 +145,6 @@ def _declare(
         typer.Option(
             "--debug",
             help="Show tracebacks.",
-            callback=_note,
             is_eager=True,
             expose_value=False,
         ),
@@ -185,7 +177,11 @@ def root_options() -> tuple[Any, ...]:
     """Return the options as parameters of the root: its own, then the global ones."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command()(_declare)
-    return tuple(typer.main.get_command(app).params)
+    options: tuple[Any, ...] = tuple(typer.main.get_command(app).params)
+    for option in options:
+        # Named in each declaration, it would be looked through for each of them.
+        option.callback = _note
+    return options
 
 
 @lru_cache(maxsize=1)

@@ -132,11 +132,6 @@ class Output(Struct, kw_only=True):
         else:
             self._notes.append(message)
 
-    def say_more(self, message: str) -> None:
-        """Tell the user something that only ``-v`` asks for."""
-        if self.options.verbose:
-            self.say(shown(message))
-
     def warn(self, message: str) -> None:
         """Warn on stderr in one line."""
         self.say(f"warning: {shown(message)}")

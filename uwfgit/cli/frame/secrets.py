@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from uwfgit.config import Settings
-from uwfgit.config.dotenv import parse_dotenv
 from uwfgit.model.mask import Masker, Secret, collect_secrets
 from uwfgit.store.safety.plainfile import read_plain
+
+if TYPE_CHECKING:
+    from uwfgit.config import Settings
 
 DOTENV_FILE: Final = ".env"
 _MOST_BYTES: Final = 1024 * 1024
@@ -23,7 +24,8 @@ def make_masker(
     Args:
         environment: The variables.
         home: ``UWF_HOME``; its ``.env`` may be missing or unreadable.
-        settings: Without them, as long as it is not known whether they load.
+        settings: Without them where there are none, and as long as it is not known
+            whether they load.
     """
     if settings is not None and not settings.masks:
         return Masker()
@@ -46,6 +48,10 @@ def make_masker(
 def read_dotenv(path: Path) -> Mapping[str, str]:
     """Read a ``.env`` file; one that cannot be read holds nothing."""
     text = read_dotenv_text(path)
+    if not text:
+        return {}
+    from uwfgit.config.dotenv import parse_dotenv
+
     return parse_dotenv(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -8,7 +8,7 @@ whole, by :mod:`uwfgit.store.lookup.refresh`, when someone asks for one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -38,6 +38,7 @@ from uwfgit.store.lookup.schema import (
 from uwfgit.store.lookup.tip_files import TipFiles
 
 _FEW_LOOSE: Final = 50
+_SELECT_REF: Final = "SELECT name, oid, loose FROM ref"
 
 
 class RefreshSource(Struct, frozen=True, kw_only=True):
@@ -120,36 +121,26 @@ def _find_changes(
         for name, oid in refscan.read_loose(source.path).items()
     }
     if fingerprint.packed == noted.packed:
-        names = {name for (name,) in db.execute("SELECT name FROM ref WHERE loose")}
-        if names <= loose.keys():
+        rows = db.execute(f"{_SELECT_REF} WHERE loose").fetchall()
+        snapshot = {name: (oid, 1) for name, oid, _ in rows}
+        if snapshot == loose and len(loose) <= _FEW_LOOSE:
+            # Cheaper than to write that it was done.
+            return None
+        if snapshot.keys() <= loose.keys():
             # The packed refs are those of the snapshot, and none of them has
             # come to light behind a loose one that went.
-            snapshot = _read_snapshot(db, loose)
-            if snapshot == loose and len(loose) <= _FEW_LOOSE:
-                # Cheaper than to write that it was done.
-                return None
+            for name in loose.keys() - snapshot.keys():
+                row = db.execute(f"{_SELECT_REF} WHERE name = ?", (name,)).fetchone()
+                if row is not None:
+                    snapshot[name] = row[1:]
             return _compare(snapshot, loose)
     packed = {
         name: _Target(oid=oid, loose=False)
         for name, oid in refscan.read_packed(source.path).items()
     }
-    snapshot = _read_snapshot(db, None)
+    snapshot = {name: (oid, kind) for name, oid, kind in db.execute(_SELECT_REF)}
     gone = frozenset(snapshot.keys() - packed.keys() - loose.keys())
     return _compare(snapshot, packed | loose, gone)
-
-
-def _read_snapshot(
-    db: sqlite3.Connection, names: Iterable[str] | None
-) -> dict[str, tuple[bytes, int]]:
-    query = "SELECT name, oid, loose FROM ref"
-    if names is None:
-        rows = db.execute(query).fetchall()
-    else:
-        found = (
-            db.execute(f"{query} WHERE name = ?", (name,)).fetchone() for name in names
-        )
-        rows = [row for row in found if row]
-    return {name: (oid, loose) for name, oid, loose in rows}
 
 
 def _compare(

@@ -10,19 +10,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
-from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.store.database import is_refusal
+from uwfgit.store.database import StateFile, is_refusal
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.store.lookup import fill, refresh, schema
 
-_FILE: Final = "lookup.sqlite3"
 _MANY: Final = 500
 """Names in one question; SQLite allows 999 in its oldest versions."""
 _LEAN_KIB: Final = 256
@@ -74,7 +72,7 @@ class RebuildReport(Struct, frozen=True, kw_only=True):
     steps: int
 
 
-class Lookup:
+class Lookup(StateFile):
     """The open table. Nothing is opened before the first question.
 
     The first question notices all refs that moved; later ones answer from that
@@ -87,42 +85,24 @@ class Lookup:
             fill a lookup in memory.
     """
 
+    name = "lookup.sqlite3"
+
     def __init__(
         self, store: Store, *, step_type: Hash, read_only: bool = False
     ) -> None:
-        self._store = store
-        self._file = store.state_dir / _FILE
+        super().__init__(store)
         self._read_only = read_only
         self._source = refresh.RefreshSource(
             path=store.path,
             reader=fill.Reader(objects=store.raw),
             step_type=step_type,
         )
-        self._db: sqlite3.Connection | None = None
         self._inode: int | None = None
         self._in_memory = False
         self._is_synced = False
         self._is_filled = False
         self._looked_again = False
         self._is_lean = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let the file go; the next question opens it again."""
-        if self._db is not None:
-            self._db.close()
-        self._db = None
-        self._is_synced = self._is_filled = False
 
     def keep_little(self) -> None:
         """Keep little of the file in memory: for who has it open for days."""
@@ -308,6 +288,7 @@ class Lookup:
 
     def _open(self, *, sync: bool, filled: bool) -> sqlite3.Connection:
         if self._db is None:
+            self._is_synced = self._is_filled = False
             step_type = self._source.step_type
             if self._read_only and not self._in_memory:
                 db = schema.open_existing(self._file, step_type=step_type)
