@@ -76,6 +76,7 @@ def test_what_a_killed_worker_pushed_is_gone_on_with(
     wait_until(lambda: any(i["state"] == "claimed" for i in ada.items().values()))
     dying.kill()
     dying.communicate()
+    wait_until(lambda: "bob  its lease is over" in ada.uwf("fleet", "list"))
 
     with cas.work("--lease", "3", "--idle-exit", "20") as living:
         living.communicate(timeout=2 * PATIENCE)

@@ -273,6 +273,7 @@ def test_a_remote_that_is_gone_stops_nothing_before_the_lease_is_over(
         watch.now += 19.9
         worker.tick()
     assert hands.steps[0].did == ["stop"]
+    assert hands.events() == ["claimed", "unreachable"]
     away.rename(bare)
     watch.now += 6
     worker.tick()

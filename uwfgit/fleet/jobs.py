@@ -46,7 +46,8 @@ class Jobs(Struct, kw_only=True):
     """What a worker has claimed.
 
     ``ran`` maps each thread that it let go of to the word it left in the queue.
-    ``stop_at`` is when steps lose their grace, by the monotonic clock.
+    ``stop_at`` is when steps lose their grace, by the monotonic clock; ``silence`` what
+    was told of why the remote does not answer.
     """
 
     queue: Queue
@@ -57,6 +58,14 @@ class Jobs(Struct, kw_only=True):
     ran: dict[ThreadId, str] = field(default_factory=dict)
     cost: float = 0.0
     stop_at: float | None = None
+    silence: set[str] = field(default_factory=set)
+
+    def tell_silence(self, why: str, *, thread: ThreadId | None = None) -> None:
+        """Say that the remote does not answer: once, however often it is asked."""
+        if why not in self.silence:
+            self.silence.add(why)
+            about = {} if thread is None else {"thread": thread}
+            self.hands.tell("unreachable", **about, why=why)
 
     def tend(self, job: Job) -> None:
         """Look after one claim: press its step, or push what the step left."""
@@ -73,7 +82,7 @@ class Jobs(Struct, kw_only=True):
         except RemoteError as exc:
             # The step is on record here; the remote gets it when it answers again.
             job.retry = self.monotonic() + _RETRY_SECONDS
-            self.hands.tell("unreachable", thread=job.thread, why=exc.message)
+            self.tell_silence(exc.message, thread=job.thread)
 
     def _press(self, job: Job) -> None:
         """Stop a step whose time is up, or whose claim is another's."""
@@ -246,6 +255,7 @@ class Jobs(Struct, kw_only=True):
         except RemoteError as exc:
             self._stay_on(jobs, exc)
         else:
+            self.silence.clear()
             for job in jobs:
                 self._note_pushed(job, written[job.thread], job.pushed)
                 job.retry = 0.0
@@ -269,7 +279,7 @@ class Jobs(Struct, kw_only=True):
         now = self.monotonic()
         for job in jobs:
             job.retry = now + _RETRY_SECONDS
-            self.hands.tell("unreachable", thread=job.thread, why=error.message)
+            self.tell_silence(error.message, thread=job.thread)
             if now - job.renewed >= self.terms.lease and job.run and not job.is_stopped:
                 job.run.stop()
                 job.is_stopped = True

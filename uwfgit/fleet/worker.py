@@ -140,6 +140,7 @@ class Worker:
 
     def _look(self) -> Contents:
         contents = self.queue.fetch()
+        self.jobs.silence.clear()
         self._watch.look(contents.entries)
         jitter = self.terms.poll * 0.2 * self.jitter()
         self._next_poll = self.monotonic() + self.terms.poll + jitter
@@ -164,7 +165,7 @@ class Worker:
             self._found_nothing = not self.jobs.running
         except RemoteError as exc:
             self._next_poll = self.monotonic() + _RETRY_SECONDS
-            self.hands.tell("unreachable", why=exc.message)
+            self.jobs.tell_silence(exc.message)
 
     def _choices(self, contents: Contents) -> list[Entry]:
         """Return the oldest threads that this worker may run, as far as can be told."""

@@ -99,6 +99,9 @@ def _text(context: CommandContext, payload: dict[str, Any]) -> str:
         )
         age = _age(item["ageMs"] // 1000)
         more = item["worker"] or item["reason"] or ""
+        lease = item["leaseSeconds"] if item["state"] == "claimed" else None
+        if lease is not None and item["ageMs"] > lease * 1000:
+            more += "  its lease is over"
         lines.append(f"{item['threadId']}  {word}  {age:>4}  {shown(more)}".rstrip())
     return "\n".join(lines or ["the queue is empty"])
 
