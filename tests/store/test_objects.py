@@ -23,6 +23,7 @@ from uwfgit.store.objects import (
     Commit,
     Person,
     TreeEntry,
+    blob_oid,
     edit_tree,
     encode_tree,
     find_entry,
@@ -402,3 +403,13 @@ def test_git_reads_such_a_commit_as_it_was_meant(store: Store) -> None:
         [GENESIS_OID],
     )
     assert made == name_object("commit", str(twin).encode()).hex()
+
+
+def test_an_entry_is_compared_and_shown_without_its_data() -> None:
+    oid = blob_oid(b"secret")
+    written, new = TreeEntry(oid=oid), TreeEntry(oid=oid, data=b"secret")
+
+    assert written == new
+    assert {written, new} == {new}
+    assert new != TreeEntry(oid=oid, mode=TREE_MODE)
+    assert "secret" not in repr(new)

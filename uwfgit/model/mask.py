@@ -11,9 +11,10 @@ import re
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote, quote_plus, urlsplit
+
+from msgspec import Struct
 
 from uwfgit.ids import is_hash
 from uwfgit.store.canonical import Json
@@ -24,9 +25,9 @@ CUT: Final = "…"
 """What stands where a text was shortened; half a value may stand beside it."""
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_SECRET_WORD = re.compile(
-    r"\w*(?:token|secret|password|passphrase|passwd|apikey)s?|credentials?"
-    r"|(?:auth|access|secret|private|signing)keys?"
+_SECRET_ENDS: Final = ("token", "secret", "password", "passphrase", "passwd", "apikey")
+_SECRET_WORDS: Final = frozenset(
+    {"credential", "authkey", "accesskey", "secretkey", "privatekey", "signingkey"}
 )
 _KEY_WORDS: Final = frozenset(
     [
@@ -63,14 +64,16 @@ _KEY_WORDS: Final = frozenset(
 )
 """What stands before the word KEY in the name of one that opens something."""
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
-_NUMBER = re.compile(r"[+-]?[0-9][0-9.,:_ /+TZ-]*")
-_PART = re.compile(
-    r"[A-Z]?[a-z]{1,20}(?:[A-Z][a-z]{2,19}){0,2}|[A-Z]{1,20}|[0-9]{1,8}|[A-Za-z0-9]{1,3}"
+# What follows is compiled where there is a value to look at.
+_NUMBER: Final = r"[+-]?[0-9][0-9.,:_ /+TZ-]*"
+_PART: Final = (
+    r"[A-Z]?[a-z]{1,20}(?:[A-Z][a-z]{2,19}){0,2}"
+    r"|[A-Z]{1,20}|[0-9]{1,8}|[A-Za-z0-9]{1,3}"
 )
-_BETWEEN = re.compile(r"[-_.:@,=/ ]+")
-_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]{6}", re.IGNORECASE)
-_ABSOLUTE = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_BETWEEN: Final = r"[-_.:@,=/ ]+"
+_CONSONANTS: Final = r"(?i)[b-df-hj-np-tv-xz]{6}"
+_ABSOLUTE: Final = r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]"
+_URL: Final = r"[A-Za-z][A-Za-z0-9+.-]*://\S+"
 _RANDOM_CHARS: Final = 20
 _KINDS: Final = (str.islower, str.isupper, str.isdigit)
 """Of all of which what is random has some, at that length."""
@@ -79,23 +82,26 @@ _WORDS_OF_SECRET: Final = 2
 _WORDS_OF_OTHER: Final = 8
 _LINE_CHARS: Final = 16
 _CUT_CHARS: Final = 6
-_STATUS_LINE = re.compile(
+_STATUS_LINE: Final = (
     r"""(?m)^[ \t]*(?:"\$status"|'\$status'|\$?status)[ \t]*:[ \t]*(?P<quote>["']?)"""
     r"""(?P<value>[^\n"']*?)(?P=quote)[ \t]*\r?$"""
 )
-_WRAPPED = re.compile(
+_WRAPPED: Final = (
     r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}+(?:\r?\n|(?:\\r)?\\n)[ \t]*[A-Za-z0-9+/]"
 )
-_BREAK = re.compile(r"(?<=[A-Za-z0-9+/])(?:\r?\n|(?:\\r)?\\n)[ \t]*(?=[A-Za-z0-9+/=])")
+_BREAK: Final = r"(?<=[A-Za-z0-9+/])(?:\r?\n|(?:\\r)?\\n)[ \t]*(?=[A-Za-z0-9+/=])"
 _ANY_BREAK: Final = r"(?:(?:\r?\n|(?:\\r)?\\n)[ \t]*)?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
+class Secret(Struct, frozen=True, kw_only=True):
     """A value that must not be recorded, and the name that may stand for it."""
 
     name: str
-    value: str = field(repr=False)
+    value: str
+
+    def __repr__(self) -> str:
+        """Return the name alone."""
+        return f"Secret(name={self.name!r})"
 
 
 def is_secret_name(name: str) -> bool:
@@ -106,7 +112,8 @@ def is_secret_name(name: str) -> bool:
     *before, last = _words_of(name) or [""]
     if last in {"key", "keys"}:
         return bool(before) and before[-1] in _KEY_WORDS
-    return _SECRET_WORD.fullmatch(last) is not None
+    word = last.removesuffix("s")
+    return word.endswith(_SECRET_ENDS) or word in _SECRET_WORDS
 
 
 def _words_of(name: str) -> list[str]:
@@ -147,7 +154,7 @@ def _secrets_of(
 
 def _parts_of(value: str) -> Iterator[str]:
     """Yield what may stand alone: a URL's password, lines, a key file's fields."""
-    if _URL.fullmatch(value):
+    if re.fullmatch(_URL, value):
         yield from filter(None, [_password_of(value)])
     if "\n" in value:
         lines = (line.strip() for line in value.splitlines())
@@ -175,14 +182,14 @@ def _password_of(url: str) -> str | None:
 
 def _is_plain(text: str, words: int) -> bool:
     """Whether a value is a number, a path, an address or a few words."""
-    if _NUMBER.fullmatch(text):
+    if re.fullmatch(_NUMBER, text):
         return True
-    if _URL.fullmatch(text):
+    if re.fullmatch(_URL, text):
         return _password_of(text) is None
-    if _ABSOLUTE.match(text):
+    if re.match(_ABSOLUTE, text):
         long = [p for p in re.split(r"[/\\:;,]", text) if len(p) >= _RANDOM_CHARS]
         return not any(all(any(map(is_, p)) for is_ in _KINDS) for p in long)
-    parts = [part for part in _BETWEEN.split(text) if part]
+    parts = [part for part in re.split(_BETWEEN, text) if part]
     if "/" not in text and len(parts) > words:
         return False
     return all(map(_is_word, parts))
@@ -194,12 +201,12 @@ def _looks_random(text: str) -> bool:
         and not _is_word(part)
         and any(map(str.isdigit, part))
         and any(map(str.isalpha, part))
-        for part in _BETWEEN.split(text)
+        for part in re.split(_BETWEEN, text)
     )
 
 
 def _is_word(part: str) -> bool:
-    return _PART.fullmatch(part) is not None and not _CONSONANTS.search(part)
+    return re.fullmatch(_PART, part) is not None and not re.search(_CONSONANTS, part)
 
 
 class Masker:
@@ -234,16 +241,16 @@ class Masker:
     def _name(self, match: re.Match[str], found: set[str] | None) -> str:
         needles = self._prepare()
         text = match[0]
-        name = needles.get(text) or needles[_BREAK.sub("", text)]
+        name = needles.get(text) or needles[re.sub(_BREAK, "", text)]
         if found is not None:
             found.add(name)
         return f"[redacted:{name}]"
 
     def _find_wrapped(self, text: str) -> list[str]:
         """Find encoded values that a line break of their encoding cuts in two."""
-        if not _WRAPPED.search(text):
+        if not re.search(_WRAPPED, text):
             return []
-        whole = _BREAK.sub("", text)
+        whole = re.sub(_BREAK, "", text)
         broken = [n for n in self._encoded if n in whole and n not in text]
         return [_ANY_BREAK.join(map(re.escape, needle)) for needle in broken]
 
@@ -267,7 +274,7 @@ class Masker:
     ) -> str:
         """Mask a reply, but not the lines that report one of the statuses."""
         masked, start = [], 0
-        for match in _STATUS_LINE.finditer(text) if self._secrets else ():
+        for match in re.finditer(_STATUS_LINE, text) if self._secrets else ():
             if match["value"] in statuses:
                 masked += [self.mask(text[start : match.start()], found), match[0]]
                 start = match.end()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec import Struct
@@ -43,17 +42,28 @@ _PERSON: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True, kw_only=True):
     """One entry of a tree.
 
     ``data`` is the content of a file that the store may not have yet, as
-    :func:`new_file` names it; whoever writes the tree writes it along.
+    :func:`new_file` names it; whoever writes the tree writes it along. The oid says
+    what it is, so two entries are compared without.
     """
 
     oid: Oid
     mode: int = FILE_MODE
-    data: bytes | None = field(default=None, compare=False, repr=False)
+    data: bytes | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TreeEntry):
+            return NotImplemented
+        return (self.oid, self.mode) == (other.oid, other.mode)
+
+    def __hash__(self) -> int:
+        return hash((self.oid, self.mode))
+
+    def __repr__(self) -> str:
+        return f"TreeEntry(oid={self.oid!r}, mode={self.mode:#o})"
 
     @property
     def is_tree(self) -> bool:
