@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import pytest
 
-from tests.builders import git
+from tests.builders import Clock, git, make_ledger
 from tests.history import check_store
 from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import Hash
@@ -15,7 +16,7 @@ from uwfgit.model.ledger.keep import (
     load_type,
     put_nodes,
 )
-from uwfgit.model.ledger.ledger import Ledger, find_kept, load_node
+from uwfgit.model.ledger.ledger import Ledger, find_kept, find_node, load_node
 from uwfgit.model.node.node import (
     BUILTIN_NAMES,
     JSON_TYPES,
@@ -50,6 +51,28 @@ def test_a_node_put_is_kept_under_the_start_of_its_hash(ledger: Ledger) -> None:
     assert find_kept(ledger, ONE.hash) == (TEXT_TYPE, blob_oid(b"one"))
     assert load_node(ledger, ONE.hash) == ONE
     assert load_node(ledger, ONE.hash.lower()) == ONE
+
+
+def test_what_is_put_by_others_or_here_is_found_at_once(
+    ledger: Ledger, clock: Clock
+) -> None:
+    other = make_ledger(ledger.store, clock)
+
+    for putter, node in ((other, ONE), (ledger, TWO)):
+        assert find_node(ledger, node.hash) is None
+        put_nodes(putter, [node])
+        assert find_node(ledger, node.hash) == node
+
+
+def test_what_others_drop_is_gone_in_a_moment(ledger: Ledger, clock: Clock) -> None:
+    put_nodes(ledger, [ONE])
+    assert find_node(ledger, ONE.hash) == ONE
+
+    drop_node(make_ledger(ledger.store, clock), ONE.hash)
+    ledger.lookup.rebuild()
+    time.sleep(0.02)
+
+    assert find_node(ledger, ONE.hash) is None
 
 
 def test_many_nodes_in_one_call_make_one_commit(ledger: Ledger) -> None:

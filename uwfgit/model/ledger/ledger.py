@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from time import monotonic
 
 from msgspec import Struct, field
 
@@ -36,6 +38,8 @@ from uwfgit.store.refs import find_ref, list_refs
 _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
 _TOLD_CHARS = 40
+_JUST_NOW = 0.01
+"""Seconds."""
 
 
 class Kept(Struct, kw_only=True):
@@ -43,15 +47,23 @@ class Kept(Struct, kw_only=True):
 
     store: Store
     commit: Oid | None = None
+    _looked_at: float = -inf
     _roots: Mapping[str, TreeEntry] = field(default_factory=dict)
     _folders: dict[str, dict[Hash, tuple[NodePlace, ...]]] = field(default_factory=dict)
 
-    def refresh(self) -> None:
+    def refresh(self, *, within: float = 0.0) -> None:
         """Notice that others changed what is kept; costs the look at one ref.
+
+        Args:
+            within: An earlier look will do that was so many seconds ago at most.
 
         Raises:
             CorruptError: Keep's commit or tree cannot be read.
         """
+        now = monotonic()
+        if now - self._looked_at < within:
+            return
+        self._looked_at = now
         commit = find_ref(self.store, KEEP_REF)
         if commit == self.commit:
             return
@@ -62,6 +74,10 @@ class Kept(Struct, kw_only=True):
             nodes = find_entry(self.store, tree, NODES)
             self._roots = list_tree(self.store, nodes.oid) if nodes else {}
         self.commit = commit
+
+    def forget(self) -> None:
+        """Have the next one look: what is kept has just been changed here."""
+        self._looked_at = -inf
 
     def find(self, node: Hash) -> NodePlace | None:
         """Find a node's type and blob.
@@ -314,15 +330,19 @@ def find_kept(ledger: Ledger, node: Hash) -> tuple[Hash, Oid] | None:
 def find_node(ledger: Ledger, node: Hash) -> Node | None:
     """Find a node anywhere in the store; built-in types are always there.
 
+    One that somebody else drops is found for a hundredth of a second more.
+
     Raises:
         AmbiguousError: Threads, or one and the kept nodes, hold different
             contents under the hash.
         CorruptError: It is damaged.
     """
-    ledger.kept.refresh()
-    place = _find_place(ledger, node, ledger.lookup.find_nodes(node))
-    if place is not None:
-        return read_node(ledger.store, node, *place)
+    # The look at the ref takes a third of reading the node.
+    for within in (_JUST_NOW, 0.0):
+        ledger.kept.refresh(within=within)
+        place = _find_place(ledger, node, ledger.lookup.find_nodes(node))
+        if place is not None:
+            return read_node(ledger.store, node, *place)
     return find_builtin_node(node)
 
 
