@@ -71,9 +71,24 @@ def test_a_program_that_is_missing_is_warned_about(uwf: Uwf, programs: Path) -> 
 
     done = uwf("setup", "--agent", "codex", "--json")
 
-    assert done.json["adapterWarnings"] == [
-        "'codex' is not on your PATH yet; install it"
-    ]
+    (warning,) = done.json["adapterWarnings"]
+    assert "'codex' is not on your PATH yet; install it with `npm " in warning
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("stdio", "command"), ("scripted", "script"), ("gateway", "url")]
+)
+def test_a_kind_that_needs_more_than_its_name_is_not_written(
+    uwf: Uwf, programs: Path, home: Path, kind: str, key: str
+) -> None:
+    assert programs.is_dir()
+    before = (home / "config.yaml").exists()
+
+    done = uwf("setup", "--agent", kind, "--json")
+
+    assert done.code == 2
+    assert f"`uwf config set agents.{kind}.{key} …`" in done.error["hint"]
+    assert (home / "config.yaml").exists() == before
 
 
 def test_a_model_is_checked_and_its_key_kept_apart(

@@ -572,7 +572,7 @@ def test_doctor_finds_the_program_of_an_agent(
     found = {each["name"]: each for each in done.json["agents"]}
     assert found["here"]["path"] == str(program)
     assert found["here"]["problem"] is None
-    assert "'no-such-program' is not on your PATH" in found["gone"]["problem"]
+    assert found["gone"]["problem"] == "command 'no-such-program' not found on PATH"
     assert done.code == 1
     # Only programs that are known to tell their version are asked for it.
     assert not Path("ran").exists()

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from uwfgit.agents.clis.kinds import CLI_KINDS
+from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 
 _PREFIX: Final = "uwf-"
 
@@ -38,6 +38,11 @@ def find_program(kind: str | None) -> str | None:
     """Find the program that a kind drives; ``None`` for a kind without one."""
     cli = CLI_KINDS.get(kind or "")
     return None if cli is None else cli.program
+
+
+def find_install(kind: str | None) -> str | None:
+    """Find the command that installs the program a kind drives, if there is one."""
+    return None if kind not in CLI_KINDS else load_cli(kind or "").install
 
 
 def edit_args(kind: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec.structs import replace
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from uwfgit.cli.setup.choice import Choice
 
 app = make_single()
+
+_NEEDS: Final = {
+    "scripted": ("script",),
+    "gateway": ("url", "gateway"),
+    "workflow": ("workflow",),
+}
+"""What a kind needs besides its name; else it is a command."""
 
 
 @add_command(app, "setup")
@@ -145,6 +152,7 @@ def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> 
     check_choice(content, choice)
     path, dotenv = context.home / CONFIG_FILE, context.home / DOTENV_FILE
     changed = change_config(content, choice, source=str(path))
+    _require_whole(context, changed, choice)
     variable = choice.provider and key_variable(content, choice.provider)
     if choice.key is not None and variable:
         text = change_dotenv(read_dotenv_text(dotenv), variable, choice.key)
@@ -154,8 +162,48 @@ def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> 
         write_privately(path, dump_yaml(changed).encode())
 
 
+def _require_whole(
+    context: CommandContext, changed: Mapping[str, Any], choice: Choice
+) -> None:
+    """Refuse an agent that a name alone does not make.
+
+    Raises:
+        UsageError: It lacks a command, a script or an address.
+    """
+    from uwfgit.agents.registry import Surroundings, make_agent
+    from uwfgit.cli.setup.choice import BUILTIN
+    from uwfgit.config import settings_from
+
+    # What the builtin one lacks is a model, which the check afterwards tells.
+    if choice.agent is None or choice.kind == BUILTIN:
+        return
+    source = context.home / CONFIG_FILE
+    settings, _ = settings_from(
+        changed,
+        None,
+        user_source=source,
+        repository_source=source,
+        home=context.home_for_paths,
+        root=None,
+    )
+    around = Surroundings(
+        settings=settings,
+        base_dir=context.cwd,
+        environment=context.environment,
+        variables=context.variables,
+    )
+    try:
+        make_agent(choice.agent, around)
+    except ConfigError as exc:
+        keys = _NEEDS.get(choice.kind or "", ("command",))
+        first = [f"`uwf config set agents.{choice.agent}.{key} …`" for key in keys]
+        raise UsageError(
+            f"--agent: {exc.message}", hint=f"first {' and '.join(first)}"
+        ) from exc
+
+
 def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
-    from uwfgit.agents.installed import find_program
+    from uwfgit.agents.installed import find_install, find_program
     from uwfgit.cli.setup.choice import BUILTIN
 
     fresh = replace(context, options=context.options)
@@ -171,7 +219,10 @@ def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
     program = choice.command or find_program(choice.kind)
     search = context.environment.get("PATH")
     is_missing = program is not None and shutil.which(program, path=search) is None
-    missing = f"'{program}' is not on your PATH yet; install it"
+    install = find_install(choice.kind)
+    missing = f"'{program}' is not on your PATH yet; install it" + (
+        f" with `{install}`" if install else ""
+    )
     warnings = [missing] if is_missing else []
     payload = {
         "configPath": str(context.home / CONFIG_FILE),

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.agents.base import ChecksUp
+from uwfgit.agents.children.complaints import check_command
 from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.agents.installed import find_installed, find_program
 from uwfgit.agents.registry import KINDS, Surroundings, make_agent
@@ -142,7 +143,8 @@ def _find_agent(context: CommandContext, agent: AgentSettings) -> FoundAgent:
     problem, hint = problem or None, hint or None
     path = shutil.which(program, path=context.environment.get("PATH"))
     if path is None and problem is None:
-        problem, hint = f"'{program}' is not on your PATH", "install it"
+        told = check_command(program, cwd=context.cwd, environment=context.environment)
+        problem, _, hint = (told or "").partition("; ")
     version = None
     if path is not None and find_program(kind) is not None:
         version = _read_version(context, path)
