@@ -333,3 +333,16 @@ def test_all_that_is_wrong_is_told_at_once(uwf: Uwf) -> None:
         ["also", " mode"],
         ["also", " url"],
     ]
+
+
+def test_a_file_of_inputs_that_is_not_there_is_told_by_its_name(uwf: Uwf) -> None:
+    plain = uwf(
+        "thread", "start", "given.yaml", "-p", "x", "--inputs", "no.json", "--json"
+    )
+    marked = uwf(
+        "thread", "start", "given.yaml", "-p", "x", "--inputs", "@no.json", "--json"
+    )
+
+    assert plain.error["message"] == "file 'no.json' not found"
+    assert plain.error["hint"] is None
+    assert marked.error["hint"] == "write --inputs no.json, without the '@'"

@@ -33,7 +33,7 @@ def test_a_line_is_inputs_or_a_task() -> None:
 @pytest.mark.parametrize(
     ("text", "task", "said"),
     [
-        pytest.param("", "t", "no line", id="empty"),
+        pytest.param("", "t", "is empty", id="empty"),
         pytest.param("{", "t", "line 1: it is not JSON", id="json"),
         pytest.param('{"url": "a"}\n[1]', "t", "line 2: it is neither", id="list"),
         pytest.param('{"url": 1}', "t", "line 1: url", id="schema"),

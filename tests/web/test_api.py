@@ -95,6 +95,20 @@ def test_inputs_are_given_and_none_of_them_names_a_file(uwf: Uwf, work: Path) ->
     assert "<dt>times</dt><dd><code>2</code></dd>" in page.text
 
 
+def test_all_that_is_wrong_with_a_form_is_said_at_once(uwf: Uwf, work: Path) -> None:
+    text = (work / "ping.yaml").read_text()
+    (work / "ping.yaml").write_text(text.replace("roles:\n", f"{ASKS}roles:\n", 1))
+    made = uwf("workflow", "add", "ping.yaml", "--json").json["hash"]
+    path, fields = "/workflows/ping/start", b"prompt=y&input.times=many"
+    with serving(work) as server:
+        sent = server.ask("POST", path, headers={**server.bearer, **FORM}, body=fields)
+
+    assert sent.status == 400
+    assert "<p>color: a value is missing (Which one)</p>" in sent.text
+    assert "<p>times: must be a whole number, found the text" in sent.text
+    assert f'href="/workflows/ping/{made}">Back</a>' in sent.text
+
+
 def test_a_start_that_cannot_run_says_that_it_only_started(
     uwf: Uwf, work: Path
 ) -> None:

@@ -100,7 +100,9 @@ def read_lines(text: str, *, task: str | None, schemas: Schemas) -> tuple[Line, 
     """
     rows = [(n, row) for n, row in enumerate(text.split("\n"), 1) if row.strip()]
     if not rows:
-        raise InvalidError("there is no line in it", hint='write {"name": value} lines')
+        raise InvalidError(
+            "the file of inputs is empty", hint='write {"name": value} lines'
+        )
     if len(rows) > _MOST_LINES:
         raise InvalidError(f"it has {len(rows):,} lines, more than {_MOST_LINES:,}")
     problems: list[Problem] = []

@@ -15,7 +15,7 @@ import typer
 from msgspec import Struct
 
 from uwfgit.cli.fleet.cmd_fleet import open_queue, put_threads
-from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.arguments import read_file, read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
     Column,
@@ -125,9 +125,7 @@ def map_command(
     with open_queue(context, remote) as queue:
         found = find_workflow(context, queue.ledger, workflow)
         task = None if prompt is None else read_text(context, prompt, what="--prompt")
-        text = read_text(
-            context, inputs if inputs == "-" else f"@{inputs}", what="--inputs"
-        )
+        text = read_file(context, inputs, what="--inputs")
         context.warn_of_secrets(f"{task}\n{text}", what="--inputs")
         lines = read_lines(text, task=task, schemas=found.workflow.inputs or {})
         if name is None:

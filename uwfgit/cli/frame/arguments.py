@@ -152,6 +152,21 @@ def read_text(context: CommandContext, argument: str, *, what: str) -> str:
     return argument
 
 
+def read_file(context: CommandContext, name: str, *, what: str) -> str:
+    """Read the text of a file that an argument names, or all of stdin for ``-``.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidError: What was read is not UTF-8, or the file cannot be read.
+    """
+    if name == "-":
+        return _decode(read_stdin(what), f"{what} on stdin")
+    if not name:
+        raise UsageError(f"{what} is empty", hint=f"write {what} FILE")
+    hint = f"write {what} {name[1:]}, without the '@'" if name[0] == "@" else None
+    return _decode(_read_bytes(context, name, hint=hint), name)
+
+
 def read_stdin(what: str) -> bytes:
     """Read all of stdin, for an argument that is ``-``.
 
@@ -170,11 +185,17 @@ def read_stdin(what: str) -> bytes:
 def _read_file(context: CommandContext, name: str, what: str) -> bytes:
     if not name:
         raise UsageError(f"{what} is '@', but names no file", hint="write @FILE")
+    hint = f"{what} that begins with '@' itself: write '@@', or give it on stdin: -"
+    return _read_bytes(context, name, hint=hint)
+
+
+def _read_bytes(
+    context: CommandContext, name: str, *, hint: str | None = None
+) -> bytes:
     try:
         # A pipe too, as a shell's <(…) makes: whoever runs the command named it.
         return read_plain(context.resolve(name), most=_MOST_BYTES, any_kind=True)
     except FileNotFoundError as exc:
-        hint = f"{what} that begins with '@' itself: write '@@', or give it on stdin: -"
         raise NotFoundError("file", name, hint=hint) from exc
     except OSError as exc:
         raise InvalidError(f"cannot read '{name}': {exc.strerror}") from exc

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uwfgit.cli.frame.arguments import read_text
+from uwfgit.cli.frame.arguments import read_file, read_text
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, talk
 from uwfgit.cli.frame.screen import shown
@@ -57,7 +57,7 @@ def given_inputs(
 
 
 def _read_file(context: CommandContext, file: str) -> Mapping[str, Any]:
-    text = read_text(context, f"@{file}", what="--inputs")
+    text = read_file(context, file, what="--inputs")
     located, problems = read_yaml(text.encode())
     errors = [each for each in problems if each.severity == "error"]
     if errors:

@@ -341,7 +341,7 @@ def _choice(field: str, choices: Sequence[Any], schema: Mapping[str, Any]) -> Ht
 def problem_page(
     site: Site,
     title: str,
-    message: str,
+    messages: Sequence[str],
     hint: str | None,
     back: str | None,
     *more: Child,
@@ -351,7 +351,7 @@ def problem_page(
         tag("header", tag("h1", title), class_="head"),
         div(
             "callout bad",
-            tag("p", message),
+            [tag("p", each) for each in messages],
             tag("p", hint, class_="hint-line") if hint else None,
             role="alert",
         ),

@@ -178,7 +178,7 @@ class _Errors:
         usual = _TITLES.get(refusal.status, "Not done")
         title = "Damaged" if refusal.code == "corrupt" else usual
         page = problem_page(
-            site, title, refusal.message, refusal.hint, site.links.threads()
+            site, title, [refusal.message], refusal.hint, site.links.threads()
         )
         return HTMLResponse(page, status_code=refusal.status)
 

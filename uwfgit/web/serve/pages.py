@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -190,7 +190,7 @@ class Pages:
                     back = links.thread(started)
                     return self._problem(place, ran, back, title="Started, but not run")
             return RedirectResponse(str(links.thread(started)), status_code=303)
-        return self._problem(place, outcome, links.workflows())
+        return self._problem(place, outcome, links.workflow(name, newest.hash))
 
     def _problem(
         self,
@@ -206,7 +206,7 @@ class Pages:
         page = problem_page(
             self.serving.site(place),
             "Made by others" if form is not None else title,
-            str(error.get("message")),
+            _messages(error),
             str(hint) if hint and form is None else None,
             back,
             form,
@@ -215,6 +215,13 @@ class Pages:
 
     async def _fields(self, request: Request, place: Place) -> dict[str, str]:
         return await read_form(request, self.serving, place)
+
+
+def _messages(error: Mapping[str, Any]) -> list[str]:
+    """Return all that is wrong; of a client's answer, which may be anything."""
+    found = error.get("problems")
+    several = [str(each) for each in found] if isinstance(found, list) else []
+    return several or [str(error.get("message"))]
 
 
 def _thread_of(outcome: Outcome) -> ThreadId | None:
