@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -196,7 +197,8 @@ def _require_whole(
         make_agent(choice.agent, around)
     except ConfigError as exc:
         keys = _NEEDS.get(choice.kind or "", ("command",))
-        first = [f"`uwf config set agents.{choice.agent}.{key} …`" for key in keys]
+        named = [shlex.quote(f"agents.{choice.agent}.{key}") for key in keys]
+        first = [f"`uwf config set {quoted} …`" for quoted in named]
         raise UsageError(
             f"--agent: {exc.message}", hint=f"first {' and '.join(first)}"
         ) from exc
