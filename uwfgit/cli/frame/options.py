@@ -68,87 +68,52 @@ def _note(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:  
         setattr(options, name, value if choices is None else choices[value])
 
 
+def _option(*names: str, **facts: Any) -> Any:  # noqa: ANN401 - of Typer's own type
+    return typer.Option(*names, is_eager=True, expose_value=False, **facts)
+
+
+_Version = Annotated[bool, _option("--version", "-V", help="Print the version.")]
+_Format = Annotated[
+    str | None,
+    _option(
+        "--format",
+        metavar="FORMAT",
+        help="Write text, json or yaml (raw-json and raw-yaml are the same).",
+    ),
+]
+_Json = Annotated[bool, _option("--json", help="Short for --format json.")]
+_Store = Annotated[
+    str | None, _option("--store", metavar="PATH", help="Use this store.")
+]
+_Color = Annotated[
+    str | None,
+    _option(
+        "--color", metavar="WHEN", help="Colour the output: auto, always or never."
+    ),
+]
+_Quiet = Annotated[bool, _option("--quiet", "-q", help="Leave out notes on stderr.")]
+_Verbose = Annotated[
+    int,
+    _option(
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Say more on stderr.",
+    ),
+]
+_Debug = Annotated[bool, _option("--debug", help="Show tracebacks.")]
+
+
 def _declare(
-    global_version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            "-V",
-            help="Print the version.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = False,
-    global_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Write text, json or yaml (raw-json and raw-yaml are the same).",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = None,
-    global_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Short for --format json.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = False,
-    global_store: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            metavar="PATH",
-            help="Use this store.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = None,
-    global_color: Annotated[
-        str | None,
-        typer.Option(
-            "--color",
-            metavar="WHEN",
-            help="Colour the output: auto, always or never.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = None,
-    global_quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help="Leave out notes on stderr.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = False,
-    global_verbose: Annotated[
-        int,
-        typer.Option(
-            "--verbose",
-            "-v",
-            count=True,
-            show_default=False,
-            help="Say more on stderr.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = 0,
-    global_debug: Annotated[
-        bool,
-        typer.Option(
-            "--debug",
-            help="Show tracebacks.",
-            is_eager=True,
-            expose_value=False,
-        ),
-    ] = False,
+    global_version: _Version = False,
+    global_format: _Format = None,
+    global_json: _Json = False,
+    global_store: _Store = None,
+    global_color: _Color = None,
+    global_quiet: _Quiet = False,
+    global_verbose: _Verbose = 0,
+    global_debug: _Debug = False,
 ) -> None:
     """Carry the declarations; never run.
 
