@@ -216,6 +216,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Put a ledger over an open store."""
         from uwfgit.model.ledger.ledger import Kept, Ledger
         from uwfgit.model.node.node import STEP_TYPE
+        from uwfgit.store.git.signer import NO_SIGNER
         from uwfgit.store.git.worktree import Identity
         from uwfgit.store.local import Local
         from uwfgit.store.lookup.table import Lookup
@@ -232,10 +233,10 @@ class CommandContext(Struct, kw_only=True, dict=True):
             local=local,
             # Readers commit nothing; asking git's config for a name would cost them.
             identity=self.identity if write else Identity(name="", email=""),
+            signer=self.make_signer(store) if write else NO_SIGNER,
             now_ms=now_ms,
             random=os.urandom,
             utc_offset=utc_offset() if write else 0,
-            signer=self.make_signer(store),
         )
 
     def make_signer(self, store: Store) -> Signer:

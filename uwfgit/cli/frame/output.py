@@ -88,14 +88,15 @@ class Output(Struct, kw_only=True):
 
     def emit(self, payload: Any, text: Callable[[], str]) -> None:  # noqa: ANN401 - a JSON value
         """Print a command's one result: the payload, or its text for people."""
-        if self.is_text:
-            rendered = text()
-            if rendered:
-                write(rendered.removesuffix("\n") + "\n")
-        elif self.options.format == "yaml":
-            _put(format_yaml(payload))
-        else:
-            _put(format_json(payload) + "\n")
+        match self.options.format:
+            case "text":
+                rendered = text()
+                if rendered:
+                    write(rendered.removesuffix("\n") + "\n")
+            case "yaml":
+                _put(format_yaml(payload))
+            case _:
+                _put(format_json(payload) + "\n")
 
     def emit_data(self, payload: Any, text: str) -> None:  # noqa: ANN401 - a JSON value
         """Print a result whose text is data: into a pipe or a file as it is."""

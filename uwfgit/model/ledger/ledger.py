@@ -32,7 +32,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, NODES, TRASH_PREFIX, find_node_name
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
-from uwfgit.store.objects import TreeEntry, find_entry, list_tree
+from uwfgit.store.objects import TreeEntry, list_tree
 from uwfgit.store.refs import find_ref, list_refs
 
 _SUFFIX_CHARS = 4
@@ -71,7 +71,7 @@ class Kept(Struct, kw_only=True):
         self._roots = {}
         if commit is not None:
             tree = self.store.raw.read_links(commit).tree
-            nodes = find_entry(self.store, tree, NODES)
+            nodes = list_tree(self.store, tree).get(NODES)
             self._roots = list_tree(self.store, nodes.oid) if nodes else {}
         self.commit = commit
 

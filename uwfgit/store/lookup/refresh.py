@@ -67,17 +67,20 @@ class _Changes(Struct, frozen=True, kw_only=True):
         return bool(self.moved or self.repacked or self.gone)
 
 
-def sync(db: sqlite3.Connection, source: RefreshSource) -> None:
+def sync(db: sqlite3.Connection, source: RefreshSource) -> bool:
     """Notice every ref that moved, came or went since the last time.
 
     Costs four ``stat`` when nothing did, for longer than the file system's
     clock needs to show it.
+
+    Returns:
+        Whether nodes and steps are filled too.
     """
     fingerprint = refscan.read_fingerprint(source.path)
     version, meta = _read_data_version(db), read_meta(db)
     changes = _find_changes(db, source, meta, fingerprint)
     if changes is None:
-        return
+        return meta.get("stale") == "0"
     with write(db):
         if _read_data_version(db) != version:
             # Another process was faster, maybe with the very same changes.
@@ -90,6 +93,7 @@ def sync(db: sqlite3.Connection, source: RefreshSource) -> None:
             _write_refs(db, changes)
             _write_threads(db, source, changes)
         write_meta(db, new)
+    return (meta | new).get("stale") == "0"
 
 
 def _read_data_version(db: sqlite3.Connection) -> int:

@@ -304,7 +304,7 @@ class Lookup(StateFile):
             if self._is_lean:
                 self._db.execute(f"PRAGMA cache_size = -{_LEAN_KIB}")
         if sync and not self._is_synced:
-            refresh.sync(self._db, self._source)
+            self._is_filled = refresh.sync(self._db, self._source)
             self._is_synced = True
         if filled and not self._is_filled:
             refresh.fill(self._db, self._source)
