@@ -49,6 +49,10 @@ _MOST_FOLDERS: Final = 16
 _MAX_ALTERNATES: Final = 64 * 1024
 
 
+_NOT_READ: Final = (KeyError, ValueError, OSError, pygit2.GitError)
+"""What libgit2 raises for an object that is in no pack, or damaged there."""
+
+
 class RawObject(NamedTuple):
     """An object; ``data`` is ``None`` when it is larger than was asked for."""
 
@@ -142,10 +146,12 @@ class RawObjects(Struct, eq=False):
         for oid in oids:
             data = None
             if self._is_packed:
-                with suppress(KeyError, ValueError, OSError, pygit2.GitError):
+                try:
                     told, size = packs.read_header(oid)
                     if told == kind and size <= limit:
                         data = packs.read(oid)[1]
+                except _NOT_READ:
+                    data = None
             found.append(self.read(oid, kind, limit=limit) if data is None else data)
         return found
 
@@ -253,7 +259,7 @@ class RawObjects(Struct, eq=False):
         try:
             kind, size = packs.read_header(oid)
             data: bytes | None = packs.read(oid)[1] if size <= limit else None
-        except (KeyError, ValueError, OSError, pygit2.GitError):
+        except _NOT_READ:
             return None
         return RawObject(int(kind), size, data)
 

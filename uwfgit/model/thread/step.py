@@ -126,6 +126,7 @@ _KEYS: Final = {
     each.name: re.sub("_(.)", lambda match: match[1].upper(), each.name)
     for each in fields(StepFields)
 }
+_PLAIN_KEYS: Final = {name: key for name, key in _KEYS.items() if name not in _READERS}
 
 
 def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:
@@ -134,12 +135,11 @@ def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:
     Raises:
         KeyError, TypeError: The payload is not that of a step.
     """
-    found = {}
-    for name, key in _KEYS.items():
-        if name in _OPTIONAL and key not in payload:
-            continue
-        read = _READERS.get(name)
-        found[name] = payload[key] if read is None else read(payload[key])
+    found = {name: payload[key] for name, key in _PLAIN_KEYS.items()}
+    for name, read in _READERS.items():
+        key = _KEYS[name]
+        if key in payload or name not in _OPTIONAL:
+            found[name] = read(payload[key])
     return found
 
 
