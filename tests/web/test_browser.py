@@ -227,7 +227,7 @@ def test_the_listing_is_searched_filtered_and_live(uwf: Uwf, ready: Path) -> Non
         enter(found, server)
         expect(page.locator("#list > li")).to_have_count(50)
         found.shot("threads")
-        page.get_by_role("link", name="Older").click()
+        page.get_by_role("link", name="Next").click()
         expect(page.locator("#list > li")).to_have_count(10)
         page.goto(f"{server.origin}/threads")
         page.keyboard.press("/")

@@ -256,3 +256,18 @@ def test_a_key_in_the_code_does_not_leave(uwf: Uwf, work: Path) -> None:
     store = open_store(path, home=Path(os.environ["UWF_HOME"]))
     found = find_in_texts(store, {"code of X:1": f"+key = {GITHUB}\n", "of X:2": "+x"})
     assert [each.path for each in found] == ["code of X:1"]
+
+
+def test_one_page_of_several_threads_begins_with_a_list_of_them(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    other = uwf("thread", "fork", ended, "--at", "1", "--json").json["threadId"]
+
+    assert uwf("export", "html", "both.html", ended, other, "--one-file").code == 0
+    page = (work / "both.html").read_text()
+    names = re.findall(r' id="([^"]+)"', page)
+
+    assert "<h1>Threads</h1>" in page
+    for thread in (ended, other):
+        assert page.index(f'href="#{thread}"') < page.index(f'id="{thread}"')
+    assert len(names) == len(set(names))

@@ -30,15 +30,16 @@ from uwfgit.web.export.links import (
 )
 from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.frame import Site, page
-from uwfgit.web.render.markup import Html, tag
+from uwfgit.web.render.markup import Html, div, tag
 from uwfgit.web.render.node import node_page
 from uwfgit.web.render.thread import thread_body, thread_page
-from uwfgit.web.render.threads import threads_page
+from uwfgit.web.render.threads import threads_head, threads_list, threads_page
 from uwfgit.web.render.workflow import workflow_page, workflows_page
 from uwfgit.web.view.cleaning import Cleaner
 from uwfgit.web.view.comparison import ComparisonView, Side
 from uwfgit.web.view.listing import (
     Line,
+    Listing,
     Question,
     answer,
     list_families,
@@ -80,8 +81,7 @@ class Export(Struct, kw_only=True, dict=True):
     def iter_folder(self) -> Iterator[tuple[str, str]]:
         """Yield the files of a folder: the path in it, and the text."""
         titles = self.cleaner.clean(titles_of(self.lines))
-        lines = [self.cleaner.clean(line) for line in self.lines]
-        listing = answer(lines, Question(limit=len(lines)))
+        listing = self._listing()
         tips = self._tips()
         pinned = self._pinned(tips)
         diffs = self._diffs(tips)
@@ -115,9 +115,18 @@ class Export(Struct, kw_only=True, dict=True):
             view = self._view(thread, tip, whole=True)
             title = title or view.title
             parts.append(tag("div", thread_body(site, view), id=thread, class_="one"))
+        if len(parts) > 1:
+            title = "Threads"
+            listing = self._listing()
+            head = threads_head(listing), threads_list(site, listing)
+            parts.insert(0, div("one", *head))
         return page(
             site, title or "Threads", parts, kind="thread", inline=style_sheet()
         )
+
+    def _listing(self) -> Listing:
+        lines = [self.cleaner.clean(line) for line in self.lines]
+        return answer(lines, Question(limit=len(lines)))
 
     def _site(self, links: FolderLinks | SingleLinks) -> Site:
         return Site(links=links, name=self.name, about=self.about, year=self.year)

@@ -294,7 +294,9 @@ def steps_of(number: int) -> str:
     return count_of(number, "step")
 
 
-def section(title: str, *children: Child, class_: str = "", **attributes: str) -> Html:
+def section(
+    title: str, *children: Child, class_: str = "", **attributes: str | None
+) -> Html:
     """Make a part of a page under a quiet heading."""
     return tag(
         "section", tag("h2", title), *children, class_=class_ or None, **attributes

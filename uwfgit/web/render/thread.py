@@ -160,22 +160,24 @@ def _time(site: Site, view: ThreadView) -> Html | None:
 
 def _steps(site: Site, view: ThreadView) -> Html:
     thread = view.tip.thread
+    # For what follows it alone: a single page may hold several threads.
+    anchor = None if site.script is None else "steps"
     if not view.block and view.status == "running":
         told = tag("p", "The first one is running.", class_="none")
-        return section("Steps", told, id="steps")
+        return section("Steps", told, id=anchor)
     if not view.block:
         return section(
             "Steps",
             tag("p", "No step yet. Run the first one:", class_="none"),
             command(f"uwf thread exec {tail(thread)}"),
-            id="steps",
+            id=anchor,
         )
     return section(
         "Steps",
         _blocks(site, view),
         [step_article(site, thread, entry) for entry in view.block],
         _blocks(site, view),
-        id="steps",
+        id=anchor,
     )
 
 

@@ -49,18 +49,23 @@ def threads_page(
         acts: What can be begun here.
     """
     body = join(
-        tag(
-            "header",
-            tag("h1", "Threads"),
-            tag("p", _sum(listing), class_="sum"),
-            class_="head",
-        ),
+        threads_head(listing),
         _filters(listing, base) if base is not None else None,
         acts,
         threads_list(site, listing),
         _pages(listing, base) if base is not None else None,
     )
     return page(site, "Threads", body, kind="threads", live=f"{base}/live")
+
+
+def threads_head(listing: Listing) -> Html:
+    """Head a listing with how many threads stand how."""
+    return tag(
+        "header",
+        tag("h1", "Threads"),
+        tag("p", _sum(listing), class_="sum"),
+        class_="head",
+    )
 
 
 def _sum(listing: Listing) -> str:
@@ -197,11 +202,11 @@ def _pages(listing: Listing, base: str) -> Html | None:
     last = min(asked.offset + asked.limit, listing.found)
     return tag(
         "nav",
-        _turn(base, asked, asked.offset - asked.limit, "Newer")
+        _turn(base, asked, asked.offset - asked.limit, "Previous")
         if asked.offset
         else span("", ""),
         span("range", f"{asked.offset + 1:,}{DASH}{last:,} of {listing.found:,}"),
-        _turn(base, asked, last, "Older") if last < listing.found else span("", ""),
+        _turn(base, asked, last, "Next") if last < listing.found else span("", ""),
         class_="pages",
         aria_label="More threads",
     )
