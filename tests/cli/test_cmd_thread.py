@@ -793,6 +793,16 @@ def test_a_listing_knows_of_damage_once_the_lookup_is_made_anew(
     ]
 
 
+def test_the_trash_names_the_tasks(uwf: Uwf, several: dict[str, str]) -> None:
+    task = uwf("thread", "show", several["idle"], "--json").json["task"]
+    uwf("thread", "rm", several["idle"])
+
+    (item,) = uwf("thread", "list", "--trash", "--json").json["items"]
+
+    assert task
+    assert item["task"] == task
+
+
 def test_removed_threads_are_in_the_trash(uwf: Uwf, several: dict[str, str]) -> None:
     removed = uwf("thread", "rm", several["idle"], "--json")
 

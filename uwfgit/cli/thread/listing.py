@@ -21,6 +21,7 @@ from uwfgit.model.ledger.prices import cost_at, cost_from_payload
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
+from uwfgit.model.thread.task import find_task_line
 from uwfgit.model.thread.usage import Usage
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.refs import list_refs
@@ -256,8 +257,9 @@ def _list_trash(ledger: Ledger) -> list[ThreadRow]:
             continue
         found = ThreadId(thread)
         try:
-            state = read_tip(ledger.store, found, oid).state
-            rows.append(ThreadRow(thread=found, commit=oid, state=state))
+            tip = read_tip(ledger.store, found, oid)
+            task = find_task_line(ledger.store, tip)
+            rows.append(ThreadRow(thread=found, commit=oid, state=tip.state, task=task))
         except UwfError as exc:
             rows.append(
                 ThreadRow(thread=found, commit=oid, state=None, problem=exc.message)
