@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -12,12 +13,25 @@ import pytest
 from tests.agents.record import RECORDED
 from tests.builders import git
 from tests.cli.calls import Uwf
+from tests.cli.family import FILES
 from tests.cli.test_cli_modes import REPLAY
 from tests.cli.test_cli_modes import WORKFLOW as BUILD
 from tests.cli.test_waiting import set_limit
 from tests.code.repo import Repo
 from tests.fleet.seats import Seat
 from tests.program import PATIENCE, wait_until
+
+_FAMILY_AGENT = """\
+#!/bin/sh
+cat > /dev/null
+case "$UWF_ROLE" in
+preparer) status=ready ;;
+coder) status=coded ;;
+prober) status='built\nwhat: a tool' ;;
+*) status=sent ;;
+esac
+printf -- '---\n$status: %b\n---\nDone.\n' "$status"
+"""
 
 
 @pytest.fixture
@@ -41,6 +55,28 @@ def test_a_worker_takes_one_thread_and_says_which(tmp_path: Path, remote: Path) 
     ada.uwf("pull")
     assert '"status": "end"' in ada.uwf("thread", "show", thread, "--json")
     ada.uwf("verify")
+
+
+@pytest.mark.slow
+def test_threads_that_did_steps_go_along_to_a_remote_that_demands_them(
+    tmp_path: Path, remote: Path
+) -> None:
+    # Where the hook, which runs with what pushes, finds the program.
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    ada = Seat(tmp_path, "ada", remote, PATH=path)
+    bob = Seat(tmp_path, "bob", remote, PATH=path)
+    for name, text in FILES.items():
+        (ada.folder / name).write_text(text)
+    (bob.folder / "agent").write_text(_FAMILY_AGENT)
+    (thread,) = ada.queue(1, "./deliver.yaml")
+    ada.uwf("hooks", "install", "--server", str(remote))
+
+    with bob.work("--once") as worker:
+        _, err = worker.communicate(timeout=PATIENCE)
+
+    assert ada.items()[thread]["state"] == "done", err
+    ada.uwf("pull")
+    ada.uwf("verify", "--children")
 
 
 @pytest.mark.slow

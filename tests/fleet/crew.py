@@ -87,6 +87,9 @@ class ActingHands:
     def blocked(self, _thread: ThreadId, _new: Oid, _old: Oid) -> str | None:
         return self.secret
 
+    def send_children(self, _thread: ThreadId) -> str | None:
+        return None
+
     def send_beside(self, thread: ThreadId) -> None:
         self.told.append(("beside", {"thread": thread}))
 

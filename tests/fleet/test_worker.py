@@ -23,6 +23,7 @@ from uwfgit.fleet.steer import cancel, clear, put, retry
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import load_tip
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
+from uwfgit.sync.exchange.remotes import get_remote
 
 
 def test_a_queued_thread_is_run_to_its_end(ada: Person, bob: Person) -> None:
@@ -437,6 +438,27 @@ def claim_in_vain(person: Person, thread: ThreadId, times: int) -> None:
             parent=claimed,
         )
         queue.push({queue_ref(thread): back})
+
+
+def test_a_claim_that_the_server_refuses_is_left_alone_for_a_while(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    hook = Path(get_remote(ada.store, "origin").url) / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    watch = Watch()
+    worker, hands = make_worker(bob, DONE, GOOD, watch=watch)
+
+    worker.tick()
+    worker.tick()
+    hook.unlink()
+    watch.now += 60
+    worker.tick()
+
+    assert hands.events()[:2] == ["refused", "claimed"]
+    assert worker.jobs.running[0].thread == thread
 
 
 def test_three_claims_without_a_step_are_enough(ada: Person, bob: Person) -> None:

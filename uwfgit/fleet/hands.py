@@ -56,6 +56,13 @@ class Hands(Protocol):
     def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
         """Return what keeps the thread's new commits from leaving."""
 
+    def send_children(self, thread: ThreadId) -> str | None:
+        """Send the threads that did steps of one; return what keeps them here.
+
+        Raises:
+            AuthError, RemoteError: The remote cannot be reached.
+        """
+
     def send_beside(self, thread: ThreadId) -> None:
         """Send what belongs to a thread's steps and travels apart from it."""
 

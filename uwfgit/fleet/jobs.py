@@ -108,8 +108,9 @@ class Jobs(Struct, kw_only=True):
         head = tip.commit
         if head != job.pushed:
             why = self.hands.blocked(job.thread, head, job.pushed)
+            # Before the step itself: who goes on with it finds them there.
+            why = why or self.hands.send_children(job.thread)
             if why is None:
-                # Before the step itself: who goes on with it finds it there.
                 self.hands.send_beside(job.thread)
             else:
                 state, head = self._state(job, "waiting", reason=why), job.pushed

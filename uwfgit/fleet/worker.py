@@ -43,6 +43,8 @@ class Worker:
     jobs: Jobs = field(init=False)
     _watch: LeaseWatch = field(init=False)
     _skipped: dict[ThreadId, tuple[Oid, str]] = field(default_factory=dict)
+    _put_off: dict[ThreadId, float] = field(default_factory=dict)
+    """Until when threads are left alone whose claim the server refused."""
     _sent: dict[ThreadId, Oid] = field(default_factory=dict)
     """Claims pushed without an answer: each may have arrived all the same."""
     _next_poll: float = 0.0
@@ -162,6 +164,9 @@ class Worker:
                     break
                 if not self._claim(self.choose(choices)):
                     contents = self._look()
+                # A signal may have come meanwhile.
+                if self.jobs.stop_at is not None:
+                    return
             self._found_nothing = not self.jobs.running
         except RemoteError as exc:
             self._next_poll = self.monotonic() + _RETRY_SECONDS
@@ -180,6 +185,8 @@ class Worker:
             if self.terms.only not in {None, thread}:
                 continue
             if self._skipped.get(thread, ("", ""))[0] == entry.oid:
+                continue
+            if self._put_off.get(thread, 0.0) > self.monotonic():
                 continue
             why = self.hands.distrust_entry(entry)
             if why is not None:
@@ -252,7 +259,7 @@ class Worker:
         # One of ours that we did not hear of was no try.
         if not self._is_ours(entry) and is_stuck(self.queue.store, entry):
             return self._set_waiting(entry, oid)
-        if not self._try_push(thread, oid):
+        if not self._try_push(entry, oid):
             return False
         job = Job(
             thread=thread,
@@ -297,17 +304,28 @@ class Worker:
         assert claimed is not None, "we wrote it"  # noqa: S101 - an invariant
         stuck = self.queue.successor(claimed, word="waiting", reason="stuck")
         oid = self.queue.write(stuck, parent=claim)
-        if self._try_push(entry.state.thread, oid):
+        if self._try_push(entry, oid):
             self.hands.tell("waiting", thread=entry.state.thread, why="stuck")
         return False
 
-    def _try_push(self, thread: ThreadId, oid: Oid) -> bool:
-        """Push a state; another worker may have been faster, which is no error."""
+    def _try_push(self, entry: Entry, oid: Oid) -> bool:
+        """Push a state; another worker may have been faster, which is no error.
+
+        One that the server refuses for a reason of its own is tried again later.
+        """
+        thread = entry.state.thread
         self._sent[thread] = oid
         try:
             self.queue.push({queue_ref(thread): oid})
         except RejectedError as exc:
-            self.hands.tell("missed", thread=thread, why="; ".join(exc.refs.values()))
+            why = "; ".join(exc.refs.values())
+            there = self.queue.fetch().entries.get(thread)
+            if there is not None and there.oid == entry.oid:
+                pause = max(self.terms.poll, _RETRY_SECONDS)
+                self._put_off[thread] = self.monotonic() + pause
+                self.hands.tell("refused", thread=thread, why=why)
+            else:
+                self.hands.tell("missed", thread=thread, why=why)
             return False
         del self._sent[thread]
         return True

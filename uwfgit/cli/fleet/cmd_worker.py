@@ -40,6 +40,7 @@ _LINES: Final = {
     "waiting": "{thread} waits: {why}",
     "skipped": "passed by {thread}: {why}",
     "missed": "another worker took {thread}",
+    "refused": "the remote refused the claim on {thread}: {why}",
     "lost": "lost the claim on {thread}: another worker has it",
     "set-aside": "what was done of {thread} is kept here as thread {copy}",
     "not-set-aside": "cannot set aside what was done of {thread}: {why}",

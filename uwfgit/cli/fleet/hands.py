@@ -16,7 +16,9 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import StateError, UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.foreign import is_foreign
+from uwfgit.model.ledger.kin import iter_below
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.git.enclosing import find_enclosing
@@ -29,6 +31,7 @@ from uwfgit.sync.exchange.foreign import find_signer, find_voucher, list_newest
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.memory import pull_memory, push_memory
 from uwfgit.sync.exchange.pull import finish, look
+from uwfgit.sync.exchange.push import push
 from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.exchange.transport import Wire
@@ -119,17 +122,33 @@ class WorkerHands(Struct, kw_only=True):
         """Return why a thread is not to be run."""
         if self.workflows is not None and tip.state.workflow_oid not in self.workflows:
             return "its workflow is not one of --workflow"
-        if self.trust_pushers or not is_foreign(self.ledger, tip):
-            return self._lacks(tip)
+        why = None if self.trust_pushers else self._distrust_events(tip)
+        return why or self._lacks(tip)
+
+    def _distrust_events(self, tip: Tip) -> str | None:
+        if not self._is_vouched_for(tip):
+            return "its newest event is not signed by anyone in trust"
+        try:
+            below = tuple(iter_below(self.ledger, open_record(self.ledger.store, tip)))
+        except UwfError as exc:
+            return exc.message
+        for child in below:
+            if not self._is_vouched_for(child.tip):
+                name = child.tip.thread
+                return f"its child {name} has an event not signed by anyone in trust"
+        return None
+
+    def _is_vouched_for(self, tip: Tip) -> bool:
+        """Whether a thread was made here, or its newest events are signed."""
+        if not is_foreign(self.ledger, tip):
+            return True
         signer = find_voucher(
             self.ledger,
             list_newest(self.ledger, tip),
             self.context.settings.trust,
             environment=self.context.environment,
         )
-        if not signer:
-            return "its newest event is not signed by anyone in trust"
-        return self._lacks(tip)
+        return bool(signer)
 
     def _lacks(self, tip: Tip) -> str | None:
         code = None if self.trees is None else self.trees.lacks(tip)
@@ -179,6 +198,29 @@ class WorkerHands(Struct, kw_only=True):
         ref = thread_ref(thread)
         problems = make_scan(self.context, self.ledger.store)([(ref, new, old)])
         return problems.get(ref)
+
+    def send_children(self, thread: ThreadId) -> str | None:
+        """Send the threads that did steps of one; return what keeps them here."""
+        store = self.ledger.store
+        refs = [
+            ref
+            for ref in map(thread_ref, family_of(store, thread))
+            if find_ref(store, self.remote.tracking(ref)) != find_ref(store, ref)
+        ]
+        if not refs:
+            return None
+        sent = push(
+            self.ledger,
+            self.remote,
+            wire=self.wire,
+            verify=make_verify(self.context),
+            scan=make_scan(self.context, store),
+            named=refs,
+        )
+        failed = (each for each in sent.outcomes if each.result in FAILED)
+        return next(
+            (f"{each.thread}: {each.message or each.result}" for each in failed), None
+        )
 
     def send_beside(self, thread: ThreadId) -> None:
         """Send the code of a thread's steps, and what its agents remember.
