@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,16 @@ from uwfgit.engine.run.control import pause_thread
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.compare import compare_chains
+from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.step import Step
 from uwfgit.store.repository import open_store
+from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.forms import thread_acts
 from uwfgit.web.render.frame import ALL_ACTS, Site
 from uwfgit.web.render.thread import thread_page
 from uwfgit.web.serve.links import ServedLinks
+from uwfgit.web.view.comparison import ComparisonView, Side
 from uwfgit.web.view.listing import list_lines
 from uwfgit.web.view.thread import ThreadView, view_thread
 
@@ -132,3 +137,31 @@ def test_a_fork_at_work_is_running_beside_its_origin(uwf: Uwf, ended: str) -> No
         page = read_page(ledger, ended, "end")
 
     assert '<span class="chip running">running</span>' in page
+
+
+def test_two_lists_are_compared_word_by_word_as_they_stand(
+    uwf: Uwf, work: Path
+) -> None:
+    text = BLANK.replace("said: { type: string }", "said: { type: array }")
+    (work / "blank.yaml").write_text(text)
+    names = []
+    for said in (["a.py", "b.py"], ["a.py", "c.py"]):
+        reply = f"---\n$status: done\nsaid: {json.dumps(said)}\n---\n"
+        (work / "script.json").write_text(json.dumps({"replies": {"first": [reply]}}))
+        made = uwf("thread", "start", "./blank.yaml", "-p", "x", "--json").json
+        names.append(made["threadId"])
+        uwf("thread", "exec", names[-1], "--agent", "scripted:script.json")
+    ledger = read_ledger(uwf)
+    tips = [load_tip(ledger.store, ThreadId(name)) for name in names]
+    chains = [open_record(ledger.store, tip).steps() for tip in tips]
+    a, b = (Side(tip=tip, status="idle", title="x") for tip in tips)
+
+    def page_of(*sides: tuple[Step, ...]) -> str:
+        found = compare_chains(*sides)
+        return diff_page(SITE, ComparisonView(a=a, b=b, found=found))
+
+    both, alone = page_of(*chains), page_of(chains[0], ())
+
+    assert "- a.py\n- <mark>b.py</mark>" in both
+    assert "- a.py\n- <mark>c.py</mark>" in both
+    assert '<ul class="values"><li>a.py</li><li>b.py</li></ul>' in alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any, Final
@@ -18,6 +19,7 @@ from uwfgit.model.thread.step import Step
 from uwfgit.web.render.frame import Site, chip, facts, page, spent, steps_of, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Html, div, join, link, span, tag
+from uwfgit.web.render.steps import field_value
 from uwfgit.web.view.comparison import ComparisonView, Side
 
 _COMPARED: Final = 20_000
@@ -118,24 +120,27 @@ def _fields(step: Step, other: Step | None, pair: Pair) -> Iterator[Html]:
     for name in list_fields(step, other):
         if name in step.output:
             theirs = other.output.get(name) if other else None
-            differs = f"output.{name}" in pair.differs
-            yield _row(
-                name, _plain(step.output[name]), _plain(theirs) if differs else None
-            )
-    if step.body.strip():
+            ours = step.output[name]
+            if f"output.{name}" in pair.differs:
+                yield _row(name, _marked(_plain(ours), _plain(theirs)), differs=True)
+            else:
+                yield _row(name, field_value(ours))
+    if body := step.body.strip():
         theirs = other.body if other and "body" in pair.differs else None
-        yield _row("text", step.body.strip(), theirs.strip() if theirs else None)
+        shown = _marked(body, theirs.strip()) if theirs else markdown(body)
+        yield _row("text", shown, differs=bool(theirs))
 
 
-def _row(name: str, value: str, theirs: str | None) -> Html:
-    shown = markdown(value) if theirs is None else _marked(value, theirs)
+def _row(name: str, shown: Html, *, differs: bool = False) -> Html:
     return join(
         tag("dt", name),
-        tag("dd", shown, class_=None if theirs is None else "text differs"),
+        tag("dd", shown, class_="text differs" if differs else None),
     )
 
 
 def _plain(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
+        return "\n".join(f"- {each}" for each in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -155,7 +160,4 @@ def _marked(value: str, theirs: str) -> Html:
 
 
 def _words(text: str) -> list[str]:
-    words: list[str] = []
-    for part in text.split(" "):
-        words += [part, " "]
-    return words[:-1]
+    return [part for part in re.split(r"(\s+)", text) if part]

@@ -105,11 +105,14 @@ def fields_list(output: Mapping[str, Any]) -> Html | None:
     fields = plain_fields(output)
     if not fields:
         return None
-    rows = [join(tag("dt", name), tag("dd", _value(value))) for name, value in fields]
+    rows = [
+        join(tag("dt", name), tag("dd", field_value(value))) for name, value in fields
+    ]
     return tag("dl", rows, class_="fields")
 
 
-def _value(value: Any) -> Html:  # noqa: ANN401 - a JSON value
+def field_value(value: Any) -> Html:  # noqa: ANN401 - a JSON value
+    """Lay out the value of a field."""
     if isinstance(value, str):
         return markdown(value) if "\n" in value.strip() else tag("span", value or "-")
     if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
