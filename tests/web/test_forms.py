@@ -30,6 +30,7 @@ ODD: dict[str, dict[str, Any]] = {
     "options": {"type": "object", "default": {"k": 1}},
     "maybe": {"type": ["string", "null"], "default": None},
     "lines": {"type": "string", "default": "\none\ntwo \u202e"},
+    "columns": {"type": "string", "default": "a\tb"},
     "any": {"default": 5},
     "both": {"type": ["integer", "string"], "default": 5},
     "ratio": {"type": "number", "default": 0.5, "minimum": 0},

@@ -311,7 +311,7 @@ def _control(field: str, schema: Mapping[str, Any]) -> Html:
         step=("any" if kinds[0] == "number" else 1) if is_number else None,
         min=_bound(schema, "minimum") if is_number else None,
         max=_bound(schema, "maximum") if is_number else None,
-        value=shown_first or None,
+        value=Carried(shown_first) if shown_first else None,
         placeholder=_EXAMPLES.get(kinds[0]) if len(kinds) == 1 else None,
         required=is_needed,
     )
