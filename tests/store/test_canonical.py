@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from importlib.resources import files
 from pathlib import Path
 from random import Random
@@ -339,3 +340,20 @@ def test_the_two_colliding_texts_have_one_hash_and_were_found_as_told() -> None:
     assert one != other
     assert node_hash(TEXT_TYPE, one) == node_hash(TEXT_TYPE, other) == "3SGPDA16932MK"
     assert find_collision() == COLLIDING
+
+
+def test_keys_of_many_or_large_payloads_are_not_kept() -> None:
+    payloads = [
+        *(encode_json({f"{number}-{'x' * 1_000_000}": 1}) for number in range(4)),
+        *(
+            encode_json({f"{n}-{key:0100}": 1 for key in range(5_000)})
+            for n in range(4)
+        ),
+    ]
+    tracemalloc.start()
+    for payload in payloads:
+        decode_json(payload)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 500_000

@@ -23,6 +23,9 @@ print(ssl.OPENSSL_VERSION)
 sys.modules["ssl"] = libgit2._NoTls("ssl")
 from ssl import OPENSSL_VERSION
 print(OPENSSL_VERSION)
+import ssl
+left = libgit2._NoTls("ssl")
+print(left.OPENSSL_VERSION, sys.modules["ssl"] is ssl, sep="\\n")
 """
 
 
@@ -53,4 +56,4 @@ def test_the_programs_tls_is_pythons_own() -> None:
         [sys.executable, "-c", _ASK_TLS], capture_output=True, text=True, check=True
     )
 
-    assert done.stdout.splitlines() == [ssl.OPENSSL_VERSION] * 2
+    assert done.stdout.splitlines() == [*[ssl.OPENSSL_VERSION] * 3, "True"]

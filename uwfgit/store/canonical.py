@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
@@ -220,11 +219,20 @@ def _order(value: Json, depth: int) -> Json:
     return value
 
 
-@lru_cache(maxsize=256)
+_ORDERS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {}
+_MOST_ORDERS: Final = 256
+_ORDER_CHARS: Final = 1_000
+
+
 def _order_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
-    # CBOR text starts with its length, so encoded keys sort by length first. They
-    # are kept, since most mappings are of one of a few types.
-    return tuple(sorted(keys, key=lambda key: (len(text := key.encode()), text)))
+    found = _ORDERS.get(keys)
+    if found is None:
+        # CBOR text starts with its length, so encoded keys sort by length first.
+        found = tuple(sorted(keys, key=lambda key: (len(text := key.encode()), text)))
+        # Most mappings are of one of a few types; what others made may be of any size.
+        if len(_ORDERS) < _MOST_ORDERS and sum(map(len, keys)) <= _ORDER_CHARS:
+            _ORDERS[keys] = found
+    return found
 
 
 def _read_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -36,7 +36,8 @@ class _NoTls(ModuleType):
         if name.startswith("__"):
             # The import system's own question.
             raise AttributeError(name)
-        del sys.modules[self.__name__]
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)
 
 
