@@ -16,6 +16,7 @@ from tests.builders import git
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
+from uwfgit.store import raw
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
@@ -28,6 +29,7 @@ from uwfgit.store.objects import (
     encode_tree,
     find_entry,
     format_commit,
+    list_names,
     list_tree,
     read_blob,
     read_commit,
@@ -190,6 +192,28 @@ def test_a_tree_nested_too_deep_is_corrupt(store: Store) -> None:
     assert len(list(walk_files(store, tree, depth=3))) == 1
     with pytest.raises(CorruptError):
         list(walk_files(store, tree, depth=2))
+
+
+def test_names_are_listed_once_however_often_a_folder_stands_in_a_tree(
+    store: Store,
+) -> None:
+    file = _file(store, b"x")
+    tree = edit_tree(store, None, {"f": file, "a/1/g": file})
+    for _ in range(3):
+        folder = TreeEntry(oid=tree, mode=TREE_MODE)
+        tree = write_object(
+            store, raw.TREE, encode_tree({str(each): folder for each in range(20)})
+        )
+
+    assert list_names(store, tree) == [("f", file.oid), ("g", file.oid)]
+
+
+def test_names_that_are_nested_too_deep_are_corrupt(store: Store) -> None:
+    tree = edit_tree(store, None, {"1/2/3/f": _file(store, b"x")})
+
+    assert len(list_names(store, tree, depth=3)) == 1
+    with pytest.raises(CorruptError):
+        list_names(store, tree, depth=2)
 
 
 def test_an_edit_touches_only_what_it_names(store: Store) -> None:

@@ -215,7 +215,8 @@ def list_names(store: Store, tree: Oid, *, depth: int = 8) -> list[tuple[str, Oi
     """Return own name and blob of every file below a tree, wherever it is.
 
     Several times as fast as :func:`walk_files`, for trees of thousands: it reads
-    the folders of one depth after those of another.
+    the folders of one depth after those of another. One that stands at a depth more
+    than once is read once, or a few small trees could name a billion files.
 
     Raises:
         CorruptError: As there.
@@ -223,17 +224,17 @@ def list_names(store: Store, tree: Oid, *, depth: int = 8) -> list[tuple[str, Oi
     found: list[tuple[str, Oid]] = []
     level = [tree]
     for _ in range(depth + 1):
-        read = store.raw.read_many(level, raw.TREE, limit=raw.MAX_TREE_BYTES)
-        below: list[Oid] = []
+        read = store.raw.iter_many(level, raw.TREE, limit=raw.MAX_TREE_BYTES)
+        below: dict[Oid, None] = {}
         for folder, data in zip(level, read, strict=True):
             for mode, name, oid in _parse_entries(folder, data):
                 if mode == _FOLDER:
-                    below.append(Oid(oid.hex()))
+                    below[Oid(oid.hex())] = None
                 else:
                     found.append((name.decode(errors="replace"), Oid(oid.hex())))
         if not below:
             return found
-        level = below
+        level = list(below)
     raise CorruptError(f"tree {tree} is nested too deep")
 
 

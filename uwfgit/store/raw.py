@@ -14,7 +14,7 @@ import secrets
 import stat
 import zlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -133,8 +133,10 @@ class RawObjects(Struct, eq=False):
             )
         return found.data
 
-    def read_many(self, oids: Iterable[str], kind: int, *, limit: int) -> list[bytes]:
-        """Read objects of one kind, each of at most ``limit`` bytes, in their order.
+    def iter_many(
+        self, oids: Iterable[str], kind: int, *, limit: int
+    ) -> Iterator[bytes]:
+        """Yield objects of one kind, each of at most ``limit`` bytes, in their order.
 
         A tenth faster than one by one, where they are in packs.
 
@@ -142,7 +144,6 @@ class RawObjects(Struct, eq=False):
             CorruptError: As :meth:`read`.
         """
         packs = self._open()
-        found = []
         for oid in oids:
             data = None
             if self._is_packed:
@@ -152,8 +153,7 @@ class RawObjects(Struct, eq=False):
                         data = packs.read(oid)[1]
                 except _NOT_READ:
                     data = None
-            found.append(self.read(oid, kind, limit=limit) if data is None else data)
-        return found
+            yield self.read(oid, kind, limit=limit) if data is None else data
 
     def read_tree(self, oid: str) -> bytes:
         """Read a tree's bytes; the last few hundred small ones are kept.

@@ -51,7 +51,7 @@ def read_nodes(
     """
     named = tuple(wanted)
     oids = (oid for _, (_, oid) in named)
-    blobs = store.raw.read_many(oids, BLOB, limit=MAX_BLOB_BYTES)
+    blobs = [*store.raw.iter_many(oids, BLOB, limit=MAX_BLOB_BYTES)]
     parse = decode_payload if checked else parse_payload
     payloads = [
         parse(kind, data) for (_, (kind, _)), data in zip(named, blobs, strict=True)
