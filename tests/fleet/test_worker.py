@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import git
+from tests.builders import git, object_file
 from tests.fleet.crew import (
     Watch,
     contents,
@@ -538,6 +538,19 @@ def test_a_thread_queued_at_an_older_tip_is_not_run(ada: Person, bob: Person) ->
     worker.run()
 
     assert hands.events() == ["skipped"]
+
+
+def test_a_damaged_thread_is_no_end_of_looking_over_the_others(ada: Person) -> None:
+    damaged, whole = queue_thread(ada), queue_thread(ada)
+    place = f"thread/{damaged}:threads/{damaged}/thread.json"
+    object_file(ada.store, git(ada.store, "rev-parse", place).strip()).unlink()
+    ada.store.raw.forget_packs()
+    worker, _ = make_worker(ada)
+
+    offers, reasons = worker.look_over()
+
+    assert [entry.state.thread for entry in offers] == [whole]
+    assert "is missing or damaged" in reasons[damaged]
 
 
 def test_a_forged_queue_ref_is_shown_and_passed_by(

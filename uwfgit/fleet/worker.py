@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from uwfgit.errors import RejectedError, RemoteError
+from uwfgit.errors import CorruptError, RejectedError, RemoteError
 from uwfgit.fleet.claims import LeaseWatch, is_free, is_stuck
 from uwfgit.fleet.hands import Hands, RunResult, Terms
 from uwfgit.fleet.jobs import Job, Jobs, cost_of
@@ -227,16 +227,17 @@ class Worker:
             state = entry.state
             by = f" by {state.worker}" if state.worker else ""
             return f"{state.word}{by}{': ' + state.reason if state.reason else ''}"
-        if (why := self.hands.distrust_entry(entry)) is not None:
-            return why
+        return self.hands.distrust_entry(entry) or self._distrust_here(entry)
+
+    def _distrust_here(self, entry: Entry) -> str | None:
         # One that is not here yet is looked at when it was brought.
         store, thread, head = self.queue.store, entry.state.thread, entry.state.head
-        is_here = find_ref(store, thread_ref(thread)) == head
-        return (
-            self.hands.distrust_thread(read_tip(store, thread, head))
-            if is_here
-            else None
-        )
+        if find_ref(store, thread_ref(thread)) != head:
+            return None
+        try:
+            return self.hands.distrust_thread(read_tip(store, thread, head))
+        except CorruptError as exc:
+            return exc.message
 
     def _skip(self, entry: Entry, why: str) -> None:
         self._skipped[entry.state.thread] = (entry.oid, why)

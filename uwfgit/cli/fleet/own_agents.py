@@ -46,9 +46,10 @@ class OwnAgents(Struct, kw_only=True, dict=True):
 
     def lacks(self, tip: Tip) -> str | None:
         """Return why no agent can do a thread's next step here; ``None`` if one can."""
-        role = tip.state.current_role or tip.state.suspended_role
-        roles = open_record(self.ledger.store, tip).workflow.roles
-        if role is None or roles[role].workflow is not None:
+        role = tip.state.current_role or tip.state.suspended_role or ""
+        # A forged thread may name one that is none.
+        made = open_record(self.ledger.store, tip).workflow.roles.get(role)
+        if made is None or made.workflow is not None:
             return None
         try:
             agent = self._choose(tip.state.workflow_name, role)
