@@ -201,6 +201,33 @@ def test_a_side_that_a_parent_names_stays_in_its_childs_history(two: Two) -> Non
 
 
 @pytest.mark.slow
+def test_a_side_that_a_parent_names_of_others_alone_may_get_a_name_of_its_own(
+    two: Two,
+) -> None:
+    pushed(two)
+    again = ("thread", "resume", two.family.parent, "-p", "Again")
+    two.ada(*again, "--agent", "scripted:asking.yaml")
+    for seat in (two.ada, two.bob):
+        answer(seat)
+        seat(*again, *RUN)
+    two.ada.do("push")
+    two.bob.do("pull")
+    family, resolve = two.family, ("thread", "resolve")
+    two.bob.do(*resolve, family.parent, "--keep-theirs")
+    store = Path(two.bob.do("store", "path").out.strip())
+    # What a second remote has: Ada's side but for its newest event.
+    two.bob.do("remote", "add", "other", str(store))
+    git(
+        *(store, "update-ref", f"refs/remotes/other/thread/{family.child}"),
+        f"refs/remotes/origin/thread/{family.child}~1",
+    )
+
+    shown = two.bob.do(*resolve, family.child, "--remote", "other")
+
+    assert "--keep-both" in shown.out
+
+
+@pytest.mark.slow
 def test_a_bundle_takes_children_along(two: Two) -> None:
     two.ada.do("bundle", "create", "family.bundle", two.family.parent)
     bundle = two.ada.folder / "family.bundle"

@@ -205,11 +205,18 @@ def find_taker(ledger: Ledger, divergence: Divergence) -> ThreadId | None:
     record = open_record(store, read_tip(store, thread, divergence.mine))
     for taker in sorted(find_takers(ledger, list_threads(ledger), record)):
         above = open_record(store, load_tip(store, taker), checked=False)
-        for child in children_by_node(above).values():
-            if child.thread == thread and not is_ancestor(
-                store, child.oid, divergence.theirs
-            ):
-                return taker
+        named = (
+            child.oid
+            for child in children_by_node(above).values()
+            if child.thread == thread
+        )
+        # One of neither side is not lost by what is done with ours.
+        if any(
+            is_ancestor(store, oid, divergence.mine)
+            and not is_ancestor(store, oid, divergence.theirs)
+            for oid in named
+        ):
+            return taker
     return None
 
 
