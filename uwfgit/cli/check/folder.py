@@ -20,9 +20,9 @@ def find_folder_of(
 
     Args:
         is_own: Whether it was made on this machine alone. Another never works in
-            the folder it recorded, but in one that was chosen here; each, where
-            it has none that is there, in this work tree when it began in this
-            repository.
+            the folder it recorded, but in one that was chosen here. One of our own
+            whose folder is gone, and another that has none, works in this work tree
+            when it began in this repository.
 
     Returns:
         ``None`` when the user has to name one.
