@@ -26,6 +26,7 @@ ODD: dict[str, dict[str, Any]] = {
     "mixed": {"enum": [True, None, "x", 1.5], "default": None},
     "flag": {"enum": [True, False], "type": "boolean", "default": False},
     "loud": {"type": "boolean", "default": True},
+    "unsaid": {"type": ["boolean", "null"], "default": None},
     "tags": {"type": "array", "default": ["a", "b"]},
     "options": {"type": "object", "default": {"k": 1}},
     "maybe": {"type": ["string", "null"], "default": None},

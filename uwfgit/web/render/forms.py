@@ -265,6 +265,16 @@ def input_types(schema: Any) -> tuple[str, ...]:  # noqa: ANN401 - a JSON Schema
     return tuple(each for each in several if isinstance(each, str) and each != "null")
 
 
+def input_choices(schema: Mapping[str, Any]) -> list[Any] | None:
+    """Return what an input is chosen from; ``None`` if it is typed, or ticked."""
+    choices, kinds = schema.get("enum"), schema.get("type")
+    if isinstance(choices, list):
+        return choices
+    # A tick has no third state.
+    is_three = kinds in (["boolean", "null"], ["null", "boolean"])
+    return [None, True, False] if is_three else None
+
+
 def input_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
     """Write a value as a person writes it: text as it is, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -289,8 +299,8 @@ def _input(name: str, schema: Any) -> Html:  # noqa: ANN401 - a JSON Schema
 
 
 def _control(field: str, schema: Mapping[str, Any]) -> Html:
-    choices, kinds = schema.get("enum"), input_types(schema)
-    if isinstance(choices, list):
+    choices, kinds = input_choices(schema), input_types(schema)
+    if choices is not None:
         return _choice(field, choices, schema)
     if kinds == ("boolean",):
         ticked = schema.get("default") is True

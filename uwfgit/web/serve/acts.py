@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, field
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.workflow.inputs import parse_input
-from uwfgit.web.render.forms import default_text, input_text, input_types
+from uwfgit.web.render.forms import default_text, input_choices, input_text, input_types
 
 _STATUS: Final = {
     "not-found": 404,
@@ -209,7 +209,7 @@ def typed_inputs(
     values: dict[str, Any] = {}
     for name, asked in schemas.items():
         schema = asked if isinstance(asked, Mapping) else {}
-        text, choices = fields.get(f"{INPUT}{name}"), schema.get("enum")
+        text, choices = fields.get(f"{INPUT}{name}"), input_choices(schema)
         if text is None and input_types(schema) == ("boolean",) and choices is None:
             values[name] = False
         elif text is not None:
@@ -223,8 +223,8 @@ def _typed(schema: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401 - a JSO
 
     A field as it was found is left to the default, whatever is shown of that.
     """
-    choices, kinds = schema.get("enum"), input_types(schema)
-    if isinstance(choices, list):
+    choices, kinds = input_choices(schema), input_types(schema)
+    if choices is not None:
         found = [each for each in choices if input_text(each) == text]
         return found[0] if found else (text or UNSET)
     if kinds == ("boolean",):
