@@ -190,6 +190,18 @@ def test_the_file_is_private(lookup: Lookup, file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_memory_that_filling_takes_is_given_back(
+    store: Store, lookup: Lookup
+) -> None:
+    start(store, ONE)
+    lookup.keep_little()
+
+    lookup.list_nodes()
+
+    db = lookup._open(sync=False, filled=False)
+    assert db.execute("PRAGMA cache_size").fetchone() == (-256,)
+
+
 def test_a_step_is_found_with_thread_commit_and_number(
     store: Store, lookup: Lookup
 ) -> None:

@@ -283,14 +283,18 @@ def fill(db: sqlite3.Connection, source: RefreshSource) -> None:
     """
     if read_meta(db).get("stale") == "0":
         return
+    (before,) = db.execute("PRAGMA cache_size").fetchone()
     db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    with write(db):
-        if read_meta(db).get("stale") != "0":
-            db.execute("DELETE FROM node")
-            db.execute("DELETE FROM step")
-            with without_index(db):
-                _fill_rows(db, source)
-            write_meta(db, {"stale": "0"})
+    try:
+        with write(db):
+            if read_meta(db).get("stale") != "0":
+                db.execute("DELETE FROM node")
+                db.execute("DELETE FROM step")
+                with without_index(db):
+                    _fill_rows(db, source)
+                write_meta(db, {"stale": "0"})
+    finally:
+        db.execute(f"PRAGMA cache_size = {before}")
 
 
 def _fill_rows(db: sqlite3.Connection, source: RefreshSource) -> None:
