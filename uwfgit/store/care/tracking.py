@@ -14,6 +14,7 @@ from typing import Final
 
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.store.handle import Store
+from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.store.lookup.refscan import BROKEN, read_target
 
 REMOTES_PREFIX: Final = "refs/remotes/"
@@ -28,6 +29,12 @@ _THREAD = re.compile(r"refs/remotes/([^/]+)/thread/([^/]+)")
 def tracking_ref(remote: str, ref: str) -> str:
     """Name the ref that keeps what a remote had of one of our branches."""
     return f"{REMOTES_PREFIX}{remote}/{ref.removeprefix(_HEADS)}"
+
+
+def list_folders(store: Store) -> list[Path]:
+    """List the folders of what remotes had of threads, as far as refs are loose."""
+    place = tracking_ref("*", THREAD_PREFIX).removeprefix(REMOTES_PREFIX)
+    return sorted((store.path / REMOTES_PREFIX).glob(place))
 
 
 def read_last_reason(store: Store, name: str) -> str | None:

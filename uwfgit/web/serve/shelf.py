@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.standing import find_running
+from uwfgit.store.care.tracking import list_folders
 from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.web.view.listing import Line, list_lines
 
@@ -93,7 +94,7 @@ def mark_of(ledger: Ledger) -> Mark:
     places = (
         store.path / THREAD_PREFIX.rstrip("/"),
         store.path / "packed-refs",
-        store.path / "refs" / "remotes",
+        *list_folders(store),
     )
     times: list[object] = []
     for place in places:
