@@ -129,6 +129,18 @@ def test_what_is_given_is_recorded_with_the_defaults(
 
 
 @pytest.mark.parametrize(
+    "words", [("-i", "url=-"), ("--inputs", "-")], ids=["option", "file"]
+)
+def test_of_two_arguments_one_is_read_from_stdin(
+    uwf: Uwf, words: tuple[str, str]
+) -> None:
+    refused = uwf(*START[:-2], "-", *words, stdin=b"url: htt://x")
+
+    assert refused.code == 2
+    assert "is '-', but stdin is that of " in refused.err
+
+
+@pytest.mark.parametrize(
     ("words", "code", "told"),
     [
         pytest.param((), 1, "url: a value is missing (Where it is)", id="missing"),

@@ -144,7 +144,7 @@ def read_text(context: CommandContext, argument: str, *, what: str) -> str:
         InvalidError: What was read is not UTF-8, or the file cannot be read.
     """
     if argument == "-":
-        return _decode(read_stdin(what), f"{what} on stdin")
+        return _decode(read_stdin(context, what), f"{what} on stdin")
     if argument.startswith("@@"):
         return argument[1:]
     if argument.startswith("@"):
@@ -160,22 +160,28 @@ def read_file(context: CommandContext, name: str, *, what: str) -> str:
         InvalidError: What was read is not UTF-8, or the file cannot be read.
     """
     if name == "-":
-        return _decode(read_stdin(what), f"{what} on stdin")
+        return _decode(read_stdin(context, what), f"{what} on stdin")
     if not name:
         raise UsageError(f"{what} is empty", hint=f"write {what} FILE")
     hint = f"write {what} {name[1:]}, without the '@'" if name[0] == "@" else None
     return _decode(_read_bytes(context, name, hint=hint), name)
 
 
-def read_stdin(what: str) -> bytes:
-    """Read all of stdin, for an argument that is ``-``.
+def read_stdin(context: CommandContext, what: str) -> bytes:
+    """Read all of stdin, for the one argument that is ``-``.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or another argument has taken it.
         InvalidError: It is too large.
     """
     if sys.stdin is None:
         raise UsageError(f"{what} is '-', but there is no stdin")
+    if context.stdin_taker is not None:
+        raise UsageError(
+            f"{what} is '-', but stdin is that of {context.stdin_taker}",
+            hint="give one of them in a file",
+        )
+    context.stdin_taker = what
     data = sys.stdin.buffer.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise InvalidError(f"{what} on stdin is larger than {_MOST_BYTES // 2**20} MiB")

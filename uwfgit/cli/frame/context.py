@@ -63,6 +63,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
     """Whether nobody's configuration counts."""
     is_told: bool = False
     """Whether the error that ends the command stands in its object already."""
+    stdin_taker: str | None = None
+    """The argument that was read from stdin, of which there is one."""
 
     @cached_property
     def output(self) -> Output:

@@ -71,7 +71,7 @@ def validate_command(
         from uwfgit.model.workflow.source import check_workflow_text
 
         problems = check_workflow_text(
-            read_stdin("FILE"),
+            read_stdin(context, "FILE"),
             folder=context.cwd,
             find_syntax_error=find_syntax_error,
         )
