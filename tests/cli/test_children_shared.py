@@ -79,6 +79,18 @@ def test_a_parent_takes_its_children_along_and_they_are_folded_there(two: Two) -
 
 
 @pytest.mark.slow
+def test_a_pull_tells_what_came_by_whom_and_what_waits(two: Two) -> None:
+    two.ada.do("push", "origin", two.family.parent)
+
+    lines = two.bob.do("pull").out.splitlines()
+
+    mine = next(line for line in lines if two.family.parent in line)
+    what = mine.partition(two.family.parent)[2]
+    assert mine.startswith("new ")
+    assert what.startswith("  deliver, suspended, by Ada  builder waits: ")
+    assert what.endswith("Which?")
+
+
 def test_one_thread_is_brought_with_what_did_its_steps(two: Two) -> None:
     two.ada.do("push", "origin", two.family.parent)
     threads = [two.family.parent, two.family.child, two.family.grandchild]

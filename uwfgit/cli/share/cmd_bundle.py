@@ -87,4 +87,4 @@ def open_(
             verify=make_verify(context),
             command=context.command,
         )
-    raise typer.Exit(tell_pull(context, report))
+    raise typer.Exit(tell_pull(context, store, report))

@@ -33,6 +33,7 @@ from uwfgit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.store.handle import Store
     from uwfgit.sync.exchange.exchange import RefOutcome
     from uwfgit.sync.exchange.pull import PullReport
     from uwfgit.sync.exchange.remotes import Remote
@@ -210,7 +211,7 @@ def pull(
             only=names[0] if names else None,
             workflows=workflows,
         )
-    status = tell_pull(context, report)
+    status = tell_pull(context, store, report)
     _bring_code(context, ledger, report, every=code, remote=code_remote)
     raise typer.Exit(status)
 
@@ -300,9 +301,11 @@ def _with_children(
     return report
 
 
-def tell_pull(context: CommandContext, report: PullReport) -> int:
+def tell_pull(context: CommandContext, store: Store, report: PullReport) -> int:
     """Print a pull and give its exit code: refused beats busy."""
-    context.output.emit(pull_payload(report), lambda: pull_text(context.output, report))
+    context.output.emit(
+        pull_payload(report), lambda: pull_text(context.output, report, store)
+    )
     warn_collisions(context, report)
     if not report.ok:
         return 1
@@ -383,7 +386,7 @@ def _clone(
         report = _pull_new(context, ledger, remote, wire, only, workflows=workflows)
         pack_refs(store, environment=wire.environment)
     context.output.say(f"created store {shown(str(path))}; use it with --store")
-    return tell_pull(context, report)
+    return tell_pull(context, store, report)
 
 
 def _pull_new(

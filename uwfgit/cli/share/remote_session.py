@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Output, can_ask, talk_over, talk_width
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import NotFoundError, RemoteError, UsageError
+from uwfgit.errors import NotFoundError, RemoteError, UsageError, UwfError
 
 if TYPE_CHECKING:
+    from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.store.handle import Store
     from uwfgit.sync.exchange.exchange import RefOutcome
@@ -108,28 +109,56 @@ def push_text(output: Output, report: PushReport) -> str:
     return "\n".join(lines)
 
 
-def pull_text(output: Output, report: PullReport) -> str:
-    """Write a pull for people."""
-    lines = list(_lines(output, report.outcomes))
+def pull_text(output: Output, report: PullReport, store: Store | None = None) -> str:
+    """Write a pull for people: what came, by whom, and what waits for somebody."""
+    lines = list(_lines(output, report.outcomes, store))
     if report.up_to_date:
         lines.append(f"{report.up_to_date} up to date")
     lines.insert(0, f"from {shown(report.source)}:")
     return "\n".join(lines if len(lines) > 1 else [*lines, "nothing there"])
 
 
-def _lines(output: Output, outcomes: Sequence[RefOutcome]) -> Iterator[str]:
-    """Write a line a ref; of many that went well, the first ones and a count."""
+def _lines(
+    output: Output, outcomes: Sequence[RefOutcome], store: Store | None = None
+) -> Iterator[str]:
+    """Write a line a ref; of many that went well, the first ones and a count.
+
+    Args:
+        store: Has the threads that came; each is told with what it is.
+    """
     counts = Counter(outcome.result for outcome in outcomes)
     told: Counter[str] = Counter()
     for outcome in outcomes:
         told[outcome.result] += 1
         if outcome.message is None and told[outcome.result] > _TOLD:
             continue
-        tail = f"  {shown(outcome.message)}" if outcome.message else ""
+        what = outcome.message
+        if what is None and store is not None and outcome.result in _GOOD:
+            what = _describe(store, outcome.thread)
+        tail = f"  {shown(what)}" if what else ""
         yield f"{_word(output, outcome.result)}  {shown(_name(outcome))}{tail}"
     for result in _GOOD:
         if counts[result] > _TOLD:
             yield f"{_word(output, result)}  {counts[result] - _TOLD} more"
+
+
+def _describe(store: Store, thread: ThreadId | None) -> str | None:
+    """Say how a thread stands, by whom, and what it is about."""
+    from uwfgit.model.thread.record import load_tip
+    from uwfgit.model.thread.task import find_task_line
+
+    if thread is None:
+        return None
+    try:
+        tip = load_tip(store, thread)
+    except UwfError:
+        return None
+    state = tip.state
+    who = state.updated_by.rpartition(" <")[0] or state.updated_by
+    about = find_task_line(store, tip) or ""
+    if state.status == "suspended":
+        about = f"{state.suspended_role} waits: {state.suspend_message}"
+    return f"{state.workflow_name}, {state.status}, by {who}  {about}".rstrip()
 
 
 def _word(output: Output, result: str) -> str:
