@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,22 +186,34 @@ def run_process(
     return done.stdout
 
 
+_STARTER = """
+import os, sys
+quiet = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+words = sys.argv[1:]
+pid = os.posix_spawnp(words[0], words, os.environ, file_actions=[quiet])
+_, status, usage = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+"""
+
+
 def peak_memory(
     words: Sequence[str | Path], environment: Mapping[str, str], *, cwd: Path
 ) -> float:
     """Run a program and give the most memory it held, in MiB."""
-    process = subprocess.Popen(
-        [str(word) for word in words],
+    # The system counts what a process held before it became another program, so a
+    # small one starts it.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _STARTER, *(str(word) for word in words)],
         env=dict(environment),
         cwd=cwd,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{words[0]} exited with {process.returncode}")
-    return usage.ru_maxrss / 1024
+    code, peak = map(int, done.stdout.split())
+    if code:
+        raise RuntimeError(f"{words[0]} exited with {code}: {done.stderr}")
+    return peak / 1024
 
 
 def folder_bytes(folder: Path) -> int:
