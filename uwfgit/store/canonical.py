@@ -236,9 +236,8 @@ def _order_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    # As normalise sorts: canonical bytes have keys of one length in order.
-    pairs.sort(key=lambda pair: len(pair[0].encode()))
-    return dict(pairs)
+    value = dict(pairs)
+    return {key: value[key] for key in _order_keys(tuple(value))}
 
 
 def _refuse_constant(text: str) -> Json:
