@@ -18,7 +18,8 @@ from uwfgit.config import Settings
 from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
 from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger.ledger import Kept, Ledger
+from uwfgit.model.ledger.kept import Kept
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.workflow.workflow import Role, Target, Workflow

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import Clock, git, make_ledger
 from tests.history import check_store
-from uwfgit.errors import InvalidError, NotFoundError
+from uwfgit.errors import CorruptError, InvalidError, NotFoundError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.keep import (
     check_node,
@@ -26,7 +26,7 @@ from uwfgit.model.node.node import (
     make_schema,
     make_text,
 )
-from uwfgit.store.objects import blob_oid
+from uwfgit.store.objects import blob_oid, write_blob
 
 ONE: Final = make_text("one")
 TWO: Final = make_text("two")
@@ -73,6 +73,16 @@ def test_what_others_drop_is_gone_in_a_moment(ledger: Ledger, clock: Clock) -> N
     time.sleep(0.02)
 
     assert find_node(ledger, ONE.hash) is None
+
+
+def test_kept_nodes_that_cannot_be_read_are_told_each_time(ledger: Ledger) -> None:
+    blob = write_blob(ledger.store, b"no commit")
+    (ledger.store.path / "refs/uwf").mkdir(parents=True, exist_ok=True)
+    (ledger.store.path / "refs/uwf/keep").write_text(f"{blob}\n")
+
+    for _ in range(2):
+        with pytest.raises(CorruptError):
+            ledger.kept.refresh(within=60)
 
 
 def test_many_nodes_in_one_call_make_one_commit(ledger: Ledger) -> None:

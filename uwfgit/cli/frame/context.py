@@ -216,7 +216,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def make_ledger(self, store: Store, *, write: bool = False) -> Ledger:
         """Put a ledger over an open store."""
-        from uwfgit.model.ledger.ledger import Kept, Ledger
+        from uwfgit.model.ledger.kept import Kept
+        from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node.node import STEP_TYPE
         from uwfgit.store.git.signer import NO_SIGNER
         from uwfgit.store.git.worktree import Identity

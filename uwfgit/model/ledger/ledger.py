@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from math import inf
-from time import monotonic
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -17,6 +15,7 @@ from uwfgit.errors import (
     UwfError,
 )
 from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
+from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import Node
 from uwfgit.model.node.places import NodePlace, read_node, read_nodes
@@ -29,79 +28,16 @@ from uwfgit.model.thread.step import Step
 from uwfgit.store.git.signer import Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import KEEP_REF, NODES, TRASH_PREFIX, find_node_name
+from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
-from uwfgit.store.objects import TreeEntry, list_tree
-from uwfgit.store.refs import find_ref, list_refs
+from uwfgit.store.refs import list_refs
 
 _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
 _TOLD_CHARS = 40
 _JUST_NOW = 0.01
 """Seconds."""
-
-
-class Kept(Struct, kw_only=True):
-    """Keep's tree as of the last refresh; each of its folders is read once."""
-
-    store: Store
-    commit: Oid | None = None
-    _looked_at: float = -inf
-    _roots: Mapping[str, TreeEntry] = field(default_factory=dict)
-    _folders: dict[str, dict[Hash, tuple[NodePlace, ...]]] = field(default_factory=dict)
-
-    def refresh(self, *, within: float = 0.0) -> None:
-        """Notice that others changed what is kept; costs the look at one ref.
-
-        Args:
-            within: An earlier look will do that was so many seconds ago at most.
-
-        Raises:
-            CorruptError: Keep's commit or tree cannot be read.
-        """
-        now = monotonic()
-        if now - self._looked_at < within:
-            return
-        self._looked_at = now
-        commit = find_ref(self.store, KEEP_REF)
-        if commit == self.commit:
-            return
-        self._folders = {}
-        self._roots = {}
-        if commit is not None:
-            tree = self.store.raw.read_links(commit).tree
-            nodes = list_tree(self.store, tree).get(NODES)
-            self._roots = list_tree(self.store, nodes.oid) if nodes else {}
-        self.commit = commit
-
-    def forget(self) -> None:
-        """Have the next one look: what is kept has just been changed here."""
-        self._looked_at = -inf
-
-    def find(self, node: Hash) -> NodePlace | None:
-        """Find a node's type and blob.
-
-        Raises:
-            CorruptError: Two contents stand under the hash, or a tree is missing.
-        """
-        name = node[:2]
-        folder = self._folders.get(name)
-        if folder is None:
-            entry = self._roots.get(name)
-            files = list_tree(self.store, entry.oid) if entry else {}
-            folder = self._folders[name] = {}
-            for file, blob in files.items():
-                if parts := find_node_name(file):
-                    known = folder.get(parts[0], ())
-                    folder[parts[0]] = (*known, (parts[1], blob.oid))
-        found = folder.get(node, ())
-        if len(found) > 1:
-            raise CorruptError(
-                f"hash {node} names two contents: {found[0][1]} and {found[1][1]}",
-                hint="one of the two was made to collide; drop it with: uwf cas drop",
-            )
-        return found[0] if found else None
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
