@@ -83,29 +83,11 @@ def _run(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
 
 
 def _resume(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
-    if not site.may("resume"):
-        return None
-    return _say(
-        site,
-        f"{place}/resume",
-        "Resume",
-        "What to tell the agent",
-        agents,
-        is_needed=False,
-    )
+    return _say(site, place, "resume", "What to tell the agent", agents)
 
 
 def _poke(site: Site, place: str | None, agents: Sequence[str]) -> Html | None:
-    if not site.may("poke"):
-        return None
-    return _say(
-        site,
-        f"{place}/poke",
-        "Do it again",
-        "What to do differently",
-        agents,
-        is_needed=True,
-    )
+    return _say(site, place, "poke", "What to do differently", agents)
 
 
 def _agents(agents: Sequence[str]) -> Html | None:
@@ -120,27 +102,28 @@ def _agents(agents: Sequence[str]) -> Html | None:
     )
 
 
+_VERBS: Final = {"resume": "Resume", "poke": "Do it again"}
+
+
 def _say(
-    site: Site,
-    action: str,
-    verb: str,
-    label: str,
-    agents: Sequence[str],
-    *,
-    is_needed: bool,
-) -> Html:
+    site: Site, place: str | None, act: str, label: str, agents: Sequence[str]
+) -> Html | None:
+    """Make the form of an act that says something to the agent."""
+    if not site.may(act):
+        return None
     return form(
         site,
-        action,
+        f"{place}/{act}",
         tag(
             "textarea",
             name="prompt",
             placeholder=label,
             aria_label=label,
-            required=is_needed,
+            # A correction that says nothing is none.
+            required=act == "poke",
             rows=3,
         ),
-        div("row", button(verb), _agents(agents)),
+        div("row", button(_VERBS[act]), _agents(agents)),
     )
 
 
@@ -150,19 +133,9 @@ def _more(
     thread, steps = view.tip.thread, view.tip.state.steps
     parts = []
     if view.status == "end" and site.may("resume"):
-        parts.append(
-            fold(
-                "Take it up again",
-                _say(
-                    site,
-                    f"{place}/resume",
-                    "Resume",
-                    "What is still to be done",
-                    agents,
-                    is_needed=False,
-                ),
-            )
-        )
+        label = "What is still to be done"
+        again = _say(site, place, "resume", label, agents)
+        parts.append(fold("Take it up again", again))
     if steps and view.wait != "lost" and site.may("poke"):
         parts.append(fold("Do the last step again", _poke(site, place, agents)))
     if site.may("fork"):
