@@ -36,6 +36,27 @@ def run(*words: str, **options: Json) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*UWF, *words], check=False, **facts)
 
 
+def list_imported(
+    words: tuple[str, ...], modules: tuple[str, ...], **options: Json
+) -> tuple[int, list[str]]:
+    """Run a command in a process; return its code and which modules it imported."""
+    script = (
+        "import json, sys\nfrom uwfgit.cli.frame.app import main\n"
+        f"code = main({list(words)!r})\n"
+        f"print(json.dumps([code, [m for m in {modules!r} if m in sys.modules]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+        **options,
+    )
+    code, found = json.loads(done.stdout.splitlines()[-1])
+    return code, found
+
+
 def test_every_error_class_has_an_exit_code() -> None:
     classes = {
         value
@@ -48,20 +69,7 @@ def test_every_error_class_has_an_exit_code() -> None:
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), (), ("-h",)])
 def test_the_top_imports_nothing_heavy(words: tuple[str, ...]) -> None:
-    script = (
-        "import sys\nfrom uwfgit.cli.frame.app import main\n"
-        f"code = main({list(words)!r})\n"
-        f"print(code, [m for m in {HEAVY!r} if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(),
-    )
-
-    assert done.stdout.splitlines()[-1] == "0 []"
+    assert list_imported(words, HEAVY) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -70,21 +78,9 @@ def test_the_top_imports_nothing_heavy(words: tuple[str, ...]) -> None:
 def test_no_command_imports_pydantic_or_rich(
     work: Path, words: tuple[str, ...]
 ) -> None:
-    script = (
-        "import sys\nfrom uwfgit.cli.frame.app import main\n"
-        f"main({list(words)!r})\n"
-        "print([m for m in ('pydantic', 'rich', 'httpx') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=work,
-        env=environment(),
-    )
+    _, found = list_imported(words, ("pydantic", "rich", "httpx"), cwd=work)
 
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -101,23 +97,10 @@ def test_no_command_imports_pydantic_or_rich(
 def test_a_node_is_read_and_put_without_what_neither_needs(
     work: Path, words: tuple[str, ...], unused: tuple[str, ...]
 ) -> None:
-    script = (
-        "import sys\nfrom uwfgit.cli.frame.app import main\n"
-        f"code = main({list(words)!r})\n"
-        f"print(code, [m for m in {unused!r} if f'uwfgit.{{m}}' in sys.modules])"
-    )
     run("init", cwd=work)
+    modules = tuple(f"uwfgit.{each}" for each in unused)
 
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=work,
-        env=environment(),
-    )
-
-    assert done.stdout.splitlines()[-1] == "0 []"
+    assert list_imported(words, modules, cwd=work) == (0, [])
 
 
 def test_the_table_of_the_top_is_what_its_modules_hold() -> None:
