@@ -379,8 +379,8 @@ def test_a_refused_run_is_an_object_of_yaml_too(uwf: Uwf, thread: str) -> None:
     assert "code: state" in done.out
 
 
-def test_a_run_of_no_known_thread_is_an_error_alone(uwf: Uwf, thread: str) -> None:
-    done = uwf("thread", "exec", thread[:-1] + "X", "--json")
+def test_a_run_of_no_known_thread_is_an_error_alone(uwf: Uwf) -> None:
+    done = uwf("thread", "exec", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "--json")
 
     assert (done.code, done.out) == (1, "")
     assert done.error["code"] == "not-found"
