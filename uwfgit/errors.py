@@ -33,9 +33,10 @@ take the facts and build one line; ``hint`` says what to do next.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -67,6 +68,17 @@ class Problem(Struct, frozen=True, kw_only=True):
         return f"{place}: {where}{self.message}" if place else f"{where}{self.message}"
 
 
+_PERMISSIONS: Final = "see to its permissions, or use another place"
+_ROOM: Final = "make room there, then try again"
+_SYSTEMS_HINTS: Final = {
+    errno.EACCES: _PERMISSIONS,
+    errno.EPERM: _PERMISSIONS,
+    errno.EROFS: "its file system is read-only: use another place",
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+}
+
+
 class UwfError(Exception):
     """Root of all errors a user can meet; one line, and a hint."""
 
@@ -75,7 +87,19 @@ class UwfError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self._hint = hint
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next; else what helps when it was the system that refused."""
+        cause = self.__cause__
+        if self._hint is not None or not isinstance(cause, OSError):
+            return self._hint
+        return _SYSTEMS_HINTS.get(cause.errno or 0)
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        self._hint = hint
 
 
 class NotFoundError(UwfError):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import os
@@ -18,7 +19,7 @@ from uwfgit.cli.frame.catalog import CATALOG
 from uwfgit.cli.frame.options import hidden_options
 from uwfgit.cli.words.reference import iter_commands, root_context
 from uwfgit.engine.run.ends import RunEnd
-from uwfgit.errors import UwfError
+from uwfgit.errors import StoreError, UwfError
 from uwfgit.model.node.node import META_TYPE
 from uwfgit.store.canonical import Json
 
@@ -350,7 +351,28 @@ def test_a_full_disk_is_an_error_and_no_bug(work: Path) -> None:
 
     assert done.returncode == 1
     assert "No space left" in done.stderr
+    assert "hint: make room" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        pytest.param(errno.ENOSPC, "make room there, then try again", id="full"),
+        pytest.param(
+            errno.EACCES, "see to its permissions, or use another place", id="refused"
+        ),
+        pytest.param(errno.EFBIG, None, id="another"),
+    ],
+)
+def test_what_the_system_refuses_is_told_with_what_helps(
+    number: int, hint: str | None
+) -> None:
+    cause = OSError(number, os.strerror(number))
+    bare, told = StoreError("cannot write"), StoreError("cannot write", hint="wait")
+    bare.__cause__ = told.__cause__ = cause
+
+    assert (bare.hint, told.hint) == (hint, "wait")
 
 
 def test_text_survives_a_terminal_that_is_not_utf8(work: Path) -> None:

@@ -213,10 +213,16 @@ def _as_error(exc: Exception) -> UwfError | None:
         # No file of ours: a stream of the user's, such as a full disk. What is
         # left of it would fail again at exit, with an exit code of Python's.
         _silence(sys.stdout)
-        return errors.StoreError(f"the system refused: {exc.strerror}")
+        return _refused("the system refused", exc)
     if isinstance(exc, OSError) and exc.errno in _SYSTEMS_OWN:
-        return errors.StoreError(f"the system refused '{exc.filename}': {exc.strerror}")
+        return _refused(f"the system refused '{exc.filename}'", exc)
     return None
+
+
+def _refused(what: str, exc: OSError) -> UwfError:
+    error = errors.StoreError(f"{what}: {exc.strerror}")
+    error.__cause__ = exc
+    return error
 
 
 def make_program() -> Root:

@@ -9,7 +9,7 @@ import typer
 from uwfgit.cli.frame.arguments import TellOption, ThreadArgument, read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown_lines
-from uwfgit.errors import InvalidError, SizeError, StateError, UsageError
+from uwfgit.errors import InvalidError, SizeError, StateError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from uwfgit.model.thread.record import Tip
@@ -43,7 +43,10 @@ def note_command(
     if is_write:
         note = None if prompt is None else _add(context, tip, note, prompt)
         if not ledger.local.set_note(tip.thread, note):
-            raise StateError("the note cannot be kept: the store cannot be written")
+            raise StoreError(
+                "the note cannot be kept: the store cannot be written",
+                hint="uwf doctor says why",
+            )
     context.output.emit(
         {"threadId": tip.thread, "note": note},
         lambda: "" if note is None else shown_lines(note),
