@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import json
+import resource
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -243,3 +244,14 @@ def git(store: Store | Path, *args: str) -> str:
         text=True,
     )
     return done.stdout
+
+
+@contextmanager
+def files_of(most: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

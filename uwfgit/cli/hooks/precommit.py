@@ -16,6 +16,7 @@ from uwfgit.cli.frame.packaged import find_packaged
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.hooks.receiving import SHARED_KEY
 from uwfgit.errors import NotFoundError, StoreError, UsageError
+from uwfgit.store.safety.newfile import write_new
 from uwfgit.store.safety.plainfile import read_start
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def install_pre_commit(context: CommandContext) -> Installed:
         if other.path == path and is_there:
             return _install_for_merges(_require_run(path))
         return _require_run(other.path) if is_there else other
-    _write(path, find_packaged("hooks", HOOK).read_bytes())
+    write_new(path, find_packaged("hooks", HOOK).read_bytes(), mode=_MODE)
     return _install_for_merges(Installed(path=path, changed=True))
 
 
@@ -171,7 +172,7 @@ def _install_for_merges(done: Installed) -> Installed:
     if done.add is not None:
         return done
     if not os.path.lexists(path):
-        _write(path, find_packaged("hooks", HOOK).read_bytes())
+        write_new(path, find_packaged("hooks", HOOK).read_bytes(), mode=_MODE)
         return replace(done, changed=True)
     if COMMAND.encode() in _read(path):
         return done
@@ -214,13 +215,3 @@ def _read(path: Path) -> bytes:
         return read_start(path, most=_MOST_BYTES)
     except OSError:
         return b""
-
-
-def _write(path: Path, text: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as stream:
-            stream.write(text)
-        path.chmod(_MODE)
-    except OSError as exc:
-        raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc

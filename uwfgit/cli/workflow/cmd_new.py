@@ -6,7 +6,7 @@ import os
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Final, TextIO
+from typing import Annotated, Final
 
 import typer
 
@@ -14,7 +14,8 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_json, format_table, write
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.workflow.examples import example_files, list_examples
-from uwfgit.errors import InvalidError, StoreError, UsageError
+from uwfgit.errors import UsageError
+from uwfgit.store.safety.newfile import write_new
 
 FOLDER: Final = ".workflows"
 SCHEMA_FILE: Final = "workflow.schema.json"
@@ -62,7 +63,7 @@ def new_command(
     shown_path = _relative(context, path)
     schema = shown_path.with_name(SCHEMA_FILE)
     text = starter_text(name, file=str(shown_path), schema=str(schema))
-    _create(path, shown_path, text)
+    write_new(path, text.encode(), name=str(shown_path))
     payload = {
         "name": name,
         "file": str(path),
@@ -96,8 +97,9 @@ def _write_example(context: CommandContext, name: str, example: str) -> None:
         is_own = path == f"{name}.yaml"
         if target.exists() and not is_own:
             continue
-        _create(target, _relative(context, target), text)
-        changes.append(f"created {_relative(context, target)}")
+        shown_path = str(_relative(context, target))
+        write_new(target, text.encode(), name=shown_path)
+        changes.append(f"created {shown_path}")
     payload = {
         "name": name,
         "file": str(folder / f"{name}.yaml"),
@@ -132,29 +134,6 @@ def _find_folder(context: CommandContext) -> Path:
 
 def _relative(context: CommandContext, path: Path) -> Path:
     return Path(os.path.relpath(path, context.cwd.resolve()))
-
-
-def _write_whole(file: TextIO, text: str) -> None:
-    """Write it all, or leave no file that the next try would find there already."""
-    try:
-        file.write(text)
-        file.flush()
-    except OSError:
-        Path(file.name).unlink()
-        raise
-
-
-def _create(path: Path, shown_path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            _write_whole(file, text)
-    except FileExistsError as exc:
-        raise InvalidError(
-            f"'{shown_path}' is there already", hint="choose another name"
-        ) from exc
-    except OSError as exc:
-        raise StoreError(f"cannot write '{shown_path}': {exc.strerror}") from exc
 
 
 def schema_command(ctx: typer.Context) -> None:

@@ -23,10 +23,8 @@ from uwfgit.cli.frame.output import (
 )
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import (
-    InvalidError,
     NotFoundError,
     StateError,
-    StoreError,
     UntrustedError,
     UwfError,
 )
@@ -341,6 +339,7 @@ def export_command(
     """
     from uwfgit.cli.workflow.workflows import find_ledger, find_workflow
     from uwfgit.model.workflow.source import name_of
+    from uwfgit.store.safety.newfile import write_new
 
     context = get_context(ctx)
     found = find_workflow(context, find_ledger(context), workflow)
@@ -351,15 +350,7 @@ def export_command(
         context.output.emit_data(payload, text)
         return
     path = context.resolve(output)
-    try:
-        with path.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except FileExistsError as exc:
-        raise InvalidError(
-            f"'{output}' is there already", hint="choose a new name"
-        ) from exc
-    except OSError as exc:
-        raise StoreError(f"cannot write '{output}': {exc.strerror}") from exc
+    write_new(path, text.encode(), name=output)
     payload["file"] = str(path)
     context.output.emit(payload, lambda: f"wrote {shown(output)}")
     if name_of(path) != name:
