@@ -251,6 +251,59 @@ def test_a_link_to_a_workflow_elsewhere_is_followed(project: Project) -> None:
     assert ".workflows/ping.yaml" in project.git("ls-files")
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        pytest.param(
+            "gone.yaml", "it is a link to a file that is not there", id="gone"
+        ),
+        pytest.param("ping.yaml", "it is a link that leads to itself", id="circle"),
+    ],
+)
+def test_a_link_that_leads_nowhere_fails(
+    project: Project, target: str, said: str
+) -> None:
+    (project.root / ".workflows").mkdir()
+    (project.root / ".workflows" / "ping.yaml").symlink_to(target)
+    project.git("add", ".workflows")
+
+    done = project.run("git", "commit", "-m", "change")
+
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert f".workflows/ping.yaml:1:1: error Y15: {said}" in done.stdout + done.stderr
+
+
+def test_a_link_out_of_the_repository_is_no_matter_of_the_commits(
+    project: Project,
+) -> None:
+    (project.root.parent / "ping.yaml").write_text(WORKFLOW)
+    (project.root / ".workflows").mkdir()
+    (project.root / ".workflows" / "ping.yaml").symlink_to("../../ping.yaml")
+    project.git("add", ".workflows")
+
+    assert project.commits()
+
+
+def test_a_workflow_folder_that_is_a_link_is_followed(project: Project) -> None:
+    project.write("flows/ping.yaml", BAD, add=False)
+    project.write("flows/parts/can.yaml", "[]", add=False)
+    (project.root / ".workflows").symlink_to("flows")
+    project.git("add", "flows")
+    assert project.commits()
+
+    project.git("add", ".workflows")
+    assert not project.commits()
+
+    project.write("flows/ping.yaml", WITH_PART)
+    assert project.commits()
+
+    project.write("flows/parts/can.yaml", "{}")
+    assert not project.commits()
+
+    project.git("rm", "-q", "-f", "flows/parts/can.yaml")
+    assert not project.commits()
+
+
 def test_a_repository_of_sha256_is_read_too(tmp_path: Path) -> None:
     project = make_project(tmp_path, git_format="sha256")
     project.write("deep/.workflow/ping.yaml", BAD)
@@ -344,6 +397,20 @@ def test_install_beside_a_hooks_path_writes_nothing(project: Project) -> None:
     home = Path(project.environment["HOME"])
     assert str(home / "hooks" / "pre-commit") in done.stderr
     assert not (home / "hooks").exists()
+
+
+def test_a_hook_that_cannot_be_written_does_not_stand_in_its_own_way(
+    project: Project,
+) -> None:
+    hooks = project.root / ".git" / "hooks"
+    for path in hooks.glob("pre-*"):
+        path.unlink()
+
+    failed = project.run("sh", "-c", "ulimit -f 0; uwf hooks install")
+    done = project.run("uwf", "hooks", "install")
+
+    assert (failed.returncode, done.returncode) == (1, 0), failed.stderr
+    assert "pre-commit': File too large" in failed.stderr
 
 
 def test_install_twice_changes_nothing(project: Project) -> None:

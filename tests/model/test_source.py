@@ -342,6 +342,36 @@ def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     assert caught.value.kind == "workflow file"
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        pytest.param("gone", "it is a link to a file that is not there", id="gone"),
+        pytest.param(
+            "a.yaml/b", "it is a link to a file that is not there", id="below"
+        ),
+        pytest.param("solve.yaml", "it is a link that leads to itself", id="circle"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_named_as_one(
+    tmp_path: Path, target: str, message: str
+) -> None:
+    folder = tmp_path / ".workflows"
+    write(folder / "a.yaml", GOOD)
+    (folder / "solve.yaml").symlink_to(target)
+
+    found = resolve_workflow("solve", cwd=tmp_path, workflow_paths=())
+    by_path = resolve_workflow(".workflows/solve.yaml", cwd=tmp_path, workflow_paths=())
+    listed = list_workflow_files(cwd=tmp_path, workflow_paths=())
+    with pytest.raises(WorkflowError) as caught:
+        read_workflow(folder / "solve.yaml")
+
+    assert found == by_path == folder / "solve.yaml"
+    assert [name for name, _, _ in listed] == ["a", "solve"]
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.message) == ("Y15", message)
+    assert problem.hint == "fix or remove the link"
+
+
 def test_a_folder_is_no_workflow_file(tmp_path: Path) -> None:
     assert check_codes(tmp_path) == [("Y15", 1, 1)]
 

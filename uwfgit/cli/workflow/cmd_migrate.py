@@ -34,7 +34,7 @@ def migrate_command(
 
     context = get_context(ctx)
     path = context.resolve(file)
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         raise NotFoundError("workflow file", file)
     # Problems name the file as the user did, so that editors find it.
     named = path if file.startswith("~") else Path(file)

@@ -111,15 +111,7 @@ def _check(paths: Sequence[Path]) -> _Checked:
 
 
 def _missing(path: Path) -> Problem:
-    is_link = path.is_symlink()
-    return Problem(
-        code="Y15",
-        message="it is a link to a file that is not there" if is_link else "it is gone",
-        hint="fix or remove the link" if is_link else None,
-        file=str(path),
-        line=1,
-        column=1,
-    )
+    return Problem(code="Y15", message="it is gone", file=str(path), line=1, column=1)
 
 
 @contextmanager
@@ -226,7 +218,7 @@ def _list_files(context: CommandContext, name: str) -> list[Path]:
         return sorted(
             _as_path(context, name) / file.relative_to(path) for file in found
         )
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         raise NotFoundError("workflow file", name)
     return [_as_path(context, name)]
 

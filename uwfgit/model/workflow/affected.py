@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -40,10 +41,11 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
     """
     paths = tuple(edited)
     files = {
-        file.resolve(): file
+        _resolve(file): file
         for folder in sorted({each for path in paths for each in _iter_folders(path)})
         for file in list_folder(folder)
-        if file.is_file()
+        # A link that leads nowhere was to be one.
+        if file.is_file() or (file.is_symlink() and not file.exists())
     }
     parts: dict[Path, set[Path]] = {}
     for real, file in files.items():
@@ -52,7 +54,7 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
         with suppress(UwfError):
             includes = open_includes(file, on_file=parts[real].add)
             read_yaml(read_file(file), include=includes)
-    touched = {path.resolve() for path in paths}
+    touched = set(map(_resolve, paths))
     return tuple(
         sorted(
             file
@@ -61,6 +63,11 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
             and not touched.isdisjoint({real, *parts[real]})
         )
     )
+
+
+def _resolve(path: Path) -> Path:
+    # As Path.resolve(), which refuses links that lead in a circle.
+    return Path(os.path.realpath(path))
 
 
 def _iter_folders(path: Path) -> Iterator[Path]:

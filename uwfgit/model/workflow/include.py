@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
@@ -127,7 +128,8 @@ def open_includes(
         shown: How problems name it.
         on_file: As for ``DirectoryIncludes``.
     """
-    real = path.resolve()
+    # Path.resolve() gives up at links that lead in a circle.
+    real = Path(os.path.realpath(path))
     return DirectoryIncludes(
         directory=real.parent,
         shown=(shown or path).parent,
@@ -140,7 +142,9 @@ def _read_file(path: Path, target: str) -> bytes:
     try:
         content = read_start(path, most=YAML_MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as exc:
-        hint = f"make the file, or fix the path; looked for {path.name} beside this one"
+        hint = "make the file, or fix the path: it is taken from this file's folder"
+        if path.name != PurePath(target).name:
+            hint = f"fix the link, which leads to '{path.name}'"
         raise refusal("Y12", f"included file '{target}' not found", hint) from exc
     except OSError as exc:
         if path.exists() and not path.is_file():

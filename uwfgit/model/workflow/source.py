@@ -27,6 +27,8 @@ from uwfgit.store.safety.plainfile import read_start
 _SUFFIXES: Final = (".yaml", ".yml")
 _INDEX: Final = "index"
 _DROPPED: Final = ".workflow"
+_LINK_HINT: Final = "fix or remove the link"
+_NOTHING: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 FOLDERS: Final = (".workflows", ".workflow")
 _REPOSITORY: Final = ".git"
 
@@ -179,8 +181,14 @@ def _read_bytes(path: Path) -> tuple[bytes, Problem | None]:
         # One byte more shows that the file is too large, however large.
         return read_start(path, most=YAML_MAX_BYTES + 1), None
     except (FileNotFoundError, NotADirectoryError, ValueError) as exc:
-        raise NotFoundError("workflow file", str(path)) from exc
+        if not path.is_symlink():
+            raise NotFoundError("workflow file", str(path)) from exc
+        message = "it is a link to a file that is not there"
+        return b"", _file_problem(path, "Y15", message, _LINK_HINT)
     except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            message = "it is a link that leads to itself"
+            return b"", _file_problem(path, "Y15", message, _LINK_HINT)
         if path.exists() and not path.is_file():
             hint = "name a workflow file"
             return b"", _file_problem(path, "Y15", "is not a regular file", hint)
@@ -242,18 +250,26 @@ def resolve_workflow(
         return None
     for folder in (*_iter_folders(cwd), *workflow_paths):
         for candidate in list_candidates(folder, name):
-            if _is_file(candidate):
+            if _is_there(candidate):
                 return candidate
     return None
 
 
-def _is_file(path: Path) -> bool:
+def _is_there(path: Path) -> bool:
+    """Whether something other than a folder has this name.
+
+    Be it a link that leads nowhere: whoever reads it says what is wrong.
+
+    Raises:
+        OSError: The system does not tell.
+    """
     try:
-        return path.is_file()
+        path.lstat()
     except OSError as exc:
-        if exc.errno != errno.ENAMETOOLONG:
+        if exc.errno not in _NOTHING:
             raise
         return False
+    return not path.is_dir()
 
 
 def list_workflow_files(
@@ -269,7 +285,7 @@ def list_workflow_files(
     for folder, label in folders:
         for name in sorted(_iter_names(folder)):
             for candidate in list_candidates(folder, name):
-                if name not in found and _is_file(candidate):
+                if name not in found and _is_there(candidate):
                     found[name] = (name, candidate, label)
     return [found[name] for name in sorted(found)]
 
@@ -281,7 +297,7 @@ def _resolve_path(name: str, cwd: Path) -> Path:
             for suffix in _SUFFIXES:
                 if (path / f"{_INDEX}{suffix}").is_file():
                     return path / f"{_INDEX}{suffix}"
-        if path.exists():
+        if path.exists() or path.is_symlink():
             return path
     except (OSError, ValueError) as exc:
         raise NotFoundError("workflow file", name) from exc

@@ -65,15 +65,37 @@ def _list_changed(
 ) -> tuple[str, ...]:
     head = _git(staging, "rev-parse", "--verify", "--quiet", "HEAD", codes=(0, 1))
     base = head.decode().strip() or _empty_tree(staging)
-    names = _diff(staging, base, _inside(folders), "--name-only", *options)
-    return tuple(sorted(os.fsdecode(name) for name in names))
+    links = _list_names(staging, base, _named(folders))
+    found = _list_names(staging, base, _inside(folders), *options)
+    for link, target in _iter_linked(staging, folders):
+        # Of a link that is new, all is new that it leads to.
+        start = _empty_tree(staging) if link in links else base
+        names = _list_names(staging, start, [f":(literal){target}"], *options)
+        # As one finds it in the folder.
+        found |= {link + name.removeprefix(target) for name in names}
+    return tuple(sorted(found))
+
+
+def _iter_linked(staging: Staging, folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield folders of these names that are symlinks, with where they lead."""
+    empty = _empty_tree(staging)
+    found = [
+        file
+        for file in _list_files(staging, empty, _named(folders))
+        if file.mode == _LINK
+    ]
+    contents = _read_blobs(staging, {file.oid for file in found})
+    for file in found:
+        target = _find_target(file, contents)
+        if target is not None:
+            yield file.path, target
 
 
 def write_staged(staging: Staging, folders: Sequence[str], target: Path) -> None:
     """Write the staged files of folders of these names below an empty folder.
 
-    Where a symlink among them leads to another staged file or folder, that is
-    written too.
+    Where a symlink among them, or in place of one, leads to another staged file or
+    folder, that is written too. One that leads out of the repository is left out.
 
     Raises:
         StoreError: git cannot read them, or they cannot be written.
@@ -81,7 +103,7 @@ def write_staged(staging: Staging, folders: Sequence[str], target: Path) -> None
     empty = _empty_tree(staging)
     found: dict[str, StagedFile] = {}
     contents: dict[str, bytes] = {}
-    wanted = _inside(folders)
+    wanted = (*_named(folders), *_inside(folders))
     for _ in range(_LINK_ROUNDS):
         new = [
             each
@@ -99,6 +121,10 @@ def write_staged(staging: Staging, folders: Sequence[str], target: Path) -> None
         _write(found.values(), contents, target)
     except OSError as exc:
         raise StoreError(f"cannot write staged files: {exc.strerror}") from exc
+
+
+def _named(folders: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f":(glob)**/{name}" for name in folders)
 
 
 def _inside(folders: Sequence[str]) -> tuple[str, ...]:
@@ -140,6 +166,13 @@ def _diff(
     return [each for each in out.split(b"\0") if each]
 
 
+def _list_names(
+    staging: Staging, base: str, wanted: Sequence[str], *options: str
+) -> set[str]:
+    names = _diff(staging, base, wanted, "--name-only", *options)
+    return {os.fsdecode(name) for name in names}
+
+
 def _list_files(
     staging: Staging, empty: str, wanted: Sequence[str]
 ) -> Iterator[StagedFile]:
@@ -178,16 +211,23 @@ def _iter_targets(
 ) -> Iterator[str]:
     """Yield pathspecs of what symlinks lead to, with a file's neighbours."""
     for file in files:
-        if file.mode != _LINK or file.oid not in contents:
-            continue
-        leads = os.fsdecode(contents[file.oid])
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), leads))
-        if posixpath.isabs(leads) or path.split("/")[0] in {"..", "."}:
+        path = _find_target(file, contents)
+        if path is None:
             continue
         yield f":(literal){path}"
         # A linked workflow includes from where it really is.
         if path.endswith((".yaml", ".yml")) and posixpath.dirname(path):
             yield f":(literal){posixpath.dirname(path)}"
+
+
+def _find_target(file: StagedFile, contents: Mapping[str, bytes]) -> str | None:
+    """Return what a symlink leads to; ``None`` if it leads out, or is none."""
+    if file.mode != _LINK or file.oid not in contents:
+        return None
+    leads = os.fsdecode(contents[file.oid])
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), leads))
+    is_out = posixpath.isabs(leads) or path.split("/")[0] in {"..", "."}
+    return None if is_out else path
 
 
 def _write(
@@ -201,6 +241,9 @@ def _write(
         path = target / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         if file.mode == _LINK:
-            path.symlink_to(os.fsdecode(content.partition(b"\0")[0]))
+            leads = os.fsdecode(content.partition(b"\0")[0])
+            # Out of the repository leads an absolute one too, but to the same place.
+            if posixpath.isabs(leads) or _find_target(file, contents) is not None:
+                path.symlink_to(leads)
         else:
             path.write_bytes(content)
