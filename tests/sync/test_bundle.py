@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -119,6 +120,32 @@ def test_what_is_no_bundle_is_refused(bob: Person, tmp_path: Path) -> None:
         unpack(bob, tmp_path / "x")
     with pytest.raises(NotFoundError):
         unpack(bob, tmp_path / "y")
+
+
+def test_a_folder_is_no_bundle(bob: Person, tmp_path: Path) -> None:
+    with pytest.raises(InvalidError) as caught:
+        unpack(bob, tmp_path)
+
+    assert caught.value.message == f"'{tmp_path}' is not a regular file"
+
+
+def test_a_bundle_takes_the_place_of_another_one_only(ada: Person) -> None:
+    thread = ada.begin(DONE)
+    file = ada.folder / "threads.bundle"
+
+    file.touch()
+    bundle(ada, thread)
+    bundle(ada, thread)
+    file.write_text("# notes of mine\n")
+    with pytest.raises(InvalidError) as caught:
+        bundle(ada, thread)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(InvalidError):
+        bundle(ada, thread)
+
+    assert caught.value.message == f"'{file}' is there already and is not a bundle"
+    assert file.is_fifo()
 
 
 def test_what_the_scan_holds_back_is_in_no_bundle(ada: Person) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from uwfgit.errors import InvalidError, NotFoundError, StoreError
 from uwfgit.ids import Oid, ThreadId
@@ -16,6 +18,7 @@ from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.refs import find_ref
+from uwfgit.store.safety.plainfile import read_start
 from uwfgit.sync.exchange.exchange import ExchangeSource, RefOutcome, Verify
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.known import verify_unknown
@@ -29,6 +32,9 @@ from uwfgit.sync.exchange.transport import (
     list_bundle,
     reason_of,
 )
+
+_START: Final = re.compile(rb"# v[0-9]+ git bundle\n")
+_START_BYTES: Final = 64
 
 
 def create_bundle(
@@ -47,7 +53,7 @@ def create_bundle(
 
     Args:
         ledger: Whose.
-        file: Replaced when it is there.
+        file: Replaced when it is a bundle; nothing else is.
         threads: Which.
         wire: The environment git starts from.
         verify: Verifies what this machine neither made nor verified.
@@ -58,9 +64,11 @@ def create_bundle(
 
     Raises:
         NotFoundError: A thread does not exist.
-        InvalidError: One does not verify, or may not leave; or they are too many.
+        InvalidError: One does not verify, or may not leave; they are too many; or
+            something else has the file's name.
         StoreError: The file cannot be written.
     """
+    _require_replaceable(file)
     store = ledger.store
     tips: dict[ThreadId, Oid] = {}
     for thread in threads:
@@ -97,6 +105,20 @@ def create_bundle(
     return refs
 
 
+def _require_replaceable(file: Path) -> None:
+    # git puts its own in place of whatever has the name, a device too.
+    try:
+        start = read_start(file, most=_START_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError:
+        start = None
+    if start is None or (start and not _START.match(start)):
+        raise InvalidError(
+            f"'{file}' is there already and is not a bundle", hint="choose another name"
+        )
+
+
 def _write(store: Store, file: Path, refs: Mapping[str, Oid], wire: Wire) -> None:
     # git takes names, which go into the file, and follows them again. Aside,
     # nobody moves them.
@@ -123,9 +145,13 @@ def open_bundle(
 
     Raises:
         NotFoundError: There is no such file.
+        InvalidError: It is a folder or a pipe.
         RemoteError: It is no bundle, or a broken one.
     """
     if not file.is_file():
+        if file.exists():
+            hint = "name a file that `uwf bundle create` wrote"
+            raise InvalidError(f"'{file}' is not a regular file", hint=hint)
         raise NotFoundError("file", str(file))
     there = list_bundle(wire, file, git_dir=ledger.store.path)
     names = {
