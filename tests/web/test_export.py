@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.builders import files_of
 from tests.cli.calls import Uwf
 from tests.planted import GITHUB
 from uwfgit.store.repository import open_store
@@ -172,6 +173,49 @@ def test_an_earlier_export_is_replaced_and_anything_else_is_refused(
     (full / "mine.txt").write_text("mine")
     assert uwf("export", "html", "full").code == 1
     assert [each.name for each in full.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("target", ["one.html", "one"])
+def test_one_file_is_replaced_by_the_next_export(
+    uwf: Uwf, ended: str, work: Path, target: str
+) -> None:
+    export = ("export", "html", target, ended, "--one-file")
+    page = work / target if target == "one.html" else work / target / "index.html"
+    assert uwf(*export).code == 0
+    page.write_text(page.read_text().removesuffix("</html>\n"))
+
+    again = uwf(*export)
+
+    assert again.code == 0, again.err
+    assert page.read_text().endswith("</html>\n")
+
+
+def test_a_page_that_somebody_wrote_is_not_replaced(
+    uwf: Uwf, ended: str, work: Path
+) -> None:
+    (work / "mine.html").write_text("<!doctype html>mine")
+
+    done = uwf("export", "html", "mine.html", ended, "--one-file")
+
+    assert (done.code, "is not an earlier export" in done.err) == (1, True)
+    assert (work / "mine.html").read_text() == "<!doctype html>mine"
+
+
+@pytest.mark.parametrize("target", ["site", "one.html"])
+def test_an_export_that_failed_does_not_stand_in_the_way(
+    uwf: Uwf, ended: str, work: Path, target: str
+) -> None:
+    export = ("export", "html", target, ended)
+    words = (*export, "--one-file") if target == "one.html" else export
+
+    with files_of(8000):
+        failed = uwf(*words)
+    left = sorted(work.glob(f"*{target}*")) + sorted(work.glob("site/*"))
+    done = uwf(*words)
+
+    assert (failed.code, "File too large" in failed.err) == (1, True)
+    assert left in ([], [work / "site"])
+    assert done.code == 0, done.err
 
 
 def test_a_list_of_files_that_was_changed_removes_nothing_elsewhere(

@@ -84,11 +84,18 @@ def export_threads(
         InvalidError: A secret would leave, or the folder holds something else.
         NotFoundError, AmbiguousError: A thread's name.
     """
-    from uwfgit.web.export.folder import check_folder, write_folder, write_single
+    from uwfgit.web.export.folder import (
+        check_folder,
+        check_page,
+        write_folder,
+        write_page,
+    )
     from uwfgit.web.export.links import INDEX
 
     is_page = one_file and target.suffix == ".html"
-    if not is_page:
+    if is_page:
+        check_page(target)
+    else:
         check_folder(target)
     lines = _choose(ledger, names)
     _refuse_private(ledger, lines)
@@ -96,10 +103,11 @@ def export_threads(
     code = _read_code(context, ledger, lines) if full else {}
     export = _make_export(context, ledger, lines, full=full, code=code)
     page = target if is_page else target / INDEX
-    if one_file:
-        written = write_single(page, export.single())
+    if is_page:
+        written = write_page(page, export.single())
     else:
-        written = write_folder(target, export.iter_folder())
+        pages = [(INDEX, export.single())] if one_file else export.iter_folder()
+        written = write_folder(target, pages)
     for thread, problem in export.problems.items():
         context.output.warn(f"thread {thread} has no page: {problem}")
     return _payload(export, _Target(folder=target, page=page), written)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from uwfgit.errors import InvalidError, StoreError
+from uwfgit.store.safety.plainfile import read_start
+from uwfgit.web.render.frame import GENERATOR
 
 MANIFEST: Final = "uwf-export.json"
 """Names the files of an export, so that the next one can take their place."""
+
+_START_BYTES: Final = 1024
 
 
 class Written(Struct, frozen=True, kw_only=True):
@@ -44,7 +50,7 @@ def write_folder(folder: Path, pages: Iterable[tuple[str, str]]) -> Written:
 
     Raises:
         InvalidError: As :func:`check_folder` says.
-        StoreError: A file cannot be written.
+        StoreError: A file cannot be written; none of them stays.
     """
     check_folder(folder)
     try:
@@ -56,16 +62,42 @@ def write_folder(folder: Path, pages: Iterable[tuple[str, str]]) -> Written:
         raise StoreError(f"cannot write to '{folder}': {reason}") from exc
 
 
-def write_single(path: Path, text: str) -> Written:
-    """Write one page.
+def check_page(path: Path) -> None:
+    """Refuse to put a page in place of anything that is not one of ours.
 
     Raises:
+        InvalidError: Something else has its name.
+    """
+    try:
+        start = read_start(path, most=_START_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError:
+        start = b""
+    if GENERATOR.encode() not in start:
+        raise InvalidError(
+            f"'{path}' is there already and is not an earlier export",
+            hint="name a new file",
+        )
+
+
+def write_page(path: Path, text: str) -> Written:
+    """Write one page, or leave what is there as it is.
+
+    Raises:
+        InvalidError: As :func:`check_page` says.
         StoreError: It cannot be written.
     """
+    check_page(path)
     data = text.encode()
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        try:
+            draft.write_bytes(data)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as exc:
         reason = exc.strerror or str(exc)
         raise StoreError(f"cannot write '{path}': {reason}") from exc
@@ -73,17 +105,31 @@ def write_single(path: Path, text: str) -> Written:
 
 
 def _write(folder: Path, pages: Iterable[tuple[str, str]]) -> Written:
-    names, size = [], 0
-    for name, text in pages:
-        data = text.encode()
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(data)
-        names.append(name)
-        size += len(data)
-    listed = json.dumps({"format": 1, "files": names}, indent=1)
-    (folder / MANIFEST).write_text(f"{listed}\n", "utf-8")
+    names: list[str] = []
+    size = 0
+    try:
+        for name, text in pages:
+            data = text.encode()
+            names.append(name)
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+            size += len(data)
+        listed = json.dumps({"format": 1, "files": names}, indent=1)
+        (folder / MANIFEST).write_text(f"{listed}\n", "utf-8")
+    except BaseException:
+        # Without its list it would be no export that the next one may replace.
+        _remove_part(folder, names)
+        raise
     return Written(files=len(names), size=size)
+
+
+def _remove_part(folder: Path, names: Sequence[str]) -> None:
+    with suppress(OSError):
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        for each in {(folder / name).parent for name in names} - {folder}:
+            each.rmdir()
 
 
 def _remove_earlier(folder: Path) -> None:

@@ -108,6 +108,10 @@ class Site(Struct, frozen=True, kw_only=True):
         return self.token is not None and act in self.acts
 
 
+GENERATOR: Final = tag("meta", name="generator", content="uwf")
+"""Tells a page of ours, wherever it was put, from one of another hand."""
+
+
 def page(
     site: Site,
     title: str,
@@ -131,6 +135,7 @@ def page(
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
+        GENERATOR,
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
