@@ -241,11 +241,12 @@ def test_a_side_that_a_parent_names_of_others_alone_may_get_a_name_of_its_own(
 
 @pytest.mark.slow
 def test_a_bundle_takes_children_along(two: Two) -> None:
-    two.ada.do("bundle", "create", "family.bundle", two.family.parent)
+    made = two.ada.do("bundle", "create", "family.bundle", two.family.parent)
     bundle = two.ada.folder / "family.bundle"
 
     two.bob.do("bundle", "open", str(bundle))
 
+    assert made.out == f"{bundle}: 1 thread, with 2 children\n"
     two.bob.do("verify", "--children")
     items = two.bob.do("thread", "list", "--children", "--json").json["items"]
     assert [item["threadId"] for item in items] == [

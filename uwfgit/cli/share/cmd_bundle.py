@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import typer
 
@@ -11,19 +12,10 @@ from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import get_context
 from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.share.remote_session import (
-    open_wire,
-)
+from uwfgit.cli.share.cmd_sync import AllowOption, tell_pull
+from uwfgit.cli.share.remote_session import open_wire
 from uwfgit.errors import NotFoundError
-
-if TYPE_CHECKING:
-    pass
-
-
-from uwfgit.cli.share.cmd_sync import (
-    AllowOption,
-    tell_pull,
-)
+from uwfgit.store.layout import find_ref_thread
 
 bundle_app = make_group("Share threads in a file.")
 
@@ -60,8 +52,15 @@ def create(
         )
     context.output.emit(
         {"file": str(path), "refs": refs},
-        lambda: f"{shown(str(path))}: {count_of(len(found), 'thread')}",
+        lambda: f"{shown(str(path))}: {_count(found, refs)}",
     )
+
+
+def _count(named: Sequence[str], refs: Iterable[str]) -> str:
+    threads = sum(find_ref_thread(ref) is not None for ref in refs)
+    more = threads - len(named)
+    children = "1 child" if more == 1 else f"{more} children"
+    return count_of(len(named), "thread") + (f", with {children}" if more else "")
 
 
 @add_command(bundle_app, "open")
