@@ -33,6 +33,26 @@ def older(work: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        pytest.param("", "is empty", id="empty"),
+        pytest.param("- x\n", "is a list", id="list"),
+    ],
+)
+def test_what_is_no_workflow_is_not_called_current(
+    uwf: Uwf, work: Path, text: str, what: str
+) -> None:
+    (work / "ping.yaml").write_text(text)
+
+    result = uwf("workflow", "migrate", "ping.yaml", "--write")
+
+    assert result.code == 1
+    assert f"the workflow {what}, not a mapping" in result.err
+    assert "current form" not in result.err
+    assert (work / "ping.yaml").read_text() == text
+
+
 def test_it_shows_the_difference_and_writes_nothing(uwf: Uwf, older: Path) -> None:
     result = uwf("workflow", "migrate", "ping.yaml")
 

@@ -514,6 +514,7 @@ def test_the_list_names_what_a_name_would_find(project: Path, tmp_path: Path) ->
     write(project / ".workflows/solve.yaml", GOOD)
     folder = write(project / ".workflows/debate/index.yaml", GOOD)
     write(project / ".workflows/notes.md", "no workflow")
+    write(project / ".workflows/solve.replies.yaml", "writer: [good]")
     shared = write(tmp_path / "shared/release.workflow.yml", GOOD)
 
     listed = list_workflow_files(

@@ -10,11 +10,10 @@ from typing import Final
 
 from uwfgit.errors import UwfError
 from uwfgit.model.workflow.include import open_includes
-from uwfgit.model.workflow.source import FOLDERS, read_file
+from uwfgit.model.workflow.source import FOLDERS, is_replies, read_file
 from uwfgit.model.yaml.core import read_yaml
 
 _PATTERNS: Final = ("*.yaml", "*.yml", "*/index.yaml", "*/index.yml")
-_REPLIES: Final = ".replies"
 
 
 def list_folder(folder: Path) -> list[Path]:
@@ -27,7 +26,7 @@ def list_folder(folder: Path) -> list[Path]:
         file
         for pattern in _PATTERNS
         for file in folder.glob(pattern)
-        if not file.stem.endswith(_REPLIES)
+        if not is_replies(file)
         and not file.relative_to(folder).parts[0].startswith(".")
     )
 

@@ -19,6 +19,7 @@ from uwfgit.model.legacy.read import (
     normalise_document,
     put_version,
 )
+from uwfgit.model.rules.shape import check_shape
 from uwfgit.model.workflow.include import open_includes
 from uwfgit.model.workflow.source import read_file
 from uwfgit.model.yaml.apply_changes import Left, Rewritten, rewrite_text
@@ -79,6 +80,10 @@ def migrate_text(
     """
     located = _read(content, file, include)
     before = content.decode()
+    if not isinstance(located.value, dict):
+        found = RuleFindings(doc=located)
+        check_shape(found, stem=None, older=False)
+        return Migration(before=before, text=before, problems=tuple(found.problems))
     normalised = _normalise(located)
     problems = [each for each in normalised.problems if each.severity == "error"]
     if normalised.doc is located:

@@ -27,6 +27,7 @@ from uwfgit.store.safety.plainfile import read_start
 _SUFFIXES: Final = (".yaml", ".yml")
 _INDEX: Final = "index"
 _DROPPED: Final = ".workflow"
+_REPLIES: Final = ".replies"
 _LINK_HINT: Final = "fix or remove the link"
 _NOTHING: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 FOLDERS: Final = (".workflows", ".workflow")
@@ -228,6 +229,11 @@ def name_of(path: Path) -> str:
     return path.stem.removesuffix(_DROPPED)
 
 
+def is_replies(path: Path) -> bool:
+    """Whether a file beside workflows holds replies of the agent scripted."""
+    return path.stem.endswith(_REPLIES)
+
+
 def is_path(name: str) -> bool:
     """Whether a workflow argument is a path, not a name."""
     return "/" in name or name.endswith(_SUFFIXES)
@@ -349,6 +355,7 @@ def _iter_names(folder: Path) -> Iterator[str]:
         if entry.name.startswith("."):
             continue
         if entry.suffix in _SUFFIXES:
-            yield name_of(entry)
+            if not is_replies(entry):
+                yield name_of(entry)
         elif any((entry / f"{_INDEX}{suffix}").is_file() for suffix in _SUFFIXES):
             yield entry.name
