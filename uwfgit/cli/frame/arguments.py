@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -146,9 +147,19 @@ def read_text(context: CommandContext, argument: str, *, what: str) -> str:
     if argument == "-":
         return _decode(read_stdin(context, what), f"{what} on stdin")
     if argument.startswith("@@"):
-        return argument[1:]
+        return require_text(argument[1:], what)
     if argument.startswith("@"):
         return _decode(_read_file(context, argument[1:], what), argument[1:])
+    return require_text(argument, what)
+
+
+def require_text(argument: str, what: str) -> str:
+    """Return an argument that is text, as all that is recorded has to be.
+
+    Raises:
+        InvalidError: It holds other bytes.
+    """
+    _decode(os.fsencode(argument), what)
     return argument
 
 

@@ -147,8 +147,7 @@ def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> 
         check_choice,
         key_variable,
     )
-    from uwfgit.cli.store.securing import write_privately
-    from uwfgit.model.yaml.dump import dump_yaml
+    from uwfgit.cli.store.securing import write_config, write_privately
 
     check_choice(content, choice)
     path, dotenv = context.home / CONFIG_FILE, context.home / DOTENV_FILE
@@ -160,7 +159,7 @@ def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> 
         # First the key: a configuration that names none is worse than a spare line.
         write_privately(dotenv, text.encode("utf-8", "surrogateescape"))
     if changed != content:
-        write_privately(path, dump_yaml(changed).encode())
+        write_config(path, changed)
 
 
 def _require_whole(

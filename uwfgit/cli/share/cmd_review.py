@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwfgit.cli.check.checks import make_scan, make_verify
-from uwfgit.cli.frame.arguments import ThreadArgument
+from uwfgit.cli.frame.arguments import ThreadArgument, require_text
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import ask, can_ask, format_fields
@@ -156,6 +156,7 @@ def approve(
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
     if message is not None:
+        message = require_text(message, "--message")
         message = context.mask(message, what="--message")
     done = make_approval(
         ledger,

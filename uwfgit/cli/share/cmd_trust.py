@@ -131,9 +131,7 @@ def _read(context: CommandContext) -> list[str]:
 
 
 def _write(context: CommandContext, names: list[str]) -> None:
-    from uwfgit.cli.store.securing import write_privately
-    from uwfgit.model.yaml.dump import dump_yaml
+    from uwfgit.cli.store.securing import write_config
 
     path, content = _content(context)
-    changed = {**content, _KEY: names}
-    write_privately(path, dump_yaml(changed).encode())
+    write_config(path, {**content, _KEY: names})

@@ -103,7 +103,7 @@ def set_(
     changed = set_key(content or {}, key, value, source=str(path))
     if key.startswith(("agent", "defaultAgent")):
         _check_agent(context, key, value, changed)
-    _write_config(path, changed)
+    _save(path, changed)
     stored = masked(get_key(changed, key), path=tuple(key.split(".")))
     context.output.emit({key: stored}, lambda: f"{shown(key)} = {_value_text(stored)}")
 
@@ -149,16 +149,15 @@ def unset(ctx: typer.Context, key: KeyArgument) -> None:
     path = context.home / CONFIG_FILE
     content = read_config(path)
     changed = unset_key(content if isinstance(content, Mapping) else {}, key)
-    _write_config(path, changed)
+    _save(path, changed)
     payload = {"key": key, "removed": True}
     context.output.emit(payload, lambda: f"removed {shown(key)}")
 
 
-def _write_config(path: Path, content: Mapping[str, object]) -> None:
-    from uwfgit.cli.store.securing import write_privately
-    from uwfgit.model.yaml.dump import dump_yaml
+def _save(path: Path, content: Mapping[str, Any]) -> None:
+    from uwfgit.cli.store.securing import write_config
 
-    write_privately(path, dump_yaml(dict(content)).encode())
+    write_config(path, content)
 
 
 @add_command(app, "secure")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -180,6 +181,21 @@ def _name(moved: MovedKey, provider: Mark) -> Mark:
     if moved.was_named:
         return put(drop(provider, _KEY), _NAME, variable)
     return rename(put(provider, _KEY, variable), _KEY, _NAME)
+
+
+def write_config(path: Path, content: Mapping[str, Any]) -> None:
+    """Put a configuration in place, as :func:`write_privately` does.
+
+    Raises:
+        ConfigError: It cannot be written, or nobody could read it again.
+    """
+    from uwfgit.model.yaml.dump import dump_yaml
+
+    try:
+        json.dumps(content, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as exc:
+        raise ConfigError("a value is not UTF-8", source=path) from exc
+    write_privately(path, dump_yaml(dict(content)).encode())
 
 
 def write_privately(path: Path, data: bytes) -> None:

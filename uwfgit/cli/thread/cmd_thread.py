@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.frame.arguments import BranchOption, ThreadArgument
+from uwfgit.cli.frame.arguments import BranchOption, ThreadArgument, require_text
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
@@ -329,9 +329,10 @@ def cancel(
     context = get_context(ctx)
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)
-    stop_thread(ledger, found)
     if reason is not None:
+        reason = require_text(reason, "--reason")
         reason = context.mask(reason, what="--reason")
+    stop_thread(ledger, found)
     tip = cancel_thread(ledger, found, reason=reason, command="uwf thread cancel")
     context.output.emit(
         {"threadId": tip.thread, "status": tip.state.status, "cancelled": True},

@@ -20,10 +20,34 @@ def find_cwd(
         folder: Where the thread works on this machine, if not where it was started.
 
     Raises:
-        StateError: The chosen one does not exist.
+        StateError: The chosen one does not exist, or cannot be recorded.
     """
     if cycle.ground is not None:
-        return _find_ground(cycle, cycle.ground)
+        chosen = _find_ground(cycle, cycle.ground)
+    else:
+        chosen = _choose(record, cycle, replaced, folder=folder)
+    require_recordable(chosen)
+    return chosen
+
+
+def require_recordable(folder: Path) -> None:
+    """Make sure that a folder can stand in a node, which holds text alone.
+
+    Raises:
+        StateError: Its name is not UTF-8.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as exc:
+        raise StateError(
+            f"working directory '{folder}' has a name that is not UTF-8",
+            hint="rename it, or choose one with --cwd DIR",
+        ) from exc
+
+
+def _choose(
+    record: Record, cycle: Cycle, replaced: Step | None, *, folder: Path | None
+) -> Path:
     base = folder or Path(record.start.cwd)
     if cycle.cwd is not None:
         chosen, why = cycle.cwd, "--cwd"

@@ -12,6 +12,7 @@ from uwfgit.constants import END
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.next_step import first_prompt
+from uwfgit.engine.run.folder import require_recordable
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
     CorruptError,
@@ -73,7 +74,8 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     Raises:
         InvalidError: The prompt is blank, the folder is missing, or the inputs are
             not those of the workflow.
-        StateError: Threads would be nested too deeply.
+        StateError: Threads would be nested too deeply, or the folder has a name
+            that cannot be recorded.
         RoutingFailedError: The workflow has no first role for this task.
         ConfigError: It has conditions, which cannot be evaluated here.
     """
@@ -83,6 +85,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         raise InvalidError(
             f"'{cwd}' is not an existing folder", hint="give one with --cwd"
         )
+    require_recordable(cwd)
     thread = thread or mint_thread_id(ledger.now_ms(), ledger.random(10))
     start: dict[str, Json] = {
         "prompt": prompt,
