@@ -612,6 +612,21 @@ def test_doctor_names_orphans_and_mirrors(desk: Desk) -> None:
     ]
 
 
+def test_doctor_restores_a_cut_branch_whose_code_is_kept(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "true")
+    branch = desk.repo.root / ".git/uwf/refs/heads/thread" / thread
+    tip = branch.read_text()
+    branch.write_text("")
+
+    collected = desk.uwf("gc", "--json")
+    fixed = desk.uwf("doctor", "--fix", "--json")
+
+    assert collected.error["hint"] == "uwf doctor says what is wrong"
+    assert fixed.code == 0, fixed
+    assert not [e for e in fixed.json["checks"] if e["check"] == "code"]
+    assert branch.read_text() == tip
+
+
 def test_nothing_is_rewound_while_a_thread_is_at_work_there(desk: Desk) -> None:
     thread = desk.run("echo one >> a.txt", "echo two >> a.txt")
     (desk.scripts / "1").write_text(

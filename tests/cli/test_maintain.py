@@ -335,6 +335,19 @@ def test_doctor_restores_a_branch_whose_file_was_cut_from_its_log(
     assert not list(path.rglob("*.lock"))
 
 
+def test_doctor_restores_main_whose_file_was_cut(uwf: Uwf, path: Path) -> None:
+    oid = git(path, "rev-parse", "main")
+    (path / "refs/heads/main").write_text("")
+
+    seen = uwf("doctor", "--json")
+    fixed = uwf("doctor", "--fix", "--json")
+
+    (told,) = (e for e in checks(seen, "refs") if e["level"] == "problem")
+    assert told["hint"] == "uwf doctor --fix"
+    assert fixed.code == 0, fixed
+    assert git(path, "rev-parse", "main") == oid
+
+
 def test_doctor_names_no_loss_before_the_mend_of_a_thread(
     uwf: Uwf, path: Path, thread: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from uwfgit.errors import UwfError
+from uwfgit.errors import CorruptError, UwfError
 from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
@@ -80,8 +80,15 @@ def _find_orphans(
     except UwfError:
         return ()
 
+    def is_there(each: Store, name: str) -> bool:
+        try:
+            return find_ref(each, name) is not None
+        except CorruptError:
+            # A damaged branch is one all the same.
+            return True
+
     def is_known(thread: ThreadId) -> bool:
         names = (thread_ref(thread), TRASH_PREFIX + thread)
-        return any(find_ref(each, name) for each in stores for name in names)
+        return any(is_there(each, name) for each in stores for name in names)
 
     return find_orphans(tree, is_known)

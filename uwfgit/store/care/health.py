@@ -120,7 +120,7 @@ def check_refs(store: Store) -> Iterator[HealthFinding]:
     """Look for refs that no rule gives, and for ones that lead nowhere."""
     refs = list_refs(store, "refs/")
     problems = [
-        *_check_main(refs),
+        *_check_main(store, refs),
         *(p for name, oid in refs.items() if (p := _check_ref(store, name, oid))),
     ]
     yield from problems
@@ -131,8 +131,9 @@ def check_refs(store: Store) -> Iterator[HealthFinding]:
         yield HealthFinding(check="refs", level="ok", message=told)
 
 
-def _check_main(refs: dict[str, Oid]) -> Iterator[HealthFinding]:
-    if HEAD_REF not in refs:
+def _check_main(store: Store, refs: dict[str, Oid]) -> Iterator[HealthFinding]:
+    # Of a file that holds no ref, the check of broken ones tells.
+    if HEAD_REF not in refs and not os.path.lexists(store.path / HEAD_REF):
         yield HealthFinding(
             check="refs",
             level="problem",

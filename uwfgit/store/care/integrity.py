@@ -10,12 +10,14 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.care.health import HealthFinding, shorten
+from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import (
@@ -171,7 +173,9 @@ def check_broken_refs(store: Store) -> Iterator[HealthFinding]:
 
 
 def _broken(store: Store, name: str) -> HealthFinding:
-    oid = _find_logged(store, name)
+    oid, source = _find_logged(store, name), "by its log it pointed at"
+    if oid is None and name == HEAD_REF:
+        oid, source = GENESIS_OID, "in a new store it points at"
     if oid is None:
         return HealthFinding(
             check="refs",
@@ -183,9 +187,9 @@ def _broken(store: Store, name: str) -> HealthFinding:
     return HealthFinding(
         check="refs",
         level="problem",
-        message=f"'{name}' is damaged; by its log it pointed at {oid}",
+        message=f"'{name}' is damaged; {source} {oid}",
         hint="uwf doctor --fix",
-        mend=lambda: _restore(store.path / name, oid),
+        mend=partial(_restore, store.path / name, oid),
     )
 
 

@@ -226,7 +226,8 @@ class _Runner(Struct, frozen=True, kw_only=True):
         )
         if result.code:
             _require_unlocked(path)
-            raise StoreError(f"git {words[0]} failed: {_first_reason(result)}")
+            message = f"git {words[0]} failed: {_first_reason(result)}"
+            raise StoreError(message, hint="uwf doctor says what is wrong")
 
 
 def _require_unlocked(path: Path) -> None:
