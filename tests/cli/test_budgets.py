@@ -83,7 +83,7 @@ def test_used_up_before_a_step_it_exits_1_and_is_raised_for_one_run(
     [
         pytest.param("turns=3", "4 of 3 turns are used (limits.maxTurns)", id="turns"),
         pytest.param("tokens=300", " of 300 tokens are used", id="tokens"),
-        pytest.param("minutes=0.005", " of 0.005 minutes are used", id="minutes"),
+        pytest.param("minutes=0.03", " of 0.03 minutes are used", id="minutes"),
     ],
 )
 @pytest.mark.slow

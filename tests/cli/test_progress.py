@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 # A git that takes its time; -c and --git-dir stand before its command.
 _SLOW = """\
 #!/bin/sh
-case " $* " in *" {word} "*) sleep 1.2;; esac
+case " $* " in *" {word} "*) sleep 1.9;; esac
 exec {git} "$@"
 """
 

@@ -465,10 +465,10 @@ def test_an_interrupt_while_waiting_for_a_slot_leaves_the_thread_as_it_was(
     first, second = program.start(), program.start()
     agent = program.patient_agent()
     program.json("thread", "exec", first, "--background", "--agent", agent)
+    wait_until(lambda: len(program.pids("agents")) == 1)
     process = program.spawn("thread", "exec", second, "--agent", agent)
     assert process.stderr is not None
-    while "waiting" not in process.stderr.readline():
-        pass
+    assert any("waiting" in line for line in process.stderr)
 
     process.send_signal(number)
     ended = wait(process)

@@ -36,9 +36,10 @@ def _slowly(pause: float = 0.2) -> Move:
 
 def _with_a_tool(request: Request) -> Move:
     if request.asked.is_after_tool:
-        return Drip(say=Say(text=GOOD, piece_chars=8), pause_seconds=0.2)
+        # A terminal has time to show what was said before it.
+        return Drip(say=Say(text=GOOD, piece_chars=24), pause_seconds=0.6)
     return Drip(
-        say=Say(text="Let me look.\n", calls=(LOOK,), piece_chars=4), pause_seconds=0.1
+        say=Say(text="Let me look.\n", calls=(LOOK,), piece_chars=8), pause_seconds=0.5
     )
 
 

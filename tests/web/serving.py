@@ -53,9 +53,10 @@ class Server:
     def raw(self, data: bytes, *, wait: float = 20) -> bytes:
         """Send bytes, and give all that comes until the other side hangs up."""
         with self.line(wait=wait) as line:
-            line.sendall(data)
             parts = []
             # Whoever is not listened to any more is hung up on.
+            with suppress(ConnectionResetError, BrokenPipeError):
+                line.sendall(data)
             with suppress(ConnectionResetError):
                 while part := line.recv(65_536):
                     parts.append(part)

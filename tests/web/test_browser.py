@@ -402,7 +402,7 @@ def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
     (ready / ".workflows" / "bad.yaml").write_text("name: bad\nroles: 7\n")
     pages = {
         "threads": "/threads",
-        "nothing": "/threads?q=zzzz",
+        "nothing": "/threads?q=unuttered",
         "thread": f"/threads/{thread}",
         "waiting": f"/threads/{waiting}",
         "compare": f"/compare/{min(thread, fork)}/{max(thread, fork)}",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from tests.web.serving import Server, free_port, serving
+from tests.web.serving import Answer, Server, free_port, serving
 from uwfgit.cli.frame.app import main
 
 pytestmark = pytest.mark.slow
@@ -35,8 +35,10 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all of them: none of them changes anything."""
+def entered(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Server, Answer]]:
+    """A server, and what its printed address gave; it is good for a minute only."""
     with pytest.MonkeyPatch.context() as patch:
         root = tmp_path_factory.mktemp("gate")
         (root / "home").mkdir()
@@ -46,14 +48,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         assert main(["init", "--store", str(root / "store")]) == 0
         assert main(["web", "hub", "add", "laptop"]) == 0
         with serving(root, "--hub") as found:
-            yield found
+            yield found, found.ask("GET", found.url.removeprefix(found.origin))
 
 
 @pytest.fixture(scope="module")
-def cookie(server: Server) -> str:
+def server(entered: tuple[Server, Answer]) -> Server:
+    """One server for all of them: none of them changes anything."""
+    return entered[0]
+
+
+@pytest.fixture(scope="module")
+def cookie(entered: tuple[Server, Answer]) -> str:
     """The cookie that the printed address gives."""
-    path = server.url.removeprefix(server.origin)
-    answer = server.ask("GET", path)
+    answer = entered[1]
     assert answer.status == 303
     assert answer.headers["location"] == "/welcome"
     return answer.headers["set-cookie"]

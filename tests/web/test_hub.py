@@ -199,7 +199,7 @@ def pages(server: Server, machine: Machine, thread: str) -> None:
         ("/workflows", "ping"),
         (f"/workflows/ping/{state['workflowHash']}", "Start a thread"),
         (f"/workflows/ping/{state['workflowHash']}/changes", "name: ping"),
-        ("/threads?q=zzzz", "Nothing fits"),
+        ("/threads?q=unuttered", "Nothing fits"),
     ):
         answer = server.get(root + path)
         assert (answer.status, words in answer.text) == (200, True), answer.text
