@@ -34,7 +34,8 @@ class Repo:
         repo.git("init", "-q", "-b", "main")
         repo.write("a.txt", "one\ntwo\nthree\n")
         repo.write("src/b.txt", "b\n")
-        repo.commit("first")
+        # Before whatever a test's own clock says.
+        repo.commit("first", at="1700000000 +0000")
         return repo
 
     @property
