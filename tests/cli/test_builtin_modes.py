@@ -30,7 +30,6 @@ def api(uwf: Uwf, home: Path) -> Iterator[FakeApi]:
             ("agents.local.model", "fake/m"),
             ("agents.local.maxTurns", "4"),
             ("defaultAgent", "local"),
-            ("limits.idleSeconds", "1"),
         ):
             assert uwf("config", "set", key, value).code == 0
         yield server
@@ -77,6 +76,8 @@ def test_each_mode_has_its_outcome(
         "after-two-corrections": lambda: modes.after_corrections(2, GOOD),
     }
     api.play(good.get(mode, modes.MODES[mode])())
+    if mode == "hang":
+        uwf("config", "set", "limits.idleSeconds", "1")
 
     done = uwf("thread", "exec", thread, "--json")
 
@@ -95,8 +96,10 @@ def test_after_silence_resume_goes_on_in_the_session(
     uwf: Uwf, api: FakeApi, thread: str
 ) -> None:
     api.play(modes.in_turn([Say(text="Begun.\n", calls=(WRITE,)), Hang()]))
+    uwf("config", "set", "limits.idleSeconds", "1")
 
     assert uwf("thread", "exec", thread).code == 5
+    uwf("config", "unset", "limits.idleSeconds")
     api.play(modes.answer(GOOD))
     resumed = uwf("thread", "resume", thread, "-p", "Go on.", "--json")
 

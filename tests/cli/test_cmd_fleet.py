@@ -101,6 +101,17 @@ def test_a_worker_that_is_told_to_stop_gives_its_thread_back(
     assert ada.items()[thread]["state"] == "done"
 
 
+# Its checker is at work until it is let go.
+_PATIENT = """\
+#!/bin/sh
+cat > /dev/null
+case "$UWF_ROLE" in
+writer) printf -- '---\\n$status: done\\ntext: one\\n---\\nWritten.\\n' ;;
+*) while [ -e "$UWF_HOME/slow" ]; do sleep 0.1; done ;;
+esac
+"""
+
+
 @pytest.mark.slow
 def test_what_a_killed_worker_pushed_is_gone_on_with(
     tmp_path: Path, remote: Path
@@ -108,9 +119,12 @@ def test_what_a_killed_worker_pushed_is_gone_on_with(
     ada, bob = Seat(tmp_path, "ada", remote), Seat(tmp_path, "bob", remote)
     cas = Seat(tmp_path, "cas", remote)
     threads = ada.queue(4)
+    (bob.folder / "agent").write_text(_PATIENT)
+    (bob.home / "slow").touch()
     dying = bob.work("--lease", "3")
-    wait_until(lambda: any(i["state"] == "claimed" for i in ada.items().values()))
+    wait_until(lambda: "writer: done" in git(remote, "log", "--all", "--format=%s"))
     dying.kill()
+    (bob.home / "slow").unlink()
     dying.communicate()
     wait_until(lambda: "bob  its lease is over" in ada.uwf("fleet", "list"))
 

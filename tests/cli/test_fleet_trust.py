@@ -272,7 +272,7 @@ def test_a_claim_of_the_year_3000_is_over_after_its_lease(town: Town) -> None:
         **town.facts(thread),
     )
 
-    ran, _ = town.work("--trust-pushers", "--idle-exit", "3")
+    ran, _ = town.work("--trust-pushers", "--idle-exit", "6")
 
     assert ran == [thread]
     assert town.listed()[thread]["state"] == "done"

@@ -89,9 +89,9 @@ def says(*texts: str) -> str:
             marks=slow,
         ),
         pytest.param(
-            "for n in 1 2 3; do echo $n; sleep 0.6; done; " + says(GOOD),
+            "for n in 1 2 3 4 5; do echo $n; sleep 0.6; done; " + says(GOOD),
             None,
-            {"idleSeconds": 1},
+            {"idleSeconds": 2},
             id="drip",
             marks=slow,
         ),

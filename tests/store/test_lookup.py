@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -724,17 +725,20 @@ def _cut_header(file: Path) -> None:
     os.truncate(file, 50)
 
 
+NOISE = random.Random(7)  # noqa: S311 - the same in every run
+
+
 def _garbage(file: Path) -> None:
-    file.write_bytes(os.urandom(50_000))
+    file.write_bytes(NOISE.randbytes(50_000))
 
 
 def _garbage_pages(file: Path) -> None:
     data = file.read_bytes()
-    file.write_bytes(data[:4096] + os.urandom(len(data) - 4096))
+    file.write_bytes(data[:4096] + NOISE.randbytes(len(data) - 4096))
 
 
 def _garbage_wal(file: Path) -> None:
-    file.with_name(file.name + "-wal").write_bytes(os.urandom(10_000))
+    file.with_name(file.name + "-wal").write_bytes(NOISE.randbytes(10_000))
 
 
 def _older(file: Path) -> None:

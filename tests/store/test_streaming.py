@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -115,28 +116,35 @@ def test_more_output_than_allowed_is_an_error(store: Store) -> None:
         )
 
 
-LATE = "(sleep 0.4; echo late >&2; echo later >&2) &"
+# Waits until there is a file, a minute at most.
+UNTIL = "for i in $(seq 600); do [ -e {told} ] && break; sleep 0.1; done"
+LATE = f"({UNTIL}; echo late >&2; echo later >&2) &"
 
 
-def test_what_outlives_a_git_that_was_ended_is_not_heard(store: Store) -> None:
+def test_what_outlives_a_git_that_was_ended_is_not_heard(
+    store: Store, tmp_path: Path
+) -> None:
+    late = LATE.format(told=tmp_path / "told")
     lines: list[str] = []
     before = threading.active_count()
 
     with pytest.raises(StoreError):
         stream_git(
-            ["-c", f"alias.x=!{LATE} yes", "x"],
+            ["-c", f"alias.x=!{late} yes", "x"],
             git_dir=store.path,
             environment=os.environ,
             on_line=lines.append,
             most_bytes=1000,
         )
 
+    (tmp_path / "told").touch()
     # An exception in a thread is one here, too.
     assert await_threads(before)
     assert lines == []
 
 
-def test_an_interrupt_ends_listening(store: Store) -> None:
+def test_an_interrupt_ends_listening(store: Store, tmp_path: Path) -> None:
+    late = LATE.format(told=tmp_path / "told")
     lines: list[bytes] = []
     before = threading.active_count()
 
@@ -145,13 +153,14 @@ def test_an_interrupt_ends_listening(store: Store) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         pass_to_git(
-            ["-c", f"alias.x=!{LATE} echo out; exit", "x"],
+            ["-c", f"alias.x=!{late} echo out; exit", "x"],
             git_dir=store.path,
             environment=os.environ,
             stdout=stop,
             stderr=lambda line, _: lines.append(line),
         )
 
+    (tmp_path / "told").touch()
     assert await_threads(before)
     assert lines == []
 
@@ -208,15 +217,20 @@ def test_passing_on_tells_lines_and_how_they_ended(
     assert (code, heard, printed) == (3, expected, [b"out\n"])
 
 
-def test_a_pair_that_comes_apart_is_one_end(store: Store) -> None:
+def test_a_pair_that_comes_apart_is_one_end(store: Store, tmp_path: Path) -> None:
     heard: list[tuple[bytes, bytes]] = []
-    script = "!printf 'a\\r' >&2; sleep 0.3; printf '\\nb\\n' >&2 #"
+    told = tmp_path / "told"
+    script = f"!printf 'a\\r' >&2; {UNTIL.format(told=told)}; printf '\\nb\\n' >&2 #"
+
+    def hear(line: bytes, end: bytes) -> None:
+        heard.append((line, end))
+        told.touch()
 
     pass_to_git(
         ["-c", f"alias.x={script}", "x"],
         git_dir=store.path,
         environment=os.environ,
-        stderr=lambda line, end: heard.append((line, end)),
+        stderr=hear,
     )
 
     assert heard == [(b"a", b"\r"), (b"b", b"\n")]
