@@ -422,7 +422,8 @@ def test_last_words_after_the_request_to_end_are_kept(tmp_path: Path) -> None:
 def test_a_child_that_ignores_the_request_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopping, "STOP_SECONDS", 0.2)
+    # Long enough for it to say that it was asked.
+    monkeypatch.setattr(stopping, "STOP_SECONDS", 1.0)
 
     result = run_python(
         STUBBORN,

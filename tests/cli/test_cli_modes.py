@@ -210,9 +210,9 @@ def test_silence_is_ended_and_the_next_try_is_as_good_as_any(desk: Desk) -> None
 
 @pytest.mark.slow
 def test_a_slow_answer_is_waited_for(desk: Desk) -> None:
-    desk.setenv("REPLAY_PAUSE", "0.5")
+    desk.setenv("REPLAY_PAUSE", "0.8")
 
-    assert desk.run("answer", idleSeconds=1) == DONE
+    assert desk.run("answer", idleSeconds=2) == DONE
 
 
 @pytest.mark.slow

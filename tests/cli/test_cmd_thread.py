@@ -919,7 +919,8 @@ def test_read_in_json_holds_the_text(uwf: Uwf, ended: str) -> None:
 
 
 def test_read_refuses_an_unknown_step_and_a_bad_quota(uwf: Uwf, ended: str) -> None:
-    assert uwf("thread", "read", ended, "--before", "0000000000000").code == 1
+    for step in ("0000000000000", "²", "1:²", "9" * 5000):
+        assert uwf("thread", "read", ended, "--before", step).code == 1
     assert uwf("thread", "read", ended, "--quota", "0").code == 2
 
 

@@ -96,7 +96,7 @@ def _find_index(steps: Sequence[Step], before: str, thread: ThreadId) -> int:
     wanted = find_hash(before)
     number = before.rpartition(":")[2]
     for index, step in enumerate(steps):
-        if step.hash == wanted or (number.isdigit() and step.number == int(number)):
+        if step.hash == wanted or number == str(step.number):
             return index
     raise NotFoundError("step", before, hint=f"list them with: uwf step list {thread}")
 
