@@ -335,6 +335,26 @@ def test_doctor_restores_a_branch_whose_file_was_cut_from_its_log(
     assert not list(path.rglob("*.lock"))
 
 
+@pytest.mark.parametrize("name", ["config", "HEAD"])
+@pytest.mark.parametrize("how", ["gone", "cut"])
+def test_a_store_whose_file_is_gone_or_cut_says_what_makes_it_again(
+    uwf: Uwf, path: Path, thread: str, name: str, how: str
+) -> None:
+    (path / name).unlink()
+    if how == "cut":
+        (path / name).write_text("")
+
+    told = uwf("thread", "list", "--json")
+    command, *more = told.error["hint"].partition(";")[0].split(" && ")
+    subprocess.run(["sh", "-c", command], check=True)
+    for each in more:
+        assert uwf(*shlex.split(each)[1:]).code == 0
+
+    (item,) = uwf("thread", "list", "--json").json["items"]
+    assert (told.code, item["threadId"]) == (1, thread)
+    assert problems(uwf("doctor", "--json")) == []
+
+
 def test_doctor_restores_main_whose_file_was_cut(uwf: Uwf, path: Path) -> None:
     oid = git(path, "rev-parse", "main")
     (path / "refs/heads/main").write_text("")

@@ -140,8 +140,20 @@ def _find_refusal(entry: ConfigEntry) -> str | None:
     return None
 
 
+def config_hint(path: Path) -> str:
+    """Return what makes a store's config again, whose file was lost or cut."""
+    file, store = shlex.quote(str(path / "config")), shlex.quote(str(path))
+    return (
+        f"git config --file {file} core.bare true && uwf init --store {store}; "
+        "remotes are to be added again"
+    )
+
+
 def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
     quoted = shlex.quote(str(path))
+    if not config:
+        yield problem_at(SHAPE, path / "config", "is empty", config_hint(path))
+        return
     bare = [entry for entry in config if entry.key == "core.bare"]
     if not bare or not is_true(bare[-1].value):
         yield problem_at(

@@ -21,7 +21,13 @@ from uwfgit.errors import InvalidError, Problem, StoreError
 from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.safety.configfile import ConfigEntry, read_config
 from uwfgit.store.safety.hooks import is_own_hook
-from uwfgit.store.safety.settings import SHAPE, check_config, is_shared, problem_at
+from uwfgit.store.safety.settings import (
+    SHAPE,
+    check_config,
+    config_hint,
+    is_shared,
+    problem_at,
+)
 
 INNER: Final = (
     "refs/heads",
@@ -152,7 +158,7 @@ def _check_shape(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
                     SHAPE,
                     path,
                     f"no bare git repository: '{name}' is missing",
-                    "give a folder that 'uwf init' or 'git clone --bare' made",
+                    _missing_hint(path, name, is_ours="uwf" in found),
                 )
                 return
         elif stat.S_ISLNK(status.st_mode):
@@ -161,6 +167,18 @@ def _check_shape(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
             stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
         ):
             yield problem_at(SHAPE, path / name, "is not a plain file or folder")
+
+
+def _missing_hint(path: Path, name: str, *, is_ours: bool) -> str:
+    if is_ours and name == "config":
+        return config_hint(path)
+    if is_ours and name == "HEAD":
+        return _head_hint(path)
+    return "give a folder that 'uwf init' or 'git clone --bare' made"
+
+
+def _head_hint(path: Path) -> str:
+    return f"echo 'ref: {HEAD_REF}' > {shlex.quote(str(path / 'HEAD'))}"
 
 
 def _check_files(
@@ -252,8 +270,7 @@ def _find_damage(path: Path) -> Iterator[Problem]:
     """
     with (path / "HEAD").open("rb") as file:
         if not _HEAD.fullmatch(file.read(_HEAD_BYTES)):
-            hint = f"echo 'ref: {HEAD_REF}' > {shlex.quote(str(path / 'HEAD'))}"
-            yield problem_at(SHAPE, path / "HEAD", "is damaged", hint)
+            yield problem_at(SHAPE, path / "HEAD", "is damaged", _head_hint(path))
     try:
         data = (path / "packed-refs").read_bytes()
     except FileNotFoundError:
