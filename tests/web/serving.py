@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+_UWF: Final = (sys.executable, "-P", "-m", "uwfgit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,24 +130,19 @@ def free_port() -> int:
 @contextmanager
 def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Server]:
     """Run ``uwf web`` in a folder, as a user would."""
-    uwf = [sys.executable, "-P", "-m", "uwfgit"]
     number = port or free_port()
-    command = [*uwf, "web", "--port", str(number), *words]
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ},
-    )
+    process, line = _start(folder, words, number)
+    tries = 1 if port else 3
+    while not line and (tries := tries - 1):
+        # A port that was free may be taken by the time that it is asked for.
+        process.communicate(timeout=60)
+        number = free_port()
+        process, line = _start(folder, words, number)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
         found = re.search(r"https?://[\w.:-]+/\S+", line)
         assert found, f"printed {line!r}, ended with {process.poll()}"
         token = subprocess.run(
-            [*uwf, "web", "token"], capture_output=True, text=True, check=True
+            [*_UWF, "web", "token"], capture_output=True, text=True, check=True
         ).stdout.strip()
         yield Server(
             port=number,
@@ -157,3 +154,19 @@ def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Serv
     finally:
         process.terminate()
         process.communicate(timeout=60)
+
+
+def _start(
+    folder: Path, words: tuple[str, ...], port: int
+) -> tuple[subprocess.Popen[str], str]:
+    """Start a server; give its first line, which is empty when it has ended."""
+    process = subprocess.Popen(
+        [*_UWF, "web", "--port", str(port), *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ},
+    )
+    assert process.stdout is not None
+    return process, process.stdout.readline()
