@@ -23,7 +23,7 @@ SLOW = """\
 #!/bin/sh
 cat > /dev/null
 echo 'I look at it.'
-sleep 1.5
+sleep 2.5
 echo 'I see.'
 sleep 0.5
 printf -- '---\\n$status: %s\\ntext: x\\n---\\nDone.\\n' "$1"
