@@ -89,7 +89,7 @@ def usual_way(thread: ThreadId, status: str) -> str:
         "suspended": f"go on: uwf thread resume {thread} -p TEXT",
         "end": f"done; read it with: uwf thread read {thread}",
         "cancelled": f"cancelled; go on in a fork: uwf thread fork {thread}",
-        "running": f"someone is running it: uwf thread show {thread}",
+        "running": f"someone is running it; watch it: uwf thread live {thread}",
         "diverged": f"continued here and there: uwf thread resolve {thread}",
     }
     return ways[status]

@@ -192,7 +192,10 @@ def get_remote(store: Store, name: str) -> Remote:
     found = find_remote(store, name)
     if found is None:
         raise NotFoundError(
-            "remote", name, hint=f"set it up: uwf remote add {shlex.quote(name)} URL"
+            "remote",
+            name,
+            hint=f"set it up: uwf remote add {shlex.quote(name)} URL; "
+            "without the two it is the origin of the code here",
         )
     if found.kind == "other" or not found.url:
         raise RemoteError(
