@@ -31,9 +31,7 @@ REPLACED: Final = "replaced"
 LINKS: Final = "links"
 
 _BUCKET = 100
-_NODE_NAME = re.compile(
-    rf"(?P<hash>{HASH_SHAPE})\.(?P<type>{HASH_SHAPE})\.(?P<suffix>json|md)", re.ASCII
-)
+_NODE_NAME = re.compile(rf"({HASH_SHAPE})\.({HASH_SHAPE})\.(json|md)", re.ASCII)
 _STEP_NAME = re.compile(
     r"(?P<number>[0-9]{5})-(?P<role>[A-Za-z][A-Za-z0-9_-]{0,63})", re.ASCII
 )
@@ -105,9 +103,11 @@ def find_step_name(name: str) -> tuple[int, str] | None:
 def find_node_name(name: str) -> tuple[Hash, Hash] | None:
     """Read hash and type off a node's file name."""
     match = _NODE_NAME.fullmatch(name)
-    if match is None or (match["suffix"] == "md") != (match["type"] == TEXT_TYPE):
+    if match is None:
         return None
-    return Hash(match["hash"]), Hash(match["type"])
+    node, kind, suffix = match.groups()
+    is_text = kind == TEXT_TYPE
+    return (Hash(node), Hash(kind)) if is_text == (suffix == "md") else None
 
 
 _TASK_BYTES: Final = 4096

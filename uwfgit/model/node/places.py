@@ -53,12 +53,9 @@ def read_nodes(
     oids = (oid for _, (_, oid) in named)
     blobs = [*store.raw.iter_many(oids, BLOB, limit=MAX_BLOB_BYTES)]
     parse = decode_payload if checked else parse_payload
-    payloads = [
-        parse(kind, data) for (_, (kind, _)), data in zip(named, blobs, strict=True)
-    ]
     nodes = tuple(
-        Node(hash=node, type=kind, payload=payload)
-        for (node, (kind, _)), payload in zip(named, payloads, strict=True)
+        Node(hash=node, type=kind, payload=parse(kind, data))
+        for (node, (kind, _)), data in zip(named, blobs, strict=True)
     )
     for node, (_, (_, oid)) in zip(nodes, named, strict=True) if checked else ():
         if node_hash(node.type, node.payload) != node.hash:

@@ -156,9 +156,9 @@ class Record(Struct, kw_only=True):
         Raises:
             CorruptError: It is not there, damaged, or of another type.
         """
-        place = self.places.get(node)
-        if place is not None and expected in {None, place[0]} and node in self._ahead:
-            return self._ahead[node]
+        ahead = self._ahead.get(node)
+        if ahead is not None and (expected is None or expected == ahead.type):
+            return ahead
         with naming_mend(self.tip.thread):
             wanted = [(node, self.place(node, expected))]
             return read_nodes(self.store, wanted, checked=self.checked)[0]

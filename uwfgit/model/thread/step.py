@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -126,7 +127,11 @@ _KEYS: Final = {
     each.name: re.sub("_(.)", lambda match: match[1].upper(), each.name)
     for each in fields(StepFields)
 }
-_PLAIN_KEYS: Final = {name: key for name, key in _KEYS.items() if name not in _READERS}
+_PLAIN: Final = tuple(name for name in _KEYS if name not in _READERS)
+_take_plain = itemgetter(*(_KEYS[name] for name in _PLAIN))
+_READ: Final = tuple(
+    (name, _KEYS[name], read, name not in _OPTIONAL) for name, read in _READERS.items()
+)
 
 
 def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:
@@ -135,10 +140,9 @@ def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:
     Raises:
         KeyError, TypeError: The payload is not that of a step.
     """
-    found = {name: payload[key] for name, key in _PLAIN_KEYS.items()}
-    for name, read in _READERS.items():
-        key = _KEYS[name]
-        if key in payload or name not in _OPTIONAL:
+    found = dict(zip(_PLAIN, _take_plain(payload), strict=True))
+    for name, key, read, is_required in _READ:
+        if is_required or key in payload:
             found[name] = read(payload[key])
     return found
 
@@ -167,9 +171,9 @@ def step_from_payload(
         **read_fields(payload),
         number=number,
         hash=step,
-        start=Hash(payload["start"]),
+        start=payload["start"],
         prev=payload["prev"],
-        output_hash=Hash(payload["output"]),
+        output_hash=payload["output"],
         output=output,
-        detail_hash=Hash(payload["detail"]),
+        detail_hash=payload["detail"],
     )
