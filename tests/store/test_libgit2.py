@@ -1,10 +1,15 @@
 """pygit2 as the program and a user of the library get it."""
 
+import os
 import ssl
 import subprocess
 import sys
+from typing import Final
 
 import pytest
+
+from uwfgit.store.handle import Store
+from uwfgit.store.pack.pack import ObjectKind, name_object, write_pack
 
 _ASK = """
 import os
@@ -57,3 +62,47 @@ def test_the_programs_tls_is_pythons_own() -> None:
     )
 
     assert done.stdout.splitlines() == [*[ssl.OPENSSL_VERSION] * 3, "True"]
+
+
+_MAPPED: Final = """
+import sys
+from pathlib import Path
+from uwfgit.store.libgit2 import map_little
+from uwfgit.store.raw import BLOB, RawObjects
+if "little" in sys.argv:
+    map_little()
+objects = RawObjects(Path("objects"))
+for name in sys.stdin.read().split():
+    objects.read(name, BLOB, limit=1 << 20)
+is_pack, mapped = False, 0
+for line in Path("/proc/self/smaps").read_text().splitlines():
+    first, *rest = line.split()
+    if not first.endswith(":"):
+        is_pack = line.endswith(".pack")
+    elif first == "Rss:" and is_pack:
+        mapped += int(rest[0])
+print(mapped)
+"""
+
+
+def test_a_run_maps_little_of_a_large_pack(store: Store) -> None:
+    blobs = [os.urandom(64 * 1024) for _ in range(128)]
+    packed: dict[bytes, tuple[ObjectKind, bytes]] = {
+        name_object("blob", data): ("blob", data) for data in blobs
+    }
+    with write_pack(store, packed, fsync=False):
+        pass
+
+    def mapped_kib(*words: str) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", _MAPPED, *words],
+            cwd=store.path,
+            input="\n".join(name.hex() for name in packed),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(done.stdout)
+
+    assert mapped_kib() > 8_000
+    assert mapped_kib("little") <= 1_024

@@ -214,7 +214,9 @@ def run_started(
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.engine.run.executor import exec_thread
+    from uwfgit.store.libgit2 import map_little
 
+    map_little()
     notifier = Notifier(context)
     with refusal_told(context, ledger, thread), Watching(context) as watching:
         report = exec_thread(
@@ -238,8 +240,10 @@ def _run(
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
     from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.store.libgit2 import map_little
 
     ledger = context.open_ledger(write=True, create=False)
+    map_little()
     found = resolve_thread(ledger, thread)
     worker: Worker | None = None
     notifier = Notifier(context)
