@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tests.agents.children import make_request
 from tests.agents.fake_api import Call, Drip, FakeApi, Move, Request, Say, Script, modes
+from tests.builders import files_of
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn
 from uwfgit.agents.builtin.agent import BuiltinAgent
 from uwfgit.agents.builtin.answer import make_answer_tool
@@ -230,6 +231,40 @@ def test_a_wrong_call_is_told_and_the_work_goes_on(
 
     assert result.startswith("error: ")
     assert told in result
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(name="write_file", arguments={"path": "mine", "content": "x" * 9000}),
+        Call(
+            name="patch_file",
+            arguments={"path": "mine", "old": "keep", "new": "x" * 9000},
+        ),
+    ],
+    ids=lambda call: call.name,
+)
+def test_a_file_that_there_is_no_room_for_stays_as_it_was(
+    work: Path, call: Call
+) -> None:
+    (work / "mine").write_text("keep this\n")
+
+    with files_of(4000):
+        (result,) = _results(_calls(call), work)
+
+    assert result == "error: cannot write 'mine': File too large"
+    assert (work / "mine").read_text() == "keep this\n"
+
+
+def test_a_shorter_text_takes_the_place_of_a_longer_one(work: Path) -> None:
+    (work / "mine").write_text("a long text\n")
+
+    _results(
+        _calls(Call(name="write_file", arguments={"path": "mine", "content": "ab"})),
+        work,
+    )
+
+    assert (work / "mine").read_text() == "ab"
 
 
 def test_a_folder_is_listed_and_lines_are_chosen(work: Path) -> None:

@@ -130,8 +130,21 @@ def _read(real: Path) -> bytes | str:
 def _write(real: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(real, flags, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    with os.fdopen(descriptor, "wb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(None, "not a file")
-        file.truncate()
-        file.write(data)
+        try:
+            # First the room: on a full disk the file is left as it was.
+            _write_at(descriptor, b"\0" * (len(data) - status.st_size), status.st_size)
+        except OSError:
+            file.truncate(status.st_size)
+            raise
+        _write_at(descriptor, data, 0)
+        file.truncate(len(data))
+
+
+def _write_at(descriptor: int, data: bytes, place: int) -> None:
+    while data:
+        done = os.pwrite(descriptor, data, place)
+        data, place = data[done:], place + done
