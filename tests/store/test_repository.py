@@ -654,7 +654,7 @@ def test_every_error_of_pygit2_becomes_one_of_uwfs(name: str) -> None:
     with pytest.raises(UwfError) as caught, git_errors("read x"):
         raise kind
 
-    assert str(caught.value).startswith("read x: ")
+    assert str(caught.value).startswith("cannot read x: ")
 
 
 @pytest.mark.parametrize(

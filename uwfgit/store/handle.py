@@ -59,14 +59,15 @@ def git_errors(what: str) -> Iterator[None]:
     moves a ref tells that apart himself, under the ref's lock.
 
     Args:
-        what: What was being done, as the start of the message.
+        what: What was to be done: ``write a tree``; the message says that it
+            cannot.
     """
     try:
         yield
     except KeyError as exc:
         missing = exc.args[0] if exc.args else "object"
-        raise CorruptError(f"{what}: {missing} is missing") from exc
+        raise CorruptError(f"cannot {what}: {missing} is missing") from exc
     except OSError as exc:
-        raise StoreError(f"{what}: {exc.strerror or exc}") from exc
+        raise StoreError(f"cannot {what}: {exc.strerror or exc}") from exc
     except (pygit2.GitError, pygit2.Passthrough, ValueError) as exc:
-        raise StoreError(f"{what}: {exc}") from exc
+        raise StoreError(f"cannot {what}: {exc}") from exc

@@ -84,13 +84,13 @@ def open_store(
         if path not in list_stores(home):
             # It was moved, and brought its id along.
             register_store(path, home=home)
-        with git_errors(f"fixing the settings of store '{path}'"):
+        with git_errors(f"fix the settings of store '{path}'"):
             init.mend_settings(path, config)
             init.mend_main(path)
         mend_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
     flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
-    with git_errors(f"cannot open store '{path}'"):
+    with git_errors(f"open store '{path}'"):
         repo = pygit2.Repository(str(path), flags)
     store = make_store(path, repo, fsync=fsync, on_pack=on_pack)
     with suppress(StoreError):
@@ -211,13 +211,13 @@ def _complete(path: Path, *, home: Path) -> None:
     inspection = trust.inspect_store(path)
     mirrors = [entry for entry in inspection.config if is_mirror(entry)]
     if mirrors and len(mirrors) == len(inspection.problems):
-        with git_errors(f"completing store '{path}'"):
+        with git_errors(f"complete store '{path}'"):
             drop_forced(path / "config", inspection.config)
     config = _require_safe(path)
     _require_format(path, config, missing=True)
     if not is_known(path, home=home):
         _require_no_links(path)
-    with git_errors(f"completing store '{path}'"):
+    with git_errors(f"complete store '{path}'"):
         drop_forced(path / "config", config)
         init.complete_store(path, config)
     _adopt(path, home=home)

@@ -156,7 +156,7 @@ def _keep_words(run: Run, talk: Talk) -> Path:
     except OSError:
         # The store's disk is full or read-only; the user's need not be.
         path = run.engine.home / path.parent.name / path.name
-        with git_errors("cannot keep its reply"):
+        with git_errors("keep its reply"):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             keep_words(path, text)
     return path

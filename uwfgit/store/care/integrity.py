@@ -125,7 +125,7 @@ def _find_fault(path: Path) -> str:
 def _write_hooks_again(git_dir: Path) -> None:
     path = git_dir / "hooks" / _PRE_PUSH
     if os.path.lexists(path) and not is_own_hook(path):
-        with git_errors(f"cannot put '{path}' aside"):
+        with git_errors(f"put '{path}' aside"):
             path.rename(path.with_name(f"{_PRE_PUSH}.{secrets.token_hex(4)}.old"))
     install_hook(git_dir, _PRE_PUSH)
 

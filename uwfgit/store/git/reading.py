@@ -54,7 +54,7 @@ def open_reading(path: Path, *, quarantine: Path | None = None) -> Store:
         StoreError: libgit2 does not open it.
     """
     flags = RepositoryOpenFlag.NO_SEARCH
-    with git_errors(f"cannot open repository '{path}'"):
+    with git_errors(f"open repository '{path}'"):
         repo = pygit2.Repository(str(path), flags)
         if quarantine is not None:
             repo.odb.add_disk_alternate(str(quarantine))
