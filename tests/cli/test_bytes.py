@@ -79,4 +79,6 @@ def test_a_folder_whose_name_is_no_text_starts_no_agent(
 
     assert done.code == 1
     assert "has a name that is not UTF-8\nhint: rename it, or choose" in done.err
+    told = uwf(*words[how], "--cwd", BYTES, "--json")
+    assert told.error["code"] == "invalid"
     assert uwf("thread", "show", thread, "--json").json["steps"] == 0

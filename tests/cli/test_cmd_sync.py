@@ -150,6 +150,17 @@ def test_a_word_that_names_nothing_is_not_asked_about(
     assert "which remote? there are o2, o3, o4" in uwf(words[0], thread).err
 
 
+@pytest.mark.usefixtures("bare")
+def test_a_push_of_a_workflow_by_its_name_alone_says_how(uwf: Uwf) -> None:
+    uwf("workflow", "add", "ping.yaml")
+
+    done = uwf("push", "ping", "--json")
+
+    assert (done.code, done.error["code"]) == (1, "not-found")
+    assert done.error["hint"] == "a registered workflow is named so: workflow/ping"
+    assert uwf("push", "workflow/ping").code == 0
+
+
 def test_a_mistyped_remote_is_no_thread_alone(
     uwf: Uwf, bare: Path, thread: str
 ) -> None:

@@ -284,6 +284,7 @@ def require_known(ledger: Ledger, word: str, *, hint: str | None = None) -> None
         NotFoundError: It does neither.
         AmbiguousError: It names several threads.
     """
+    from uwfgit.model.ledger.registry import find_branch as find_workflow
     from uwfgit.sync.exchange.remotes import find_remote
 
     if find_remote(ledger.store, word) is not None:
@@ -293,6 +294,8 @@ def require_known(ledger: Ledger, word: str, *, hint: str | None = None) -> None
     except NotFoundError as exc:
         if word == "@last":
             raise
+        if hint is None and find_workflow(ledger, word) is not None:
+            hint = f"a registered workflow is named so: workflow/{word}"
         raise NotFoundError(
             "remote or thread",
             word,

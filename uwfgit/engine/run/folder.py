@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from uwfgit.engine.run.engine import Cycle, Ground
-from uwfgit.errors import StateError
+from uwfgit.errors import InvalidError, StateError
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 
@@ -20,7 +20,8 @@ def find_cwd(
         folder: Where the thread works on this machine, if not where it was started.
 
     Raises:
-        StateError: The chosen one does not exist, or cannot be recorded.
+        StateError: The chosen one does not exist.
+        InvalidError: It has a name that cannot be recorded.
     """
     if cycle.ground is not None:
         chosen = _find_ground(cycle, cycle.ground)
@@ -34,12 +35,12 @@ def require_recordable(folder: Path) -> None:
     """Make sure that a folder can stand in a node, which holds text alone.
 
     Raises:
-        StateError: Its name is not UTF-8.
+        InvalidError: Its name is not UTF-8.
     """
     try:
         str(folder).encode()
     except UnicodeEncodeError as exc:
-        raise StateError(
+        raise InvalidError(
             f"working directory '{folder}' has a name that is not UTF-8",
             hint="rename it, or choose one with --cwd DIR",
         ) from exc

@@ -74,8 +74,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     Raises:
         InvalidError: The prompt is blank, the folder is missing, or the inputs are
             not those of the workflow.
-        StateError: Threads would be nested too deeply, or the folder has a name
-            that cannot be recorded.
+        StateError: Threads would be nested too deeply.
         RoutingFailedError: The workflow has no first role for this task.
         ConfigError: It has conditions, which cannot be evaluated here.
     """
