@@ -72,7 +72,7 @@ def test_threads_that_did_steps_go_along_to_a_remote_that_demands_them(
     ada.uwf("hooks", "install", "--server", str(remote))
 
     with bob.work("--once") as worker:
-        _, err = worker.communicate(timeout=PATIENCE)
+        _, err = worker.communicate(timeout=2 * PATIENCE)
 
     assert ada.items()[thread]["state"] == "done", err
     ada.uwf("pull")
