@@ -518,6 +518,27 @@ def test_what_is_not_trusted_is_passed_by_and_said_once(
     assert word_of(ada, bad) == "queued"
 
 
+def test_what_was_passed_by_is_looked_at_again_less_and_less_often(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    watch, suspect = Watch(), {thread: "its program is not here"}
+    worker, hands = make_worker(bob, DONE, GOOD, watch=watch, suspect=suspect)
+    worker.tick()
+    watch.now += 61
+    worker.tick()
+
+    suspect.clear()
+    watch.now += 61
+    worker.tick()
+    assert hands.events() == ["skipped"]
+    watch.now += 60
+    for _ in range(4):
+        worker.tick()
+
+    assert worker.jobs.ran == {thread: "done"}
+
+
 def test_a_step_with_a_secret_does_not_leave(ada: Person, bob: Person) -> None:
     thread = queue_thread(ada)
     before = tip_there(ada, thread)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from uwfgit.errors import CorruptError, RejectedError, RemoteError
 from uwfgit.fleet.claims import LeaseWatch, is_free, is_stuck
@@ -27,6 +27,18 @@ TICK: Final = 0.2
 _RETRY_SECONDS: Final = 5.0
 _JUMP_SECONDS: Final = 5.0
 """By so much the clocks must part before the machine was asleep."""
+_FIRST_PAUSE: Final = 60.0
+_LONGEST_PAUSE: Final = 3600.0
+"""Seconds until a thread that was passed by is looked at again; doubled each time."""
+
+
+class _Skipped(NamedTuple):
+    """A thread that was passed by as its entry stood, and until when it is."""
+
+    oid: Oid
+    why: str
+    pause: float
+    until: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +54,7 @@ class Worker:
     jitter: Callable[[], float]
     jobs: Jobs = field(init=False)
     _watch: LeaseWatch = field(init=False)
-    _skipped: dict[ThreadId, tuple[Oid, str]] = field(default_factory=dict)
+    _skipped: dict[ThreadId, _Skipped] = field(default_factory=dict)
     _put_off: dict[ThreadId, float] = field(default_factory=dict)
     """Until when threads are left alone whose claim the server refused."""
     _sent: dict[ThreadId, Oid] = field(default_factory=dict)
@@ -184,7 +196,8 @@ class Worker:
                 continue
             if self.terms.only not in {None, thread}:
                 continue
-            if self._skipped.get(thread, ("", ""))[0] == entry.oid:
+            skipped = self._skipped_as(entry)
+            if skipped is not None and skipped.until > self.monotonic():
                 continue
             if self._put_off.get(thread, 0.0) > self.monotonic():
                 continue
@@ -239,9 +252,19 @@ class Worker:
         except CorruptError as exc:
             return exc.message
 
+    def _skipped_as(self, entry: Entry) -> _Skipped | None:
+        found = self._skipped.get(entry.state.thread)
+        return found if found is not None and found.oid == entry.oid else None
+
     def _skip(self, entry: Entry, why: str) -> None:
-        self._skipped[entry.state.thread] = (entry.oid, why)
-        self.hands.tell("skipped", thread=entry.state.thread, why=why)
+        """Pass a thread by for a while: what it lacks may be here later."""
+        before = self._skipped_as(entry)
+        pause = min(2 * before.pause, _LONGEST_PAUSE) if before else _FIRST_PAUSE
+        self._skipped[entry.state.thread] = _Skipped(
+            oid=entry.oid, why=why, pause=pause, until=self.monotonic() + pause
+        )
+        if before is None or before.why != why:
+            self.hands.tell("skipped", thread=entry.state.thread, why=why)
 
     def _claim(self, entry: Entry) -> bool:
         """Claim a thread and begin; whether it became ours.
