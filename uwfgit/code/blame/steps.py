@@ -12,7 +12,7 @@ from uwfgit.code.chain import Snapshot
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE, Node
 from uwfgit.model.node.places import read_nodes
-from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.record import NOT_TYPED, Record, untyped
 
 _MS = 1000
 
@@ -74,7 +74,7 @@ def index_steps(record: Record) -> StepIndex:
         (node, place) for node, place in record.places.items() if place[0] == STEP_TYPE
     ]
     nodes = read_nodes(record.store, wanted)
-    hashes = {Hash(node.payload["output"]) for node in nodes}
+    hashes = {_output_of(node) for node in nodes}
     wanted = [(each, record.places[each]) for each in hashes if each in record.places]
     outputs = {node.hash: node.payload for node in read_nodes(record.store, wanted)}
     found: dict[Oid, list[KnownStep]] = {}
@@ -95,28 +95,42 @@ def index_steps(record: Record) -> StepIndex:
 def read_known(
     thread: ThreadId, node: Node, outputs: Mapping[Hash, Any], *, number: int | None
 ) -> KnownStep:
-    """Read a StepNode as a step whose code is known."""
-    payload = node.payload
-    code = payload["code"]
-    snapshot = code.get("snapshot") or {"before": None, "after": None}
-    output = outputs.get(Hash(payload["output"]))
+    """Read a StepNode as a step whose code is known.
+
+    Raises:
+        CorruptError: Its payload is not that of a step.
+    """
+    output = outputs.get(_output_of(node))
     status = output.get("$status") if isinstance(output, dict) else None
-    return KnownStep(
-        thread=thread,
-        number=number,
-        hash=node.hash,
-        detail=Hash(payload["detail"]),
-        role=payload["role"],
-        agent=payload["agent"],
-        status=status if isinstance(status, str) else None,
-        prompt=payload["edgePrompt"],
-        note=payload["note"],
-        before=snapshot["before"],
-        after=snapshot["after"],
-        head_before=code["before"],
-        head_after=code["after"],
-        started_at=payload["startedAtMs"] // _MS,
-        completed_at=-(-payload["completedAtMs"] // _MS),
-        is_in_chain=number is not None,
-        shared=tuple(ThreadId(each) for each in code.get("shared", ())),
-    )
+    payload = node.payload
+    try:
+        code = payload["code"]
+        snapshot = code.get("snapshot") or {"before": None, "after": None}
+        return KnownStep(
+            thread=thread,
+            number=number,
+            hash=node.hash,
+            detail=Hash(payload["detail"]),
+            role=payload["role"],
+            agent=payload["agent"],
+            status=status if isinstance(status, str) else None,
+            prompt=payload["edgePrompt"],
+            note=payload["note"],
+            before=snapshot["before"],
+            after=snapshot["after"],
+            head_before=code["before"],
+            head_after=code["after"],
+            started_at=payload["startedAtMs"] // _MS,
+            completed_at=-(-payload["completedAtMs"] // _MS),
+            is_in_chain=number is not None,
+            shared=tuple(ThreadId(each) for each in code.get("shared", ())),
+        )
+    except NOT_TYPED as exc:
+        raise untyped(node.hash) from exc
+
+
+def _output_of(node: Node) -> Hash:
+    output = node.payload.get("output") if isinstance(node.payload, dict) else None
+    if not isinstance(output, str):
+        raise untyped(node.hash)
+    return Hash(output)

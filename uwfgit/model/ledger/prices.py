@@ -18,9 +18,16 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
+from uwfgit.model.thread.record import (
+    NOT_TYPED,
+    Record,
+    load_tip,
+    open_record,
+    read_tip,
+    untyped,
+)
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Step, read_child
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
@@ -159,12 +166,15 @@ def _read_run(record: Record, node: Hash) -> _Run:
     if step is not None:
         return _run_of(step)
     payload = record.node(node, STEP_TYPE).payload
-    child = payload.get("child")
-    return _Run(
-        None if child is None else ThreadId(child["thread"]),
-        usage_from_payload(payload["usage"]),
-        payload["detail"],
-    )
+    try:
+        child = payload.get("child")
+        return _Run(
+            None if child is None else read_child(child).thread,
+            usage_from_payload(payload["usage"]),
+            payload["detail"],
+        )
+    except NOT_TYPED as exc:
+        raise untyped(node) from exc
 
 
 def _run_cost(record: Record, run: _Run) -> Cost | None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.record import NOT_TYPED, Record, untyped
 from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.model.wording import last_line
 
@@ -28,7 +28,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 def list_attempts(record: Record) -> tuple[Attempt, ...]:
-    """List the failed tries, oldest first."""
+    """List the failed tries, oldest first.
+
+    Raises:
+        CorruptError: One cannot be read, or is not that of a try.
+    """
     events = iter_events(record.store, record.tip.commit)
     found = [event for event in events if event.name == _ATTEMPT]
     numbers = {step.hash: step.number for step in record.steps()} if found else {}
@@ -48,15 +52,18 @@ def find_last_attempt(record: Record) -> Attempt | None:
 def _read(record: Record, event: Event, numbers: dict[Hash, int]) -> Attempt:
     assert event.node is not None  # noqa: S101 - an attempt's trailers name its node
     payload = record.node(event.node, STEP_TYPE).payload
-    output = record.node(payload["output"]).payload
-    prev = payload["prev"]
-    return Attempt(
-        number=1 if prev is None else numbers.get(prev, 0) + 1,
-        hash=event.node,
-        role=payload["role"],
-        agent=payload["agent"],
-        error=output["error"],
-        said=last_line(payload["body"]),
-        duration_ms=max(0, payload["completedAtMs"] - payload["startedAtMs"]),
-        usage=usage_from_payload(payload["usage"]),
-    )
+    try:
+        output = record.node(payload["output"]).payload
+        prev = payload["prev"]
+        return Attempt(
+            number=1 if prev is None else numbers.get(prev, 0) + 1,
+            hash=event.node,
+            role=payload["role"],
+            agent=payload["agent"],
+            error=output["error"],
+            said=last_line(payload["body"]),
+            duration_ms=max(0, payload["completedAtMs"] - payload["startedAtMs"]),
+            usage=usage_from_payload(payload["usage"]),
+        )
+    except NOT_TYPED as exc:
+        raise untyped(event.node) from exc

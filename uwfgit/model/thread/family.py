@@ -6,11 +6,17 @@ from collections.abc import Iterator
 
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
-from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.node.places import read_nodes
-from uwfgit.model.thread.record import Record, load_tip, open_record
-from uwfgit.model.thread.step import Child
+from uwfgit.model.thread.record import (
+    NOT_TYPED,
+    Record,
+    load_tip,
+    open_record,
+    untyped,
+)
+from uwfgit.model.thread.step import Child, read_child
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
@@ -42,9 +48,11 @@ def children_by_node(record: Record) -> dict[Hash | None, Child]:
         elif step.child is not None:
             found[node] = step.child
     for each in read_nodes(record.store, unread, checked=False):
-        if (named := each.payload.get("child")) is not None:
-            child = Child(thread=ThreadId(named["thread"]), oid=Oid(named["oid"]))
-            found[each.hash] = child
+        try:
+            if (named := each.payload.get("child")) is not None:
+                found[each.hash] = read_child(named)
+        except NOT_TYPED as exc:
+            raise untyped(each.hash) from exc
     return found
 
 

@@ -183,8 +183,8 @@ class Record(Struct, kw_only=True):
             node = self.node(self.tip.state.start, START_TYPE)
             try:
                 start = start_from_payload(node.hash, node.payload)
-            except _NOT_TYPED as exc:
-                raise _untyped(node.hash) from exc
+            except NOT_TYPED as exc:
+                raise untyped(node.hash) from exc
             if start.inputs is not None:
                 start = replace(start, values=self.node(start.inputs).payload)
             self._start = start
@@ -202,8 +202,8 @@ class Record(Struct, kw_only=True):
         try:
             names = [role["frontmatter"] for role in node.payload["roles"].values()]
             return workflow_from_nodes(node, {name: self.node(name) for name in names})
-        except _NOT_TYPED as exc:
-            raise _untyped(pinned) from exc
+        except NOT_TYPED as exc:
+            raise untyped(pinned) from exc
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -226,8 +226,8 @@ class Record(Struct, kw_only=True):
                 if not isinstance(output, dict):
                     raise CorruptError(f"output of step {step} is not a mapping")
                 known = step_from_payload(step, number, node.payload, output)
-            except _NOT_TYPED as exc:
-                raise _untyped(step) from exc
+            except NOT_TYPED as exc:
+                raise untyped(step) from exc
             self._steps[step] = known
         return known
 
@@ -368,11 +368,12 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     return Record(store=store, tip=tip, places=places, checked=checked)
 
 
-_NOT_TYPED: Final = (KeyError, TypeError, AttributeError)
+NOT_TYPED: Final = (KeyError, TypeError, AttributeError)
 """What a payload raises that is not of its node's type."""
 
 
-def _untyped(node: Hash) -> CorruptError:
+def untyped(node: Hash) -> CorruptError:
+    """Return the error of a node whose payload is not of its type."""
     return CorruptError(f"node {node} lacks what its type requires")
 
 

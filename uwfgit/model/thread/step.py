@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from uwfgit.constants import STATUS
-from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
 from uwfgit.store.canonical import Json
 
@@ -102,14 +102,24 @@ def _write_code(code: Code) -> Json:
     return payload
 
 
+def read_child(value: Json) -> Child:
+    """Read which thread did a step.
+
+    Raises:
+        KeyError, TypeError: The value names none.
+    """
+    thread, oid = value["thread"], value["oid"]
+    if not is_thread_id(thread) or not is_oid(oid):
+        raise TypeError(f"{thread}, {oid}")
+    return Child(thread=ThreadId(thread), oid=Oid(oid))
+
+
 _READERS: Final[Mapping[str, Callable[[Json], Any]]] = {
     "usage": usage_from_payload,
     "previous_attempts": lambda value: tuple(value or ()),
     "code": _read_code,
     "warnings": tuple,
-    "child": lambda value: Child(
-        thread=ThreadId(value["thread"]), oid=Oid(value["oid"])
-    ),
+    "child": read_child,
 }
 _WRITERS: Final[Mapping[str, Callable[[Any], Json]]] = {
     "usage": usage_payload,
