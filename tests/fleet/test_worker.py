@@ -574,6 +574,21 @@ def test_a_damaged_thread_is_no_end_of_looking_over_the_others(ada: Person) -> N
     assert "is missing or damaged" in reasons[damaged]
 
 
+def test_a_damaged_thread_is_passed_by_and_the_next_is_run(ada: Person) -> None:
+    damaged, whole = queue_thread(ada), queue_thread(ada)
+    place = f"thread/{damaged}:threads/{damaged}/thread.json"
+    object_file(ada.store, git(ada.store, "rev-parse", place).strip()).unlink()
+    ada.store.raw.forget_packs()
+    worker, hands = make_worker(ada, DONE, GOOD)
+
+    worker.tick()
+
+    assert hands.events() == ["skipped", "claimed"]
+    assert worker.jobs.running[0].thread == whole
+    (told, *_) = hands.told
+    assert "is missing or damaged" in told[1]["why"]
+
+
 def test_a_forged_queue_ref_is_shown_and_passed_by(
     ada: Person, bob: Person, bare: Path
 ) -> None:

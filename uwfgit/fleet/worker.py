@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from uwfgit.errors import CorruptError, RejectedError, RemoteError
+from uwfgit.errors import InvalidError, RejectedError, RemoteError
 from uwfgit.fleet.claims import LeaseWatch, is_free, is_stuck
 from uwfgit.fleet.hands import Hands, RunResult, Terms
 from uwfgit.fleet.jobs import Job, Jobs, cost_of
@@ -249,7 +249,7 @@ class Worker:
             return None
         try:
             return self.hands.distrust_thread(read_tip(store, thread, head))
-        except CorruptError as exc:
+        except InvalidError as exc:
             return exc.message
 
     def _skipped_as(self, entry: Entry) -> _Skipped | None:
@@ -272,7 +272,11 @@ class Worker:
         It is brought and looked at first: what is not to be run is not claimed.
         """
         thread = entry.state.thread
-        tip, why = self._bring(entry)
+        try:
+            tip, why = self._bring(entry)
+        except InvalidError as exc:
+            # Damaged here, or of a format that this program does not know.
+            tip, why = None, exc.message
         if tip is None:
             self._skip(entry, why or "")
             return False
