@@ -85,6 +85,21 @@ def test_kept_nodes_that_cannot_be_read_are_told_each_time(ledger: Ledger) -> No
             ledger.kept.refresh(within=60)
 
 
+def test_kept_nodes_are_there_again_once_their_ref_is_mended(ledger: Ledger) -> None:
+    put_nodes(ledger, [ONE])
+    ledger.kept.refresh()
+    ref = ledger.store.path / "refs/uwf/keep"
+    good = ref.read_text()
+    ref.write_text(f"{write_blob(ledger.store, b'no commit')}\n")
+    with pytest.raises(CorruptError):
+        ledger.kept.refresh()
+
+    ref.write_text(good)
+    ledger.kept.refresh()
+
+    assert ledger.kept.find(ONE.hash) is not None
+
+
 def test_many_nodes_in_one_call_make_one_commit(ledger: Ledger) -> None:
     put_nodes(ledger, [make_text(str(number)) for number in range(300)])
 

@@ -40,15 +40,16 @@ class Kept(Struct, kw_only=True):
             return
         commit = find_ref(self.store, KEEP_REF)
         if commit != self.commit:
+            self._roots = {} if commit is None else self._list_roots(commit)
             self._folders = {}
-            self._roots = {}
-            if commit is not None:
-                tree = self.store.raw.read_links(commit).tree
-                nodes = list_tree(self.store, tree).get(NODES)
-                self._roots = list_tree(self.store, nodes.oid) if nodes else {}
             self.commit = commit
         # Not before: what cannot be read is told to each who looks.
         self._looked_at = now
+
+    def _list_roots(self, commit: Oid) -> Mapping[str, TreeEntry]:
+        tree = self.store.raw.read_links(commit).tree
+        nodes = list_tree(self.store, tree).get(NODES)
+        return list_tree(self.store, nodes.oid) if nodes else {}
 
     def forget(self) -> None:
         """Have the next one look: what is kept has just been changed here."""
