@@ -15,8 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tests.builders import git
+from tests.acting import go
+from tests.builders import begin, git, reply
 from tests.cli.calls import Uwf
 from tests.planted import AWS, GITHUB
 from tests.sync.people import make_bare, refs_of
@@ -25,7 +27,9 @@ from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.cli.frame.output import Output
 from uwfgit.cli.share.remote_session import pull_text, push_text
 from uwfgit.ids import Oid
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import thread_ref
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.safety.stores import list_stores, register_store
 from uwfgit.sync.exchange.exchange import RefOutcome, Result
@@ -69,6 +73,20 @@ def test_of_many_threads_the_first_are_named_and_the_rest_counted() -> None:
     assert "new         30 more" in lines
     assert "3 up to date" in lines
     assert "\x1b" not in text
+
+
+def test_a_long_question_is_told_in_a_line_of_its_length(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path).thread
+    question = f"Which one?\n{'It matters. ' * 1_000}"
+    go(ledger, thread, reply("$SUSPEND", reason=question))
+    brought = replace(outcome(0, "new"), ref=thread_ref(thread))
+
+    report = PullReport(source="origin", outcomes=(brought,), up_to_date=0)
+    text = pull_text(OUTPUT, report, ledger.store)
+
+    assert text.endswith("  worker waits: Which one?")
 
 
 def test_threads_that_are_not_shared_yet_are_named_with_the_way() -> None:

@@ -146,6 +146,7 @@ def _describe(store: Store, thread: ThreadId | None) -> str | None:
     """Say how a thread stands, by whom, and what it is about."""
     from uwfgit.model.thread.record import load_tip
     from uwfgit.model.thread.task import find_task_line
+    from uwfgit.model.wording import first_line
 
     if thread is None:
         return None
@@ -157,7 +158,8 @@ def _describe(store: Store, thread: ThreadId | None) -> str | None:
     who = state.updated_by.rpartition(" <")[0] or state.updated_by
     about = find_task_line(store, tip) or ""
     if state.status == "suspended":
-        about = f"{state.suspended_role} waits: {state.suspend_message}"
+        asked = first_line(state.suspend_message or "") or ""
+        about = f"{state.suspended_role} waits: {asked}"
     return f"{state.workflow_name}, {state.status}, by {who}  {about}".rstrip()
 
 
