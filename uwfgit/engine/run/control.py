@@ -137,7 +137,7 @@ def _describe(
         )
         return replace(report, status="running", done=False)
     report = make_run_report(
-        state, steps, end=_read_end(record), problem=state.suspend_message
+        state, steps, end=read_end(record), problem=state.suspend_message
     )
     dead = read_dead_holder(lock) if state.status in _GOES_ON else None
     if dead is None:
@@ -151,7 +151,12 @@ def _describe(
     )
 
 
-def _read_end(record: Record) -> RunEnd:
+def read_end(record: Record) -> RunEnd:
+    """Say how a thread's newest run ended, by the event that left it as it is.
+
+    Raises:
+        CorruptError: There is none, or it cannot be read.
+    """
     state = record.tip.state
     cause = find_cause(record.store, record.tip.commit)
     if cause.name == ATTEMPT:

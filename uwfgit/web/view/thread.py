@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from uwfgit.constants import SUSPEND
-from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.run.control import read_end
+from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import is_pause_pending
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, ThreadId
@@ -19,11 +19,10 @@ from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
 from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
-from uwfgit.model.thread.event import RUN_EVENTS, TABLE
+from uwfgit.model.thread.event import RUN_EVENTS
 from uwfgit.model.thread.events import Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, Tip, open_record
-from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.layout import SUMMARY_FILE, thread_folder
@@ -75,6 +74,10 @@ class Relative(Struct, frozen=True, kw_only=True):
 
 Wait = Literal["", "asked", "failed", "lost"]
 """Why a thread waits: a role asks, its last run failed, or no role follows."""
+_WAITS: Final[Mapping[RunEnd, Wait]] = {
+    RunEnd.AGENT_FAILED: "failed",
+    RunEnd.REFUSED: "lost",
+}
 
 
 class Kin(Struct, frozen=True, kw_only=True):
@@ -180,7 +183,7 @@ def view_thread(
         cost=_cost(record, events),
         parent=None if above is None else _kin(*above, known),
         children=tuple(_children(record, steps, known)),
-        wait=_wait(tip.state, events),
+        wait=_wait(record),
         is_pausing=is_pause_pending(ledger, tip.thread),
         approvals=tuple(
             ref.removeprefix(approved) for ref in list_refs(record.store, approved)
@@ -188,17 +191,11 @@ def view_thread(
     )
 
 
-def _wait(state: ThreadState, events: Sequence[Event]) -> Wait:
-    """Say why a thread waits, by the event that made it wait."""
-    if state.status != "suspended":
+def _wait(record: Record) -> Wait:
+    """Say why a thread waits, by how its newest run ended."""
+    if record.tip.state.status != "suspended":
         return ""
-    cause = next((each for each in events if TABLE[each.name].settles), None)
-    if cause is None:
-        return "asked"
-    if cause.name == "attempt":
-        return "failed"
-    asked = cause.status == SUSPEND or cause.name == "hold"
-    return "lost" if not asked and is_routing_error(state.suspend_message) else "asked"
+    return _WAITS.get(read_end(record), "asked")
 
 
 def _cost(record: Record, events: Sequence[Event]) -> Cost | None:
