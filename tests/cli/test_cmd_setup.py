@@ -78,10 +78,10 @@ def test_a_program_that_is_missing_is_warned_about(uwf: Uwf, programs: Path) -> 
 @pytest.mark.parametrize(
     ("kind", "key"), [("stdio", "command"), ("scripted", "script"), ("gateway", "url")]
 )
+@pytest.mark.usefixtures("programs")
 def test_a_kind_that_needs_more_than_its_name_is_not_written(
-    uwf: Uwf, programs: Path, home: Path, kind: str, key: str
+    uwf: Uwf, home: Path, kind: str, key: str
 ) -> None:
-    assert programs.is_dir()
     before = (home / "config.yaml").exists()
 
     done = uwf("setup", "--agent", kind, "--json")
