@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -135,13 +134,6 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
             message="someone runs it now",
             command=f"uwf thread join {thread}",
         )
-    ways = {
-        "idle": (True, _way_on(record)),
-        "suspended": (True, _way_on(record)),
-        "end": (True, _way_on(record)),
-        "cancelled": (False, f"uwf thread fork {thread}"),
-    }
-    ok, command = ways.get(state.status, (False, f"uwf thread show {thread}"))
     remotes = find_sharing(ledger.store, thread, record.tip.commit).diverged
     if remotes:
         return _Found(
@@ -162,12 +154,14 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
     message = state.status
     if state.suspend_message:
         message += f": {state.suspend_message}"
+    ok = state.status != "cancelled"
+    command = _way_on(record) if ok else f"uwf thread fork {thread}"
     return _Found(what="state", ok=ok, message=message, command=command)
 
 
 def _way_on(record: Record) -> str:
     """Write the command that runs a thread's next step."""
-    state, thread = record.tip.state, shlex.quote(record.tip.thread)
+    state, thread = record.tip.state, record.tip.thread
     if state.status in {"suspended", "end"} and state.retry_at_ms is None:
         return f"uwf thread resume {thread} -p TEXT"
     return f"uwf thread exec {thread}"
