@@ -95,7 +95,8 @@ def write_staged(staging: Staging, folders: Sequence[str], target: Path) -> None
     """Write the staged files of folders of these names below an empty folder.
 
     Where a symlink among them, or in place of one, leads to another staged file or
-    folder, that is written too. One that leads out of the repository is left out.
+    folder, that is written too. A relative one that leads out of the repository is
+    left out: from another folder it would lead elsewhere.
 
     Raises:
         StoreError: git cannot read them, or they cannot be written.
@@ -242,7 +243,6 @@ def _write(
         path.parent.mkdir(parents=True, exist_ok=True)
         if file.mode == _LINK:
             leads = os.fsdecode(content.partition(b"\0")[0])
-            # Out of the repository leads an absolute one too, but to the same place.
             if posixpath.isabs(leads) or _find_target(file, contents) is not None:
                 path.symlink_to(leads)
         else:
