@@ -87,6 +87,7 @@ def test_a_form_that_nobody_touched_gives_every_input_its_default() -> None:
         pytest.param({"type": "string"}, "12", {"x": "12"}, id="digits of a text"),
         pytest.param({"type": "integer", "default": 1}, "", {}, id="emptied number"),
         pytest.param({}, "12", {"x": 12}, id="anything"),
+        pytest.param({"enum": True}, "12", {"x": 12}, id="no schema"),
     ],
 )
 def test_a_field_is_read_as_the_command_line_reads_it(

@@ -77,10 +77,12 @@ def parse_input(schema: Mapping[str, Json], text: str) -> Json:
     """Read a value: as text where the schema wants text, else as JSON or YAML."""
     kinds = schema.get("type")
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    choices = schema.get("enum", [0])
-    if kinds is None and all(isinstance(each, str) for each in choices):
-        return text
-    if isinstance(kinds, list) and "string" in kinds:
+    choices = schema.get("enum")
+    if kinds is None and isinstance(choices, list):
+        is_text = all(isinstance(each, str) for each in choices)
+    else:
+        is_text = isinstance(kinds, list) and "string" in kinds
+    if is_text:
         return text
     located, problems = read_yaml(text.encode())
     if located is None or any(each.severity == "error" for each in problems):
