@@ -55,8 +55,6 @@ class Worker:
     jobs: Jobs = field(init=False)
     _watch: LeaseWatch = field(init=False)
     _skipped: dict[ThreadId, _Skipped] = field(default_factory=dict)
-    _put_off: dict[ThreadId, float] = field(default_factory=dict)
-    """Until when threads are left alone whose claim the server refused."""
     _sent: dict[ThreadId, Oid] = field(default_factory=dict)
     """Claims pushed without an answer: each may have arrived all the same."""
     _next_poll: float = 0.0
@@ -199,8 +197,6 @@ class Worker:
             skipped = self._skipped_as(entry)
             if skipped is not None and skipped.until > self.monotonic():
                 continue
-            if self._put_off.get(thread, 0.0) > self.monotonic():
-                continue
             why = self.hands.distrust_entry(entry)
             if why is not None:
                 self._skip(entry, why)
@@ -256,7 +252,7 @@ class Worker:
         found = self._skipped.get(entry.state.thread)
         return found if found is not None and found.oid == entry.oid else None
 
-    def _skip(self, entry: Entry, why: str) -> None:
+    def _skip(self, entry: Entry, why: str, *, event: str = "skipped") -> None:
         """Pass a thread by for a while: what it lacks may be here later."""
         before = self._skipped_as(entry)
         pause = min(2 * before.pause, _LONGEST_PAUSE) if before else _FIRST_PAUSE
@@ -264,7 +260,7 @@ class Worker:
             oid=entry.oid, why=why, pause=pause, until=self.monotonic() + pause
         )
         if before is None or before.why != why:
-            self.hands.tell("skipped", thread=entry.state.thread, why=why)
+            self.hands.tell(event, thread=entry.state.thread, why=why)
 
     def _claim(self, entry: Entry) -> bool:
         """Claim a thread and begin; whether it became ours.
@@ -349,9 +345,7 @@ class Worker:
             why = "; ".join(exc.refs.values())
             there = self.queue.fetch().entries.get(thread)
             if there is not None and there.oid == entry.oid:
-                pause = max(self.terms.poll, _RETRY_SECONDS)
-                self._put_off[thread] = self.monotonic() + pause
-                self.hands.tell("refused", thread=thread, why=why)
+                self._skip(entry, why, event="refused")
             else:
                 self.hands.tell("missed", thread=thread, why=why)
             return False
