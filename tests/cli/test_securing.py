@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.cli.calls import Uwf
+from uwfgit.cli.store.securing import write_privately
 from uwfgit.config.dotenv import parse_dotenv
+from uwfgit.errors import ConfigError
 
 KEY = "sk-0123456789abcdefghijklmnop"
 OTHER = "pk-zyxwvutsrqponmlkjihgfedcba"
@@ -274,3 +277,14 @@ def test_set_leaves_a_link_a_link_too(uwf: Uwf, config: Path, tmp_path: Path) ->
 
     assert config.is_symlink()
     assert "7" in real.read_text()
+
+
+def test_what_is_no_file_is_not_replaced(config: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    config.symlink_to(pipe)
+
+    with pytest.raises(ConfigError, match="it is not a file"):
+        write_privately(config, b"a: 1\n")
+
+    assert pipe.is_fifo()

@@ -204,10 +204,12 @@ def write_privately(path: Path, data: bytes) -> None:
     Where the path is a link, the file that it leads to is replaced.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: It cannot be written, or stands for something that is no file.
     """
     try:
         path = path.resolve()
+        if path.exists() and not path.is_file():
+            raise ConfigError("it is not a file", source=path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # mkstemp makes the file 0600.
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
