@@ -18,7 +18,8 @@ _HEAD = """\
 
 stdout is data, stderr is talk. Global options stand anywhere before `--`, except
 behind `uwf git`. With `--json` a command prints one JSON object; an error
-is one object `{"error": {"code", "message", "hint"}}` on stderr.
+is one object `{"error": {"code", "message", "hint"}}` on stderr, with `problems` when
+several things are wrong.
 """
 
 
