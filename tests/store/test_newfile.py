@@ -1,4 +1,4 @@
-"""Files that a user asked for: whole, or none, and never over another one."""
+"""Files written whole or not at all: new ones, and ones in place of another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import files_of
 from uwfgit.errors import InvalidError, StoreError
-from uwfgit.store.safety.newfile import write_new
+from uwfgit.store.safety.newfile import write_new, write_over
 
 
 def test_a_file_is_written_with_its_folders_and_mode(tmp_path: Path) -> None:
@@ -61,3 +61,29 @@ def test_what_is_no_folder_on_the_way_is_named(
         write_new(way / inside, b"ours", name="new")
 
     assert caught.value.message == f"cannot write 'new': '{way}' is not a folder"
+
+
+@pytest.mark.parametrize("mode", [None, 0o600, 0o777])
+def test_a_file_takes_the_place_of_another(tmp_path: Path, mode: int | None) -> None:
+    path, usual = tmp_path / "in" / "file", tmp_path / "usual"
+    path.parent.mkdir()
+    path.write_text("before")
+    usual.touch()
+
+    write_over(path, b"after", mode=mode, fsync=True)
+
+    wanted = usual.stat().st_mode & 0o777 if mode is None else mode
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("after", wanted)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_there_is_no_room_for_leaves_all_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "in" / "file"
+    path.parent.mkdir()
+    path.write_text("before")
+
+    with files_of(10), pytest.raises(OSError, match="File too large"):
+        write_over(path, bytes(100))
+
+    assert path.read_text() == "before"
+    assert list(path.parent.iterdir()) == [path]

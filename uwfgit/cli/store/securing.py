@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uwfgit.config.dotenv import add_variable, is_variable_name, parse_dotenv
 from uwfgit.config.keys import check_value
 from uwfgit.errors import ConfigError, UwfError
+from uwfgit.store.safety.newfile import write_over
 
 if TYPE_CHECKING:
     from uwfgit.model.yaml.located import Located, Mark
@@ -211,16 +210,6 @@ def write_privately(path: Path, data: bytes) -> None:
         if path.exists() and not path.is_file():
             raise ConfigError("it is not a file", source=path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # mkstemp makes the file 0600.
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_over(path, data, mode=0o600, fsync=True)
     except OSError as exc:
         raise ConfigError(f"cannot be written: {exc.strerror}", source=path) from exc

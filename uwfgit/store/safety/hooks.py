@@ -7,12 +7,12 @@ hold these bytes and no others.
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import StoreError
+from uwfgit.store.safety.newfile import write_over
 
 PRE_RECEIVE: Final = b"""\
 #!/bin/sh
@@ -82,15 +82,9 @@ def install_hook(git_dir: Path, name: str) -> bool:
             )
         if os.access(path, os.X_OK):
             return False
-    beside = path.with_name(f".{name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            beside.write_bytes(HOOKS[name])
-            beside.chmod(0o755)
-            beside.rename(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_over(path, HOOKS[name], mode=0o755)
     except OSError as exc:
         raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
     return True

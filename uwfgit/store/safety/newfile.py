@@ -1,7 +1,9 @@
-"""Files that a user asked for: the only place that makes one where none may stand."""
+"""Files written whole or not at all: new ones, and ones in place of another."""
 
 from __future__ import annotations
 
+import os
+import secrets
 from pathlib import Path
 
 from uwfgit.errors import InvalidError, StoreError
@@ -57,3 +59,34 @@ def _make_folder(folder: Path, shown: str) -> None:
         raise InvalidError(
             message, hint="move it away, or choose another place"
         ) from exc
+
+
+def write_over(
+    path: Path, data: bytes, *, mode: int | None = None, fsync: bool = False
+) -> None:
+    """Put a file in place of whatever has its name; on failure that stays.
+
+    Args:
+        path: Where to; its folder is there.
+        data: All of it.
+        mode: Its permissions; else the usual ones.
+        fsync: Wait until it would survive a loss of power.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        descriptor = os.open(aside, flags, 0o666 if mode is None else mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if fsync:
+                os.fsync(descriptor)
+        if mode is not None:
+            # Whatever the umask took away.
+            aside.chmod(mode)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

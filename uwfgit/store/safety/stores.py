@@ -13,13 +13,13 @@ import re
 import secrets
 import shlex
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from uwfgit.errors import StoreError, UntrustedError
 from uwfgit.store.locks.flock import lock
+from uwfgit.store.safety.newfile import write_over
 from uwfgit.store.safety.plainfile import read_start
 
 _NAME = "stores"
@@ -49,12 +49,7 @@ def write_id(path: Path, made: str) -> None:
     """
     file = path / _ID_FILE
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    draft = file.with_name(f"id-{secrets.token_hex(8)}")
-    with os.fdopen(
-        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-    ) as to:
-        to.write(f"{made}\n".encode())
-    draft.replace(file)
+    write_over(file, f"{made}\n".encode(), mode=0o600)
 
 
 def is_known(path: Path, *, home: Path) -> bool:
@@ -141,13 +136,8 @@ def _hold_list(home: Path) -> Iterator[None]:
 def _replace(path: Path, lines: list[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
     try:
-        # mkstemp makes the file 0600.
-        descriptor, name = tempfile.mkstemp(prefix=f".{_NAME}-", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
+        data = text.encode("utf-8", "surrogateescape")
+        write_over(path, data, mode=0o600, fsync=True)
     except OSError as exc:
         raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
 

@@ -6,7 +6,6 @@ The only place of the web room that writes.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec import Struct
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConflictError, NotFoundError, StoreError
 from uwfgit.store.layout import is_workflow_name
+from uwfgit.store.safety.newfile import write_over
 
 SUFFIXES: Final = (".yaml", ".yml")
 
@@ -97,7 +97,8 @@ class Desk(Struct, frozen=True, kw_only=True):
             )
         data = _as_lines_of(before, text).encode()
         try:
-            _replace(path, data)
+            mode = stat.S_IMODE(path.stat().st_mode)
+            write_over(path, data, mode=mode, fsync=True)
         except OSError as exc:
             reason = exc.strerror or str(exc)
             raise StoreError(f"cannot write '{path}': {reason}") from exc
@@ -124,19 +125,3 @@ def _read(path: Path) -> bytes:
             return stream.read(YAML_MAX_BYTES + 1)
     except OSError as exc:
         raise StoreError(f"cannot read '{path}': {exc.strerror}") from exc
-
-
-def _replace(path: Path, data: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    mode = stat.S_IMODE(path.stat().st_mode)
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.chmod(mode)
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import InvalidError, StoreError
+from uwfgit.store.safety.newfile import write_over
 from uwfgit.store.safety.plainfile import read_start
 from uwfgit.web.render.frame import GENERATOR
 
@@ -90,14 +90,9 @@ def write_page(path: Path, text: str) -> Written:
     """
     check_page(path)
     data = text.encode()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_bytes(data)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_over(path, data)
     except OSError as exc:
         reason = exc.strerror or str(exc)
         raise StoreError(f"cannot write '{path}': {reason}") from exc

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import NotFoundError, StateError, StoreError, UsageError
-from uwfgit.store.private import write_private
+from uwfgit.store.safety.newfile import write_over
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
 """What a client may be called."""
@@ -107,11 +106,10 @@ class Doors(Struct, frozen=True, kw_only=True):
         return {str(name): str(digest) for name, digest in value.items()}
 
     def _write(self, known: Mapping[str, str]) -> None:
-        new = self.path.with_suffix(".new")
+        text = json.dumps(dict(sorted(known.items())), indent=2) + "\n"
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(new, json.dumps(dict(sorted(known.items())), indent=2) + "\n")
-            os.replace(new, self.path)  # noqa: PTH105 - atomic, over what is there
+            write_over(self.path, text.encode(), mode=0o600)
         except OSError as exc:
             raise StoreError(f"cannot write '{self.path}': {exc.strerror}") from exc
 
