@@ -14,7 +14,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import thread_cost
-from uwfgit.model.node.node import STEP_TYPE, make_node
+from uwfgit.model.node.node import START_TYPE, STEP_TYPE, make_node
 from uwfgit.model.thread.attempts import list_attempts
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, open_record
@@ -71,3 +71,18 @@ def test_a_step_that_is_none_has_no_code(record: Record, payload: Json) -> None:
         index_steps(record)
 
     assert caught.value.message == f"node {node.hash} lacks what its type requires"
+
+
+@pytest.mark.parametrize(
+    "parent", [5, {"thread": "../x", "step": "y"}, {"thread": 5, "step": 5}]
+)
+def test_a_parent_that_is_no_thread_is_corrupt(record: Record, parent: Json) -> None:
+    start = record.tip.state.start
+    payload = record.node(start).payload | {"parent": parent}
+    blob = write_blob(record.store, make_node(START_TYPE, payload).data)
+    record.places[start] = (START_TYPE, blob)
+
+    with pytest.raises(CorruptError) as caught:
+        _ = record.start
+
+    assert caught.value.message == f"node {start} lacks what its type requires"

@@ -20,11 +20,12 @@ from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.engine import Engine
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.thread import Parent, fork_thread, start_child
-from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import STEP_TYPE, SUSPEND_TYPE
+from uwfgit.ids import Hash, ThreadId
+from uwfgit.model.node.node import SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
 from uwfgit.model.thread.events import find_cause, iter_events
+from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Child
 from uwfgit.model.thread.usage import Usage, usage_since
@@ -208,9 +209,9 @@ def _find_tried(run: Run) -> Child | None:
             return None
         if event.name != "attempt" or event.node is None:
             continue
-        named = run.record.node(event.node, STEP_TYPE).payload.get("child")
-        if named is not None and event.role == run.cycle.routed.role:
-            return Child(thread=ThreadId(named["thread"]), oid=Oid(named["oid"]))
+        child = find_child(run.record, event.node)
+        if child is not None and event.role == run.cycle.routed.role:
+            return child
     return None
 
 
@@ -279,8 +280,7 @@ def _taken(run: Run, child: Record) -> Usage | None:
     for event in iter_events(run.record.store, run.record.tip.commit):
         if event.node is None or event.name not in RUN_EVENTS:
             continue
-        named = run.record.node(event.node, STEP_TYPE).payload.get("child")
-        if named is not None and named["thread"] in lineage:
-            tip = read_tip(run.record.store, ThreadId(named["thread"]), named["oid"])
-            return tip.state.usage
+        named = find_child(run.record, event.node)
+        if named is not None and named.thread in lineage:
+            return read_tip(run.record.store, named.thread, named.oid).state.usage
     return None

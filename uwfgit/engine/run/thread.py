@@ -26,9 +26,9 @@ from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_fork, append_start, append_word
 from uwfgit.model.ledger.foreign import lineage
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
-from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName
 from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
@@ -323,8 +323,8 @@ def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
         if event.thread != thread:
             break
         if event.node is not None and event.name in RUN_EVENTS:
-            named = record.node(event.node, STEP_TYPE).payload.get("child")
-            own |= {ThreadId(named["thread"])} if named is not None else set()
+            named = find_child(record, event.node)
+            own |= {named.thread} if named is not None else set()
     kin = {*lineage(ledger, record.tip)}
     ledger.lookup.refresh()
     for child in dict.fromkeys((*ledger.lookup.find_children(thread), *own)):

@@ -90,7 +90,7 @@ def find_takers(
     return {
         thread
         for thread in here
-        if ThreadId(record.start.parent[0]) in _lineage(here, thread)
+        if record.start.parent[0] in _lineage(here, thread)
         if record.tip.thread in _named_by(ledger, thread)
     }
 

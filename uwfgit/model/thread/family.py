@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node.node import STEP_TYPE, Node
 from uwfgit.model.node.places import read_nodes
 from uwfgit.model.thread.record import (
     NOT_TYPED,
@@ -48,12 +48,27 @@ def children_by_node(record: Record) -> dict[Hash | None, Child]:
         elif step.child is not None:
             found[node] = step.child
     for each in read_nodes(record.store, unread, checked=False):
-        try:
-            if (named := each.payload.get("child")) is not None:
-                found[each.hash] = read_child(named)
-        except NOT_TYPED as exc:
-            raise untyped(each.hash) from exc
+        child = _child_of(each)
+        if child is not None:
+            found[each.hash] = child
     return found
+
+
+def find_child(record: Record, node: Hash) -> Child | None:
+    """Return the child that a step or a failed try names.
+
+    Raises:
+        CorruptError: It cannot be read.
+    """
+    return _child_of(record.node(node, STEP_TYPE))
+
+
+def _child_of(node: Node) -> Child | None:
+    try:
+        named = node.payload.get("child")
+        return None if named is None else read_child(named)
+    except NOT_TYPED as exc:
+        raise untyped(node.hash) from exc
 
 
 def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
@@ -64,7 +79,7 @@ def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
     for _ in range(MAX_NESTED):
         if record.start.parent is None or record.tip.state.forked_from is not None:
             return
-        above = ThreadId(record.start.parent[0])
+        above = record.start.parent[0]
         yield above
         try:
             record = open_record(store, load_tip(store, above), checked=False)

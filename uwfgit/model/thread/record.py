@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
-from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_thread_id
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     START_TYPE,
@@ -83,7 +83,7 @@ class Start(Struct, frozen=True, kw_only=True):
     cwd_in_repo: str | None
     root_commit: str | None
     depth: int
-    parent: tuple[str, str] | None
+    parent: tuple[ThreadId, Hash] | None
     inputs: Hash | None = None
     children: Mapping[str, Hash] = field(default_factory=dict)
     private: bool = False
@@ -383,7 +383,6 @@ def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
     Raises:
         KeyError, TypeError, AttributeError: The payload is not that of a start.
     """
-    parent = payload.get("parent")
     return Start(
         hash=start,
         workflow=Hash(payload["workflow"]),
@@ -393,8 +392,17 @@ def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
         cwd_in_repo=payload["cwdInRepo"],
         root_commit=payload["rootCommit"],
         depth=payload.get("depth", 0),
-        parent=(parent["thread"], parent["step"]) if parent else None,
+        parent=_read_parent(payload.get("parent")),
         inputs=payload.get("inputs"),
         children=payload.get("children", {}),
         private=payload.get("private", False),
     )
+
+
+def _read_parent(value: Json) -> tuple[ThreadId, Hash] | None:
+    if not value:
+        return None
+    thread, step = value["thread"], value["step"]
+    if not is_thread_id(thread) or not is_hash(step):
+        raise TypeError(f"{thread}, {step}")
+    return ThreadId(thread), Hash(step)
