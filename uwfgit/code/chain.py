@@ -23,7 +23,6 @@ _TRAILER = re.compile(r"^Uwf-(Head|Length): (\S+)$", re.MULTILINE)
 _NOTHING: Final = "0" * 40
 _LONGEST: Final = 1_000_000
 _SHORT: Final = 100
-_RETRIES: Final = 5
 _MS: Final = 1000
 
 
