@@ -38,6 +38,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.append import append_step
 from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import StepOutcome
@@ -80,6 +81,22 @@ def test_a_fork_made_before_the_child_began_begins_its_own(
     )
     for thread in (play.thread, fork, mine, theirs):
         check_thread(ledger.store, thread)
+
+
+def test_a_fork_of_a_child_does_no_step_of_its_parent(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    play = play_of(ledger, tmp_path)
+    play.go(count=2)
+    (made,) = children_of(ledger, play.thread)
+
+    fork = fork_thread(ledger, made).thread
+
+    above = [
+        tuple(iter_above(ledger.store, record_of(ledger, each)))
+        for each in (made, fork)
+    ]
+    assert above == [(play.thread,), ()]
 
 
 def test_a_fork_made_after_the_child_ended_shares_it_until_it_is_poked(

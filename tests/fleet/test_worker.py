@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -438,6 +438,23 @@ def claim_in_vain(person: Person, thread: ThreadId, times: int) -> None:
             parent=claimed,
         )
         queue.push({queue_ref(thread): back})
+
+
+def test_a_worker_that_is_told_to_stop_while_it_claims_takes_no_other(
+    ada: Person, bob: Person
+) -> None:
+    threads = [queue_thread(ada) for _ in range(2)]
+    worker, hands = make_worker(bob, DONE, GOOD, terms={"slots": 2})
+
+    def choose(entries: Sequence[Entry]) -> Entry:
+        worker.ask_to_stop()
+        return entries[0]
+
+    worker.choose = choose
+    worker.tick()
+
+    assert hands.events() == ["stopping", "claimed"]
+    assert sorted(word_of(ada, each) for each in threads) == ["claimed", "queued"]
 
 
 def test_a_claim_that_the_server_refuses_is_left_alone_for_a_while(
