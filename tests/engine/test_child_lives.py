@@ -37,7 +37,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.append import append_step
 from uwfgit.model.ledger.draft import StepDraft
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
@@ -234,6 +234,42 @@ def test_a_fork_asks_again_whatever_became_of_the_child_since(
     assert load_tip(ledger.store, made).commit == before
     check_thread(ledger.store, fork)
     check_thread(ledger.store, ThreadId(last.child.thread))
+
+
+class KilledError(BaseException):
+    """The process is gone in the middle of a step."""
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["goes on", "cancelled"])
+def test_a_fork_goes_on_in_the_child_it_had_got_unless_that_was_cancelled(
+    ledger: Ledger,
+    tmp_path: Path,
+    is_cancelled: bool,  # noqa: FBT001 - of the table
+) -> None:
+    asking = {"tester": [suspend("Which?"), TESTED]}
+    play = play_of(ledger, tmp_path, **asking)
+    play.go()
+    fork = fork_thread(ledger, play.thread).thread
+    ledger.lookup.refresh()
+    before = {row.thread for row in list_threads(ledger)}
+
+    def kill(_: AgentRequest) -> AgentReply:
+        raise KilledError
+
+    killed = make_engine(ledger, choose=lambda *_: ActingAgent(act=kill))
+    with pytest.raises(KilledError):
+        resume_thread(killed, fork, note="The second")
+    ledger.lookup.refresh()
+    (begun,) = {row.thread for row in list_threads(ledger)} - before
+    if is_cancelled:
+        cancel_thread(ledger, begun, reason=None, command="test")
+
+    done = Play(ledger, tmp_path, fork, {**PLAIN, **asking}).resume("The second")
+
+    last = record_of(ledger, fork).steps()[-1]
+    assert (done.end, last.status) == ("done", "built")
+    assert last.child is not None
+    assert (last.child.thread == begun) == (not is_cancelled)
 
 
 def deep() -> list[Workflow]:
