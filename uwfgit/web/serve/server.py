@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import Final
 
 import uvicorn
 from msgspec import Struct
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from uwfgit.errors import StoreError
 from uwfgit.web.serve.gate import HEARTBEAT_SECONDS, MAX_FRAME, Hosts, is_loopback
@@ -92,8 +93,9 @@ def serve(
     takes_lines: bool = False,
 ) -> None:
     """Serve until interrupted; ``takes_lines`` from clients only as a hub."""
+    closing = asyncio.Event()
     config = uvicorn.Config(
-        app,
+        _Closed(app, closing),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -110,4 +112,53 @@ def serve(
         http="h11",
     )
     on_ready()
-    uvicorn.Server(config).run(sockets=[listening.socket])
+    _Server(config, closing).run(sockets=[listening.socket])
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it begins to end."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
+        super().__init__(config)
+        self.closing = closing
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let what goes on end, then wait for it."""
+        self.closing.set()
+        await super().shutdown(sockets)
+
+
+class _Closed:
+    """Ends a stream with its server: one that was cut off would be told as an error."""
+
+    def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
+        self.app = app
+        self.closing = closing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; when the server ends, as if the reader had hung up."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        goes_on = False
+
+        async def told(message: Message) -> None:
+            nonlocal goes_on
+            is_start = message["type"] == "http.response.start"
+            goes_on = is_start or bool(message.get("more_body"))
+            await send(message)
+
+        async def heard() -> Message:
+            asked = asyncio.ensure_future(receive())
+            closed = asyncio.ensure_future(self.closing.wait())
+            both = (asked, closed)
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                return asked.result() if asked.done() else {"type": "http.disconnect"}
+            finally:
+                for each in both:
+                    each.cancel()
+
+        await self.app(scope, heard, told)
+        if goes_on:
+            await send({"type": "http.response.body", "body": b""})
