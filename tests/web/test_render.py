@@ -111,6 +111,21 @@ def test_markdown_keeps_its_meaning() -> None:
     )
 
 
+def test_a_table_keeps_its_sides_without_a_style_of_its_own() -> None:
+    made = markdown("| a | b | c |\n|---|:-:|--:|\n| 1 | 2 | 3 |")
+
+    assert '<th>a</th>\n<th class="center">b</th>\n<th class="right">c</th>' in made
+    assert '<td>1</td>\n<td class="center">2</td>\n<td class="right">3</td>' in made
+    assert "style=" not in made
+
+
+def test_a_table_can_be_scrolled_by_keys() -> None:
+    made = markdown("| a |\n|---|\n| 1 |")
+
+    assert '<div class="scroll" tabindex="0"><table>' in made
+    assert "</table></div>" in made
+
+
 def test_code_is_coloured_by_classes_alone() -> None:
     made = code_block("def f(): return '<b>'", "python")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
+_SIDES: Final = frozenset({"center", "right"})
 _MOST: Final = 400_000
 """Characters that are laid out as markdown; a longer text is shown as it is."""
 
@@ -80,6 +81,13 @@ def _link(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: A
     return f'<a href="{href}" rel="noopener noreferrer nofollow">'
 
 
+def _cell(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401 - as the parser calls it
+    """Open a cell; its side is a class, as no style of a text is taken."""
+    token = tokens[at]
+    side = str(token.attrs.get("style", "")).removeprefix("text-align:")
+    return f'<{token.tag} class="{side}">' if side in _SIDES else f"<{token.tag}>"
+
+
 _RULES: Final[Mapping[str, Callable[..., str]]] = {
     "fence": _code,
     "code_block": _code,
@@ -87,6 +95,11 @@ _RULES: Final[Mapping[str, Callable[..., str]]] = {
     "heading_open": _heading,
     "heading_close": lambda *_: "</p>\n",
     "link_open": _link,
+    # A wide table is scrolled, by keys too.
+    "table_open": lambda *_: '<div class="scroll" tabindex="0"><table>\n',
+    "table_close": lambda *_: "</table></div>\n",
+    "th_open": _cell,
+    "td_open": _cell,
 }
 
 
