@@ -39,6 +39,7 @@ _OWN: Final = {
     "model/ledger/keep.py: verb",
     "model/ledger/registering.py: verb",
     "store/safety/hooks.py: name",
+    "web/render/forms.py: act",
     # Numbers, ids and hashes.
     "cli/fleet/cmd_fleet.py: queue.remote.name",
     "fleet/batch.py: batch.workflow",

@@ -243,9 +243,18 @@ class UsageError(UwfError):
 
 
 class UntrustedError(UwfError):
-    """A store or thread that this user has not agreed to use."""
+    """A store or thread that this user has not agreed to use.
+
+    ``needs`` names the options that let it run, as far as there are any.
+    """
 
     code = "untrusted"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, needs: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.needs = needs
 
 
 class ConflictError(UwfError):

@@ -264,7 +264,9 @@ def _report(error: UwfError, context: CommandContext) -> int:
         hint = find_elsewhere(error, context)
     hint = hint or error.hint
     problems = error.problems if isinstance(error, errors.InvalidError) else ()
-    _print_error(error.code, error.message, hint, context, map(str, problems))
+    needs = error.needs if isinstance(error, errors.UntrustedError) else ()
+    told = (error.code, error.message, hint, context)
+    _print_error(*told, problems=map(str, problems), needs=needs)
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
@@ -273,7 +275,9 @@ def _print_error(
     message: str,
     hint: str | None,
     context: CommandContext,
+    *,
     problems: Iterable[str] = (),
+    needs: Sequence[str] = (),
 ) -> None:
     message = context.mask_message(message)
     hint = hint and context.mask_message(hint)
@@ -282,6 +286,8 @@ def _print_error(
     all_of_them = [context.mask_message(each) for each in problems]
     # The message names the first and how many more there are.
     more = {"problems": all_of_them} if len(all_of_them) > 1 else {}
+    if needs:
+        more["needs"] = list(needs)
     error = {"error": {**told, **more}}
     if context.is_told:
         return

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError, UwfError
+from uwfgit.errors import (
+    CorruptError,
+    EarlierFormatError,
+    FormatVersionError,
+    UntrustedError,
+    UwfError,
+)
 
 if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport
@@ -49,6 +55,8 @@ def _tell(
         context.mask_message(error.message),
         error.hint and context.mask_message(error.hint),
     )
+    if isinstance(error, UntrustedError) and error.needs:
+        told["needs"] = list(error.needs)
     context.output.emit(refused_payload(thread, stands, told), str)
     context.is_told = True
 

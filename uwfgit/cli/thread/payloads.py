@@ -231,9 +231,7 @@ def refused_payload(
     }
 
 
-def error_payload(
-    code: str, message: str | None, hint: str | None
-) -> dict[str, str | None]:
+def error_payload(code: str, message: str | None, hint: str | None) -> dict[str, Any]:
     """Return why a command, or a run, failed."""
     return {"code": code, "message": message, "hint": hint}
 

@@ -298,10 +298,12 @@ def _require_trust(
     Raises:
         UntrustedError: The user does not agree, or cannot be asked.
     """
-    options = "--trust" if folder is not None else "--trust --cwd DIR"
+    needs = ("--trust",) if folder is not None else ("--trust", "--cwd DIR")
+    options = " ".join(needs)
     error = UntrustedError(
         f"thread {tip.thread} was not made on this machine alone",
         hint=f"read it first: uwf thread read {tip.thread}; then run it with {options}",
+        needs=needs,
     )
     if not trust and not context.output.is_text:
         raise error

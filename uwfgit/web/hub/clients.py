@@ -65,7 +65,8 @@ class Clients:
         if name not in self.doors.names():
             raise NotFoundError("client", name)
         known = self._lines.get(name)
-        hello = known[0].hello if known else Hello(acts=frozenset(), agents=())
+        # One that is gone is asked all the same: that it is gone is what is told.
+        hello = known[0].hello if known else Hello(acts=ACTS | EXEC, agents=())
         reading = FarReading(partial(self._line, name))
         return Place(
             name=name,

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from uwfgit.ids import ThreadId
 from uwfgit.model.visible import shown_lines
-from uwfgit.web.render.frame import Site, fold, page
+from uwfgit.web.render.frame import Site, command, fold, page, section, tail
 from uwfgit.web.render.markup import Carried, Child, Html, div, join, link, span, tag
 from uwfgit.web.view.thread import ThreadView
 
+_TYPED: Final = ("prompt", "reason", "message")
 _EXAMPLES: Final = {"array": '["one", "two"]', "object": '{"name": "value"}'}
 
 
@@ -344,10 +345,58 @@ def problem_page(
     return page(site, title, body, kind="problem")
 
 
+def trust_screen(screen: str) -> Html:
+    """Lay out what the command line says of a thread of others before it runs."""
+    lines = [
+        line
+        for line in screen.splitlines()
+        if not line.startswith(("error:", "hint:", "note:"))
+    ]
+    return tag("pre", "\n".join(lines), class_="plain", tabindex=0)
+
+
+def folder_form(
+    view: ThreadView, screen: str, act: str, fields: Mapping[str, str]
+) -> Html:
+    """Say how a thread of others runs whose folder is not known on this machine.
+
+    No page chooses a folder; once one is chosen, pages run the thread too.
+    """
+    words = f"uwf thread {act} {tail(view.tip.thread)} --trust --cwd DIR"
+    told = f"{words} -p TEXT" if fields.get("prompt", "").strip() else words
+    return tag(
+        "section",
+        trust_screen(screen),
+        tag("p", "Its folder is not known on this machine. Choose one in a terminal:"),
+        tag("p", command(told)),
+        written(fields),
+        class_="acts",
+    )
+
+
+def written(fields: Mapping[str, str]) -> Html | None:
+    """Show what was typed into a form that came to nothing, so that it is not lost."""
+    typed = {
+        name.removeprefix("input."): value
+        for name, value in fields.items()
+        if (name in _TYPED or name.startswith("input.")) and value.strip()
+    }
+    if not typed:
+        return None
+    rows = [
+        join(
+            tag("dt", name),
+            tag("dd", tag("pre", value, class_="plain", tabindex=0)),
+        )
+        for name, value in typed.items()
+    ]
+    return section("What you wrote", tag("dl", rows, class_="fields"))
+
+
 def trust_form(
     site: Site, view: ThreadView, screen: str, act: str, fields: Mapping[str, str]
 ) -> Html:
-    """Lay out what a user has to know before a thread of others runs.
+    """Lay out what a user has to agree to before a thread of others runs.
 
     What is answered holds for this tip and this workflow alone.
 
@@ -359,17 +408,12 @@ def trust_form(
         fields: With what.
     """
     tip = view.tip
-    lines = [
-        line
-        for line in screen.splitlines()
-        if not line.startswith(("error:", "hint:", "note:"))
-    ]
     kept = {
         key: value for key, value in fields.items() if key not in {"token", "trust"}
     }
     return tag(
         "section",
-        tag("pre", "\n".join(lines), class_="plain", tabindex=0),
+        trust_screen(screen),
         form(
             site,
             f"{site.links.thread(tip.thread)}/{act}",

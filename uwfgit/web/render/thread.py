@@ -114,7 +114,8 @@ def _waiting(site: Site, view: ThreadView) -> Html | None:
     who = state.suspended_role or "The thread"
     until = moment(state.retry_at_ms, site.year)
     heads = {"failed": f"{who} did not finish", "lost": f"No role follows {who}"}
-    way = "poke {} -p TEXT" if view.wait == "lost" else "resume {}"
+    ways = {"failed": "resume {}", "lost": "poke {} -p TEXT"}
+    way = "resume {}" if until else ways.get(view.wait, "resume {} -p TEXT")
     return div(
         "callout",
         tag("b", who, " waits for a limit, until ", until)
@@ -146,8 +147,8 @@ def _task(view: ThreadView) -> Html | None:
         return None
     laid_out = markdown(task)
     if len(task) > _LONG_TASK:
-        return section("Task", fold("Read the whole task", laid_out))
-    return section("Task", laid_out)
+        laid_out = fold("Read the whole task", laid_out)
+    return section("Task", laid_out, class_="task")
 
 
 def _time(site: Site, view: ThreadView) -> Html | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -10,10 +10,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from uwfgit.errors import InvalidError
+from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.web.render.diff import diff_page
-from uwfgit.web.render.forms import problem_page, start_form, thread_acts, trust_form
+from uwfgit.web.render.forms import (
+    folder_form,
+    problem_page,
+    start_form,
+    thread_acts,
+    trust_form,
+    written,
+)
 from uwfgit.web.render.markup import Html
 from uwfgit.web.render.node import node_page
 from uwfgit.web.render.report import report_page
@@ -42,6 +49,7 @@ from uwfgit.web.serve.live import Turns, stream
 from uwfgit.web.serve.site import EDIT_ROOT, Place, Serving
 
 _FIELDS: Final = 2_000
+_OTHERS: Final = "Made by others"
 
 
 class Pages:
@@ -159,18 +167,27 @@ class Pages:
         place, thread = self.find(request), thread_id(request)
         act, fields = request.path_params["act"], await self._fields(request, place)
         wanted = Wanted(fields=fields, agents=place.agents)
-        outcome = await place.acting.act(thread, act, wanted)
+        outcome = await _done(place.acting.act(thread, act, wanted))
         links = self.serving.site(place).links
         if outcome.is_done:
             back = links.thread((act == "fork" and _thread_of(outcome)) or thread)
             return RedirectResponse(str(back), status_code=303)
-        if (outcome.error or {}).get("code") == "untrusted" and not fields.get("trust"):
+        needs = (outcome.error or {}).get("needs")
+        if needs and not fields.get("trust"):
             screen = await place.acting.trust_screen(thread, act, wanted)
             if screen is not None:
                 view = await place.reading.thread(thread, None)
-                form = trust_form(self.serving.site(place), view, screen, act, fields)
-                return self._problem(place, outcome, links.thread(thread), form)
-        return self._problem(place, outcome, links.thread(thread))
+                form = (
+                    trust_form(self.serving.site(place), view, screen, act, fields)
+                    if needs == ["--trust"]
+                    else folder_form(view, screen, act, fields)
+                )
+                return self._problem(
+                    place, outcome, links.thread(thread), form, title=_OTHERS
+                )
+        return self._problem(
+            place, outcome, links.thread(thread), written(fields), title="Not done"
+        )
 
     async def start(self, request: Request) -> Response:
         """Start a thread of a registered workflow, and run it if that is wanted."""
@@ -179,7 +196,7 @@ class Pages:
         newest = await place.reading.workflow(name, None)
         inputs = typed_inputs(newest.workflow.inputs or {}, fields)
         wanted = Wanted(fields=fields, agents=place.agents)
-        outcome = await place.acting.start(name, wanted, inputs)
+        outcome = await _done(place.acting.start(name, wanted, inputs))
         started = _thread_of(outcome)
         links = self.serving.site(place).links
         if outcome.is_done and started is not None:
@@ -188,33 +205,44 @@ class Pages:
                 ran = await place.acting.act(started, "exec", every)
                 if not ran.is_done:
                     back = links.thread(started)
-                    return self._problem(place, ran, back, title="Started, but not run")
+                    title = "Started, but not run"
+                    return self._problem(place, ran, back, title=title)
             return RedirectResponse(str(links.thread(started)), status_code=303)
-        return self._problem(place, outcome, links.workflow(name, newest.hash))
+        back = links.workflow(name, newest.hash)
+        return self._problem(place, outcome, back, written(fields), title="Not done")
 
     def _problem(
         self,
         place: Place,
         outcome: Outcome,
         back: str | None,
-        form: Html | None = None,
+        more: Html | None = None,
         *,
-        title: str = "Not done",
+        title: str,
     ) -> Response:
         error = outcome.error or {"message": f"the command ended with {outcome.code}"}
         hint = error.get("hint")
         page = problem_page(
             self.serving.site(place),
-            "Made by others" if form is not None else title,
+            title,
             _messages(error),
-            str(hint) if hint and form is None else None,
+            str(hint) if hint and title != _OTHERS else None,
             back,
-            form,
+            more,
         )
         return HTMLResponse(page, status_code=outcome.http_status)
 
     async def _fields(self, request: Request, place: Place) -> dict[str, str]:
         return await read_form(request, self.serving, place)
+
+
+async def _done(asked: Awaitable[Outcome]) -> Outcome:
+    """Return what became of a form; why it was not done is told beside its text."""
+    try:
+        return await asked
+    except UwfError as exc:
+        told = {"code": exc.code, "message": exc.message, "hint": exc.hint}
+        return Outcome(code=1, error=told)
 
 
 def _messages(error: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@
         if (open.includes(told(each))) each.open = true;
       }
       now.dataset.was = was;
+      keepTyped(old, now);
       old.replaceWith(now);
     } else if (old && !now && !old.contains(typing())) {
       old.remove();
@@ -37,6 +38,18 @@
       while (before && !same(before)) before = before.previousElementSibling;
       if (before) same(before).after(now); else (same(now.parentElement) || main).prepend(now);
     }
+  }
+
+  // What a reader has typed stays typed, wherever it can still be said.
+  const typed = new Map();
+  function keepTyped(old, now) {
+    const fields = (part) => part.querySelectorAll("form :is(input, textarea, select):not([type=hidden])");
+    const key = (field) => `${field.form.getAttribute("action")} ${field.name}`;
+    const first = (field) => field.defaultValue ?? ([...field.options].find((o) => o.defaultSelected) || field.options[0]).value;
+    for (const field of fields(old)) {
+      if (field.value === first(field)) typed.delete(key(field)); else typed.set(key(field), field.value);
+    }
+    for (const field of fields(now)) if (typed.has(key(field))) field.value = typed.get(key(field));
   }
 
   // What an element of the fresh page is on this one: of the same id, class or title.
@@ -99,8 +112,9 @@
   // A stream of what happens. Its ids are commits: after a break the browser tells the
   // newest it has, and what came since is told first.
   function follow(address) {
-    let stream = null;
+    let stream = null, ended = false;
     const open = () => {
+      ended = false;
       const since = main.dataset.tip ? `?since=${main.dataset.tip}` : "";
       stream = new EventSource(address + since);
       // What was told must be seen: a line that was cut meanwhile is tried again.
@@ -114,7 +128,7 @@
         });
       }
       stream.addEventListener("turns", (message) => showTurns(JSON.parse(message.data).html));
-      stream.addEventListener("end", async () => { stream.close(); clearTurns(); await again(); });
+      stream.addEventListener("end", async () => { stream.close(); ended = true; clearTurns(); await again(); });
       stream.addEventListener("gone", () => stream.close());
       stream.addEventListener("error", () => {
         // The browser comes back by itself, unless it was refused outright.
@@ -122,6 +136,8 @@
       });
     };
     open();
+    // What has ended may have been taken up again elsewhere.
+    addEventListener("focus", () => { if (ended) open(); });
   }
 
   function showTurns(html) {
@@ -207,8 +223,13 @@
       const mine = ++turn, before = text.value;
       const body = new URLSearchParams(fields || new FormData(form));
       body.set("act", act);
-      const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Uwf-Part": "1" } });
-      if (!answer.ok || mine !== turn) return;
+      const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Uwf-Part": "1" } }).catch(() => null);
+      if (!answer || !answer.ok) {
+        const told = answer ? await wordsOf(answer) : "the server does not answer";
+        if (mine === turn) complain(`${act === "save" ? "not saved" : "not done"}: ${told}`);
+        return;
+      }
+      if (mine !== turn) return;
       const now = await answer.json();
       if (mine !== turn) return;
       if (act !== "check" && act !== "save" && text.value === before) write(now.text);
@@ -221,6 +242,15 @@
         if (open.includes(each.firstElementChild.textContent)) each.open = true;
       }
       side.replaceWith(fresh);
+    }
+    async function wordsOf(answer) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      return (page.querySelector(".callout") || page.body).textContent.trim();
+    }
+    function complain(words) {
+      const line = document.querySelector("#side .said-line");
+      line.textContent = words;
+      line.className = "said-line bad";
     }
     // As if typed, so that it can be undone.
     function write(value) {
