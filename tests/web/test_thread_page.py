@@ -87,6 +87,21 @@ def test_a_failed_run_is_not_told_as_a_question(uwf: Uwf, failed: str) -> None:
     assert "waits for a person" not in page
 
 
+def test_a_question_is_answered_with_words_and_a_failed_run_is_taken_up_without(
+    uwf: Uwf, thread: str
+) -> None:
+    begun = uwf("thread", "start", "ping.yaml", "-p", "x", "--json")
+    asked, failed = thread, begun.json["threadId"]
+    assert uwf("thread", "exec", asked, "--agent", "scripted:asking.yaml").code == 3
+    assert uwf("thread", "exec", failed, "--agent", "stdio:false").code == 5
+    ledger = read_ledger(uwf)
+
+    pages = [read_page(ledger, each, "suspended") for each in (asked, failed)]
+
+    assert f"uwf thread resume {asked[-6:]} -p TEXT<" in pages[0]
+    assert f"uwf thread resume {failed[-6:]}<" in pages[1]
+
+
 def test_what_runs_is_not_said_to_wait(uwf: Uwf, failed: str) -> None:
     ledger = read_ledger(uwf)
 
