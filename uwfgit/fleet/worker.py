@@ -252,10 +252,17 @@ class Worker:
         found = self._skipped.get(entry.state.thread)
         return found if found is not None and found.oid == entry.oid else None
 
-    def _skip(self, entry: Entry, why: str, *, event: str = "skipped") -> None:
+    def _skip(
+        self,
+        entry: Entry,
+        why: str,
+        *,
+        event: str = "skipped",
+        pause: float = _FIRST_PAUSE,
+    ) -> None:
         """Pass a thread by for a while: what it lacks may be here later."""
         before = self._skipped_as(entry)
-        pause = min(2 * before.pause, _LONGEST_PAUSE) if before else _FIRST_PAUSE
+        pause = min(2 * before.pause, _LONGEST_PAUSE) if before else pause
         self._skipped[entry.state.thread] = _Skipped(
             oid=entry.oid, why=why, pause=pause, until=self.monotonic() + pause
         )
@@ -345,7 +352,8 @@ class Worker:
             why = "; ".join(exc.refs.values())
             there = self.queue.fetch().entries.get(thread)
             if there is not None and there.oid == entry.oid:
-                self._skip(entry, why, event="refused")
+                # Such as a lock of the server's, which is gone in a moment.
+                self._skip(entry, why, event="refused", pause=_RETRY_SECONDS)
             else:
                 self.hands.tell("missed", thread=thread, why=why)
             return False
