@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.builders import git
 from tests.cli.calls import Uwf
 from tests.web.browsing import browsing, list_faults, tab
 from tests.web.serving import Server, free_port, serving
@@ -176,6 +177,37 @@ def test_a_thread_taken_up_again_elsewhere_is_seen_by_who_looks_again(
         uwf("thread", "resume", play, "-p", "more")
         page.evaluate("dispatchEvent(new Event('focus'))")
         expect(page.locator("#step-5")).to_be_visible()
+        assert found.problems() == []
+
+
+@pytest.mark.slow
+def test_a_thread_that_is_removed_or_damaged_says_so_on_its_open_page(
+    uwf: Uwf, play: str, work: Path
+) -> None:
+    store = Path(uwf("store", "path", "--json").json["store"])
+    ref = f"refs/heads/thread/{play}"
+    tip = git(store, "rev-parse", ref).strip()
+    with serving(work) as server, browsing() as browser, tab(browser, "gone") as found:
+        page = found.page
+        page.goto(server.url)
+        page.wait_for_url("**/threads")
+        page.goto(f"{server.origin}/threads/{play}")
+        uwf("thread", "rm", play)
+        expect(page.locator("#told")).to_have_text("This thread is not here any more.")
+        assert list_faults(found) == []
+
+        uwf("thread", "restore", play)
+        page.reload()
+        expect(page.locator("#told")).to_have_count(0)
+        tree = git(store, "hash-object", "-w", "-t", "tree", "/dev/null").strip()
+        who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        odd = git(store, *who, "commit-tree", "-m", "odd", tree).strip()
+        git(store, "update-ref", ref, odd)
+        expect(page.locator("#told")).to_contain_text("is not an event")
+        git(store, "update-ref", ref, tip)
+        uwf("thread", "exec", play)
+        expect(page.locator("#step-1")).to_be_visible()
+        expect(page.locator("#told")).to_have_count(0)
         assert found.problems() == []
 
 

@@ -8,7 +8,7 @@
 
   // Parts of a page that are replaced when they changed; the rest stays as it is.
   const parts = {
-    thread: [".head", ".callout", "#acts", ".path", ".time", ".kin", ".forks", ".git"],
+    thread: [".head", ".callout:not(#told)", "#acts", ".path", ".time", ".kin", ".forks", ".git"],
     threads: [".sum", "#list", ".pages"],
   };
 
@@ -113,12 +113,21 @@
   // newest it has, and what came since is told first.
   function follow(address) {
     let stream = null, ended = false;
+    const tell = (words) => {
+      const place = document.getElementById("told") || document.createElement("p");
+      place.id = "told";
+      place.className = "callout bad";
+      place.setAttribute("role", "alert");
+      if (place.textContent !== words) place.textContent = words;
+      if (!place.isConnected) keep(".head").after(place);
+    };
     const open = () => {
       ended = false;
       const since = main.dataset.tip ? `?since=${main.dataset.tip}` : "";
       stream = new EventSource(address + since);
       // What was told must be seen: a line that was cut meanwhile is tried again.
       const again = async () => {
+        document.getElementById("told")?.remove();
         if (!await refresh(location.pathname + location.search)) setTimeout(again, 1000);
       };
       for (const name of ["event", "changed", "reset", "running"]) {
@@ -129,7 +138,8 @@
       }
       stream.addEventListener("turns", (message) => showTurns(JSON.parse(message.data).html));
       stream.addEventListener("end", async () => { stream.close(); ended = true; clearTurns(); await again(); });
-      stream.addEventListener("gone", () => stream.close());
+      stream.addEventListener("gone", () => { stream.close(); tell("This thread is not here any more."); });
+      stream.addEventListener("problem", (message) => tell(JSON.parse(message.data).message));
       stream.addEventListener("error", () => {
         // The browser comes back by itself, unless it was refused outright.
         if (stream.readyState === EventSource.CLOSED) setTimeout(open, 3000);
