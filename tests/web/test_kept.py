@@ -164,6 +164,32 @@ def test_what_is_being_written_outlives_a_step_that_comes(
 
 
 @pytest.mark.slow
+def test_who_moves_by_keys_stays_where_they_were_when_something_changes(
+    uwf: Uwf, play: str, work: Path
+) -> None:
+    uwf("thread", "exec", play)
+    with serving(work) as server, browsing() as browser, tab(browser, "focus") as found:
+        page = found.page
+        page.goto(server.url)
+        page.wait_for_url("**/threads")
+        page.keyboard.press("j")
+        expect(page.locator(f'#list a[href$="{play}"]')).to_be_focused()
+        uwf("thread", "start", "ping", "-p", "another")
+        expect(page.locator("#list > li")).to_have_count(2)
+        expect(page.locator(f'#list a[href$="{play}"]')).to_be_focused()
+        page.keyboard.press("Enter")
+
+        page.wait_for_url(f"**/threads/{play}")
+        page.locator("#acts summary", has_text="Fork").focus()
+        uwf("review", "approve", play)
+        uwf("thread", "exec", play)
+        expect(page.locator("#step-2")).to_be_visible()
+        expect(page.get_by_label("Step", exact=True)).to_have_attribute("max", "2")
+        expect(page.locator("#acts summary", has_text="Fork")).to_be_focused()
+        assert found.problems() == []
+
+
+@pytest.mark.slow
 def test_a_thread_taken_up_again_elsewhere_is_seen_by_who_looks_again(
     uwf: Uwf, play: str, work: Path
 ) -> None:

@@ -30,7 +30,7 @@
       }
       now.dataset.was = was;
       keepTyped(old, now);
-      old.replaceWith(now);
+      replace(old, now);
     } else if (old && !now && !old.contains(typing())) {
       old.remove();
     } else if (!old && now) {
@@ -38,6 +38,19 @@
       while (before && !same(before)) before = before.previousElementSibling;
       if (before) same(before).after(now); else (same(now.parentElement) || main).prepend(now);
     }
+  }
+
+  // Who moves by keys stays where they were, as soon as that is there again.
+  let held = null;
+  addEventListener("pointerdown", () => { held = null; });
+  function replace(old, now) {
+    const at = document.activeElement;
+    if (old.contains(at)) held = at; else if (at !== document.body) held = null;
+    old.replaceWith(now);
+    if (!held) return;
+    const like = (each) => (held.href ? each.href === held.href : each.name === held.name && each.textContent === held.textContent);
+    const again = [...now.querySelectorAll(held.tagName)].find(like);
+    if (again) again.focus({ preventScroll: true });
   }
 
   // What a reader has typed stays typed, wherever it can still be said.
@@ -82,7 +95,7 @@
         const was = article.outerHTML;
         article.querySelectorAll("details").forEach((d, n) => { if (open[n]) d.open = true; });
         article.dataset.was = was;
-        mine.replaceWith(article);
+        replace(mine, article);
       }
       known.delete(article.id);
     }
