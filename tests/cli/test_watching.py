@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,19 +35,18 @@ def _slowly(pause: float = 0.2) -> Move:
     )
 
 
-def _with_a_tool(request: Request) -> Move:
+def _with_a_tool(request: Request, *, pause: float = 0.2) -> Move:
+    say = Say(text="Let me look.\n", calls=(LOOK,), piece_chars=40)
     if request.asked.is_after_tool:
-        # A terminal has time to show what was said before it.
-        return Drip(say=Say(text=GOOD, piece_chars=24), pause_seconds=0.6)
-    return Drip(
-        say=Say(text="Let me look.\n", calls=(LOOK,), piece_chars=8), pause_seconds=0.5
-    )
+        say = Say(text=GOOD, piece_chars=60)
+    return Drip(say=say, pause_seconds=pause)
 
 
 def test_a_terminal_shows_one_line_that_is_renewed_and_the_answer(
     api: FakeApi, thread: str
 ) -> None:
-    api.play(_with_a_tool)
+    # So long that a busy machine has time to draw each state.
+    api.play(partial(_with_a_tool, pause=0.6))
 
     seen = on_terminal("thread", "exec", thread, "--color", "never")
 
