@@ -144,7 +144,7 @@ COMMANDS = [
         pytest.param(None, id="none"),
         pytest.param("../TRAP", id="up", marks=pytest.mark.slow),
         pytest.param("{trap}", id="absolute"),
-        pytest.param("link", id="a-link-that-leads-out"),
+        pytest.param("link", id="a-link-that-leads-out", marks=pytest.mark.slow),
         pytest.param("link/x", id="through-a-link", marks=pytest.mark.slow),
         pytest.param("a\0b", id="nul", marks=pytest.mark.slow),
         pytest.param("x" * 5_000, id="too-long", marks=pytest.mark.slow),

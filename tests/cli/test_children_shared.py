@@ -91,6 +91,7 @@ def test_a_pull_tells_what_came_by_whom_and_what_waits(two: Two) -> None:
     assert what.endswith("Which?")
 
 
+@pytest.mark.slow
 def test_one_thread_is_brought_with_what_did_its_steps(two: Two) -> None:
     two.ada.do("push", "origin", two.family.parent)
     threads = [two.family.parent, two.family.child, two.family.grandchild]

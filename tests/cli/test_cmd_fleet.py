@@ -189,6 +189,7 @@ def test_without_trust_nothing_is_run_and_why_is_said(
     assert "trust" in told
 
 
+@pytest.mark.slow
 def test_a_worker_without_the_agent_leaves_threads_to_others(
     tmp_path: Path, remote: Path
 ) -> None:

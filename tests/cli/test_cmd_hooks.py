@@ -365,9 +365,15 @@ def test_edited_parts_are_mapped_to_their_workflows(uwf: Uwf, work: Path) -> Non
     ("name", "text", "added"),
     [
         pytest.param(".git/hooks/pre-commit", "#!/bin/sh\n", COMMAND, id="own"),
-        pytest.param(".husky/pre-commit", "npm test\n", COMMAND, id="husky"),
         pytest.param(
-            ".pre-commit-config.yaml", "repos: []\n", "id: uwf-validate", id="framework"
+            *(".husky/pre-commit", "npm test\n", COMMAND),
+            id="husky",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(".pre-commit-config.yaml", "repos: []\n", "id: uwf-validate"),
+            id="framework",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -53,7 +53,7 @@ def start(uwf: Uwf) -> str:
     ("settings", "wanted"),
     [
         pytest.param(["uwf.sign=steps"], "GGGGG", id="steps"),
-        pytest.param(["uwf.sign=tip"], "GNNNG", id="tip"),
+        pytest.param(["uwf.sign=tip"], "GNNNG", id="tip", marks=pytest.mark.slow),
         pytest.param(["commit.gpgsign=true"], "GNNNG", id="as git signs"),
         pytest.param(["uwf.sign=never", "commit.gpgsign=true"], "NNNNN", id="never"),
         pytest.param([], "NNNNN", id="not asked for"),

@@ -121,7 +121,9 @@ def adopt(seat: Seat) -> None:
     plain(seat, "fetch", "--quiet", store, refspec)
 
 
-@pytest.mark.parametrize("by", ["uwf", "plain git"])
+@pytest.mark.parametrize(
+    "by", ["uwf", pytest.param("plain git", marks=pytest.mark.slow)]
+)
 def test_a_suspended_thread_is_continued_in_the_second_clone_and_comes_back(
     seats: tuple[Seat, Seat], between: Between, by: str
 ) -> None:

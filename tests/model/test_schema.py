@@ -450,7 +450,7 @@ def test_items_are_equal_as_json_has_it(items: Json, *, is_unique: bool) -> None
 @pytest.mark.parametrize(
     "name",
     [
-        "iri",
+        pytest.param("iri", marks=pytest.mark.slow),
         pytest.param("iri-reference", marks=pytest.mark.slow),
         "uri-template",
         "regex",

@@ -297,6 +297,7 @@ def test_what_main_holds_is_looked_through_before_it_leaves(
     assert refs_of(bare) == {}
 
 
+@pytest.mark.slow
 def test_the_base_of_a_part_has_the_job_and_is_one_whoever_opens_it(
     ada: Person, bob: Person, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
