@@ -51,6 +51,7 @@ def status(uwf: Uwf, thread: str) -> str:
     return str(uwf("thread", "show", thread, "--json").json["status"])
 
 
+@pytest.mark.slow
 def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> None:
     with serving(ready) as server, browsing() as browser, tab(browser, "act") as found:
         page = found.page
