@@ -347,7 +347,9 @@ def test_a_child_that_speaks_for_ever_meets_the_wall_limit(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "work",
     [
-        pytest.param("while time.monotonic() < end: pass", id="computes"),
+        pytest.param(
+            "while time.monotonic() < end: pass", id="computes", marks=pytest.mark.slow
+        ),
         pytest.param(
             "while time.monotonic() < end: subprocess.run(['sleep', '0.05'])",
             id="runs others",

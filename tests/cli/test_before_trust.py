@@ -220,6 +220,7 @@ def test_also_a_trusted_thread_works_inside_alone(
 SCREEN = ("was not made on this machine alone", "Mallory <mallory@example.com>")
 
 
+@pytest.mark.slow
 def test_in_the_background_the_user_is_told_before_the_worker_runs(
     plant: Plant, victim: Program
 ) -> None:

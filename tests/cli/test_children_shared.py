@@ -255,6 +255,7 @@ def test_a_bundle_takes_children_along(two: Two) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_removal_takes_children_along_and_brings_them_back(two: Two) -> None:
     uwf, family = two.ada, two.family
     refused = uwf.do("thread", "rm", family.child, code=1)

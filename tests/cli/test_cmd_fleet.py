@@ -177,6 +177,7 @@ def test_a_thread_whose_agent_met_a_limit_comes_back_when_it_is_over(
     ada.uwf("verify")
 
 
+@pytest.mark.slow
 def test_without_trust_nothing_is_run_and_why_is_said(
     tmp_path: Path, remote: Path
 ) -> None:

@@ -167,6 +167,7 @@ def test_commit_of_another_file_leaves_what_is_staged_alone(committed: Project) 
     assert committed.commits("--", "notes.txt")
 
 
+@pytest.mark.slow
 def test_a_linked_worktree_is_checked_as_its_own(committed: Project) -> None:
     committed.git("worktree", "add", "-q", "../linked")
     linked = Project(
@@ -202,6 +203,7 @@ def test_a_clean_merge_is_checked_too(committed: Project) -> None:
     assert "pong.yaml" in merged.stdout + merged.stderr
 
 
+@pytest.mark.slow
 def test_through_pre_commit_a_moved_include_is_found(committed: Project) -> None:
     committed.write(".workflows/parts/how.md", "How.")
     committed.write(".workflows/ping.yaml", WITH_TEXT)
@@ -488,7 +490,9 @@ def test_a_servers_hook_that_git_would_not_run_is_not_installed(
     assert (server / "config").read_text() == config
 
 
-@pytest.mark.parametrize("value", ["hooks", "others"])
+@pytest.mark.parametrize(
+    "value", [pytest.param("hooks", marks=pytest.mark.slow), "others"]
+)
 def test_a_servers_hook_elsewhere_may_call_ours(
     project: Project, server: Path, value: str
 ) -> None:

@@ -293,7 +293,9 @@ def test_a_thread_without_a_signature_is_a_problem_when_one_is_demanded(
     "demand",
     [
         pytest.param(["--signatures"], id="signatures"),
-        pytest.param(["--workflow", "other"], id="another workflow"),
+        pytest.param(
+            ["--workflow", "other"], id="another workflow", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_is_demanded_and_missing_makes_no_thread_inconsistent(

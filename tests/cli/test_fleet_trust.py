@@ -200,6 +200,7 @@ def test_what_a_trusted_person_queued_of_another_s_is_not_run(town: Town) -> Non
     assert not town.log.exists()
 
 
+@pytest.mark.slow
 def test_an_old_thread_of_a_trusted_person_is_not_queued_by_another(town: Town) -> None:
     thread = town.share("ada")
     town["mallory"].do("pull")

@@ -303,12 +303,12 @@ def check_harmless(seen: Seen, most: int, *, is_terminal: bool) -> None:
     assert "Traceback" not in seen.out + seen.err
 
 
-SCANNED = {"bundle create", "export html", "review open", "thread redact"}
-"""They look for secrets first, which takes seconds in a world of so many texts."""
+SLOW = {"bundle create", "export html", "review open", "thread live", "thread redact"}
+"""They look for secrets first, which takes seconds in a world of so many texts, or wait."""
 
 
 def cases(*, leave: tuple[str, ...] = (), has_quick: bool = False) -> Iterator[object]:
-    """Give all calls; slow but for the first of a command that does not scan."""
+    """Give all calls; slow but for the first of a quick command."""
     for command, calls in CALLS.items():
         for number, each in enumerate(calls):
             named = any("{thread}" in word for word in each.words)
@@ -316,7 +316,7 @@ def cases(*, leave: tuple[str, ...] = (), has_quick: bool = False) -> Iterator[o
                 if thread not in leave:
                     name = f"{command}-{number}-{thread[:9]}"
                     quick = has_quick and not number and thread in {"", each.threads[0]}
-                    marks = () if quick and command not in SCANNED else pytest.mark.slow
+                    marks = () if quick and command not in SLOW else pytest.mark.slow
                     yield pytest.param(command, each, thread, id=name, marks=marks)
 
 

@@ -167,6 +167,7 @@ def test_memory_that_someone_trusted_signed_is_restored(
     assert (warned == []) == trusted
 
 
+@pytest.mark.slow
 def test_two_machines_that_both_went_on_keep_both_memories(
     ada: Desk, make: Make
 ) -> None:

@@ -54,6 +54,7 @@ def test_an_event_is_one_pack_and_leaves_no_loose_object(
     assert not list((path / "objects" / "pack").glob("*.keep"))
 
 
+@pytest.mark.slow
 def test_packs_are_merged_while_a_long_command_goes_on(
     uwf: Uwf, path: Path, looping: str, work: Path
 ) -> None:

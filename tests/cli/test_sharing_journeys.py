@@ -191,6 +191,7 @@ def _check_same(ada: Seat, bob: Seat) -> None:
     ada.do("verify")
 
 
+@pytest.mark.slow
 def test_both_sides_of_a_diverged_thread_can_be_kept(
     diverged: tuple[Seat, Seat, str],
 ) -> None:

@@ -374,6 +374,7 @@ def signers(uwf: Uwf, thread: str) -> list[str | None]:
 
 
 @pytest.mark.skipif(which("gpg") is None, reason="no gpg")
+@pytest.mark.slow
 def test_gpg_signs_and_is_trusted_by_its_key(
     uwf: Uwf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def start(uwf: Uwf) -> str:
     return thread
 
 
+@pytest.mark.slow
 def test_a_short_limit_is_waited_for(limited: Uwf, tmp_path: Path) -> None:
     thread = start(limited)
     until = set_limit(tmp_path, seconds=2)

@@ -180,6 +180,7 @@ def _wide(count: int) -> Workflow:
     )
 
 
+@pytest.mark.slow
 def test_a_workflow_of_too_many_roles_starts_no_thread(
     ledger: Ledger, tmp_path: Path
 ) -> None:

@@ -285,7 +285,10 @@ def test_a_pull_keeps_as_a_fork_once_what_a_killed_one_kept(
     assert fork in outcome.message
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, marks=[pytest.mark.slow] * (way != "both")) for way in WAYS],
+)
 def test_a_diverged_thread_that_is_removed_here_stays_away_or_is_theirs(
     ada: Person, bob: Person, way: Way
 ) -> None:
