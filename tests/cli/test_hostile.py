@@ -304,7 +304,7 @@ def check_harmless(seen: Seen, most: int, *, is_terminal: bool) -> None:
 
 
 SLOW = {"bundle create", "export html", "review open", "thread live", "thread redact"}
-"""They look for secrets first, which takes seconds in a world of so many texts, or wait."""
+"""They wait, or look for secrets first, which takes seconds among so many texts."""
 
 
 def cases(*, leave: tuple[str, ...] = (), has_quick: bool = False) -> Iterator[object]:
