@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from tests.builders import git
 from tests.fleet.crew import ActingHands, Watch, contents, make_queue, make_worker
 from tests.sync.people import DONE, GOOD, Person, make_person
@@ -66,7 +64,6 @@ class Machine:
         return Counter(event for each in self.hands for event in each.events())
 
 
-@pytest.mark.slow
 def test_twelve_threads_and_ten_events(tmp_path: Path, ada: Person, bare: Path) -> None:
     chance = random.Random(20_261)  # noqa: S311 - to be repeated, not to be secret
     threads = [ada.begin() for _ in range(12)]
