@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from uwfgit.store.canonical import Json
 
@@ -87,3 +88,10 @@ class Result:
 
 
 Uwf = Callable[..., Result]
+
+
+def use_script(uwf: Uwf, path: Path) -> None:
+    """Make an agent of scripted replies, ``play``, the usual one."""
+    uwf("config", "set", "agents.play.kind", "scripted")
+    uwf("config", "set", "agents.play.script", str(path))
+    uwf("config", "set", "defaultAgent", "play")

@@ -79,6 +79,12 @@ def list_faults(found: Tab) -> list[str]:
     return faults
 
 
+def enter(page: Page, address: str) -> None:
+    """Go in by the address of a server's one-time code."""
+    page.goto(address)
+    page.wait_for_url("**/threads")
+
+
 def press(page: Page, words: str, *keys: str) -> None:
     """Go to something by the Tab key alone, and press keys there; Enter by default.
 

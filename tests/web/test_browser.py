@@ -12,10 +12,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.builders import git
-from tests.cli.calls import Uwf
-from tests.web.browsing import Tab, browsing, list_faults, press, tab
+from tests.cli.calls import Uwf, use_script
+from tests.web.browsing import browsing, enter, list_faults, press, tab
 from tests.web.hostile import HOSTILE
-from tests.web.serving import Server, free_port, serving
+from tests.web.serving import free_port, serving
 
 SLOW = """\
 #!/bin/sh
@@ -31,20 +31,13 @@ expect.set_options(timeout=30_000)
 def ready(uwf: Uwf, work: Path) -> Path:
     """A work folder with a registered workflow and two agents."""
     uwf("workflow", "add", "ping.yaml")
-    uwf("config", "set", "agents.play.kind", "scripted")
-    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
+    use_script(uwf, work / "replies.yaml")
     slow = work / "slow.sh"
     slow.write_text(SLOW)
     slow.chmod(0o700)
     uwf("config", "set", "agents.slow.kind", "stdio")
     uwf("config", "set", "agents.slow.command", str(slow))
-    uwf("config", "set", "defaultAgent", "play")
     return work
-
-
-def enter(found: Tab, server: Server) -> None:
-    found.page.goto(server.url)
-    found.page.wait_for_url("**/threads")
 
 
 def status(uwf: Uwf, thread: str) -> str:
@@ -55,7 +48,7 @@ def status(uwf: Uwf, thread: str) -> str:
 def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> None:
     with serving(ready) as server, browsing() as browser, tab(browser, "act") as found:
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         assert "code=" not in page.url
         found.shot("empty")
 
@@ -119,7 +112,7 @@ def test_a_running_thread_is_followed_and_caught_up_with(uwf: Uwf, ready: Path) 
     with browsing() as browser, tab(browser, "live") as found:
         page = found.page
         with serving(ready, port=port) as server:
-            enter(found, server)
+            enter(found.page, server.url)
             page.goto(f"{server.origin}/threads/{thread}")
             page.evaluate("window.kept = 1")
             uwf("thread", "exec", thread, "--background", "--agent", "slow")
@@ -156,7 +149,7 @@ def test_what_comes_while_one_looks_on_stands_where_a_new_page_has_it(
         tab(browser, "order") as found,
     ):
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         page.goto(f"{server.origin}/threads/{thread}")
         page.evaluate("window.kept = 1")
         expect(page.locator("section.time, .time")).to_have_count(0)
@@ -191,7 +184,7 @@ def test_a_page_that_slept_misses_nothing_not_even_a_push(
         tab(browser, "slept") as found,
     ):
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         page.goto(f"{server.origin}/threads/{thread}")
         page.evaluate("window.kept = 1")
         page.context.set_offline(True)
@@ -225,7 +218,7 @@ def test_the_listing_is_searched_filtered_and_live(uwf: Uwf, ready: Path) -> Non
         uwf("thread", "start", "ping", "-p", f"Task no-{number} of many")
     with serving(ready) as server, browsing() as browser, tab(browser, "list") as found:
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         expect(page.locator("#list > li")).to_have_count(50)
         found.shot("threads")
         page.get_by_role("link", name="Next").click()
@@ -275,7 +268,7 @@ def test_a_hostile_thread_is_words_everywhere(uwf: Uwf, work: Path) -> None:
         browsing() as browser,
         tab(browser, "hostile") as found,
     ):
-        enter(found, server)
+        enter(found.page, server.url)
         page = found.page
         for path in (
             "/threads",
@@ -350,9 +343,7 @@ def test_a_thread_of_others_asks_first_and_holds_for_what_was_shown(
     store = uwf("store", "path", "--json").json["store"]
     mine = tmp_path / "mine"
     assert uwf("clone", store, str(mine)).code == 0
-    uwf("config", "set", "agents.play.kind", "scripted")
-    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
-    uwf("config", "set", "defaultAgent", "play")
+    use_script(uwf, work / "replies.yaml")
 
     here = ("--store", str(mine))
     with (
@@ -361,7 +352,7 @@ def test_a_thread_of_others_asks_first_and_holds_for_what_was_shown(
         tab(browser, "trust") as found,
     ):
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         page.goto(f"{server.origin}/threads/{thread}")
         page.get_by_role("button", name="Run the next step").click()
         expect(page.get_by_role("heading", name="Made by others")).to_be_visible()
@@ -426,7 +417,7 @@ def test_every_page_reads_well_to_a_screen_reader_and_on_a_phone(
         browsing() as browser,
         tab(browser, name, width=width, dark=dark) as found,
     ):
-        enter(found, server)
+        enter(found.page, server.url)
         for each, path in pages.items():
             found.page.goto(server.origin + path)
             found.shot(each)
@@ -458,7 +449,7 @@ def test_every_act_works_by_keys_alone(uwf: Uwf, ready: Path) -> None:
     uwf("config", "set", "defaultAgent", "asks")
     with serving(ready) as server, browsing() as browser, tab(browser, "keys") as found:
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.innerText") == (
             "Skip to the content"
@@ -501,7 +492,7 @@ def test_what_was_done_is_done_again_approved_forked_and_cancelled_by_keys(
     uwf("thread", "exec", thread)
     with serving(ready) as server, browsing() as browser, tab(browser, "keys") as found:
         page = found.page
-        enter(found, server)
+        enter(found.page, server.url)
         page.goto(f"{server.origin}/threads/{thread}")
         press(page, "Do the last step again")
         press(page, "What to do differently", "once more")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.cli.calls import Uwf
-from tests.web.browsing import browsing, tab
+from tests.web.browsing import browsing, enter, tab
 from tests.web.serving import Server, serving
 from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.model.workflow.source import check_workflow_text
@@ -272,8 +272,7 @@ def test_a_workflow_is_drawn_anew_in_a_browser(uwf: Uwf, work: Path) -> None:
 
     with serving(work) as server, browsing() as browser, tab(browser, "edit") as found:
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.goto(f"{server.origin}/workflows")
         page.get_by_role("link", name="ping").click()
         page.locator("#side summary", has_text="writer").click()

@@ -23,7 +23,7 @@ from websockets.sync.client import ClientConnection, connect
 from tests.builders import Clock, make_ledger
 from tests.cli.calls import Uwf
 from tests.program import PATIENCE
-from tests.web.browsing import browsing, list_faults, tab
+from tests.web.browsing import browsing, enter, list_faults, tab
 from tests.web.hostile import HOSTILE
 from tests.web.serving import Server, free_port, serving
 from tests.web.test_live import SLOW, Stream
@@ -224,8 +224,7 @@ def test_live_turns_pass_through_and_the_end_ends_it(
         tab(browser, "hub") as found,
     ):
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.locator(".stores > summary").click()
         found.shot("sidebar")
         assert list_faults(found) == []

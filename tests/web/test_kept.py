@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.builders import git
-from tests.cli.calls import Uwf
-from tests.web.browsing import browsing, list_faults, tab
+from tests.cli.calls import Uwf, use_script
+from tests.web.browsing import browsing, enter, list_faults, tab
 from tests.web.serving import Server, free_port, serving
 from tests.web.test_live import following
 
@@ -23,9 +23,7 @@ expect.set_options(timeout=30_000)
 def play(uwf: Uwf, work: Path) -> str:
     """A thread of ping, and a scripted agent that is usual."""
     uwf("workflow", "add", "ping.yaml")
-    uwf("config", "set", "agents.play.kind", "scripted")
-    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
-    uwf("config", "set", "defaultAgent", "play")
+    use_script(uwf, work / "replies.yaml")
     begun = uwf("thread", "start", "ping", "-p", "# Words\n\nand more", "--json")
     name: str = begun.json["threadId"]
     return name
@@ -78,9 +76,7 @@ def test_a_thread_of_others_without_a_folder_says_how_to_choose_one(
     store = uwf("store", "path", "--json").json["store"]
     mine = str(tmp_path / "mine")
     assert uwf("clone", store, mine).code == 0
-    uwf("config", "set", "agents.play.kind", "scripted")
-    uwf("config", "set", "agents.play.script", str(work / "replies.yaml"))
-    uwf("config", "set", "defaultAgent", "play")
+    use_script(uwf, work / "replies.yaml")
     resume = ("thread", "resume", thread, "--json", "--store", mine)
     told, known = uwf(*resume), uwf(*resume, "--cwd", ".")
     assert told.error["needs"] == ["--trust", "--cwd DIR"]
@@ -133,8 +129,7 @@ def test_lines_that_a_person_wrote_are_lines(uwf: Uwf, work: Path) -> None:
     begun = uwf("thread", "start", "ping.yaml", *words, "--json").json["threadId"]
     with serving(work) as server, browsing() as browser, tab(browser, "lines") as found:
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.goto(f"{server.origin}/threads/{begun}")
         expect(page.locator("section.task p")).to_be_visible()
         assert page.locator("section.task p").inner_text() == "Pack:\na hat\na coat"
@@ -147,8 +142,7 @@ def test_what_is_being_written_outlives_a_step_that_comes(
 ) -> None:
     with serving(work) as server, browsing() as browser, tab(browser, "kept") as found:
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.goto(f"{server.origin}/threads/{play}")
         page.locator("#acts summary", has_text="Cancel").click()
         page.get_by_label("Why").last.fill("a long reason")
@@ -170,8 +164,7 @@ def test_who_moves_by_keys_stays_where_they_were_when_something_changes(
     uwf("thread", "exec", play)
     with serving(work) as server, browsing() as browser, tab(browser, "focus") as found:
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.keyboard.press("j")
         expect(page.locator(f'#list a[href$="{play}"]')).to_be_focused()
         uwf("thread", "start", "ping", "-p", "another")
@@ -196,8 +189,7 @@ def test_a_thread_taken_up_again_elsewhere_is_seen_by_who_looks_again(
     uwf("thread", "exec", play, "--all")
     with serving(work) as server, browsing() as browser, tab(browser, "again") as found:
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.goto(f"{server.origin}/threads/{play}")
         page.wait_for_timeout(1_000)
         uwf("thread", "resume", play, "-p", "more")
@@ -215,8 +207,7 @@ def test_a_thread_that_is_removed_or_damaged_says_so_on_its_open_page(
     tip = git(store, "rev-parse", ref).strip()
     with serving(work) as server, browsing() as browser, tab(browser, "gone") as found:
         page = found.page
-        page.goto(server.url)
-        page.wait_for_url("**/threads")
+        enter(page, server.url)
         page.goto(f"{server.origin}/threads/{play}")
         uwf("thread", "rm", play)
         expect(page.locator("#told")).to_have_text("This thread is not here any more.")
@@ -247,8 +238,7 @@ def test_the_editor_says_that_nothing_was_saved(uwf: Uwf, work: Path) -> None:
     with browsing() as browser, tab(browser, "unsaved") as found:
         page = found.page
         with serving(work, port=port) as server:
-            page.goto(server.url)
-            page.wait_for_url("**/threads")
+            enter(page, server.url)
             page.goto(f"{server.origin}/edit/ping")
             page.locator("#text").press("Control+End")
         page.keyboard.type("# more")
@@ -277,8 +267,7 @@ def test_a_laid_out_text_breaks_no_policy_and_is_read_by_all(
     with serving(work) as server, browsing() as browser:
         for width in (1280, 360):
             with tab(browser, f"table-{width}", width=width) as found:
-                found.page.goto(uwf("web", "link", "--port", str(server.port)).out)
-                found.page.wait_for_url("**/threads")
+                enter(found.page, uwf("web", "link", "--port", str(server.port)).out)
                 found.page.goto(f"{server.origin}/threads/{begun.json['threadId']}")
                 found.page.get_by_text("Read the whole task").click()
                 expect(found.page.locator("td").last).to_have_css("text-align", "right")
