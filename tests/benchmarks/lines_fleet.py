@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 from tests.benchmarks.many import make_many
@@ -72,12 +72,11 @@ def _queue(world: World, ledger: Ledger) -> Queue:
 
 
 def _worker(world: World, ledger: Ledger) -> Worker:
-    now = count()
     return Worker(
         queue=_queue(world, ledger),
         hands=_Bystander(),  # type: ignore[arg-type] # it takes nothing
         terms=Terms(name="w", poll=0.0),
-        monotonic=lambda: float(next(now)),
+        monotonic=time.monotonic,
         choose=lambda entries: entries[0],
         sleep=lambda _: None,
         jitter=lambda: 0.0,

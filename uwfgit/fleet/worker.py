@@ -185,7 +185,7 @@ class Worker:
     def _choices(self, contents: Contents) -> list[Entry]:
         """Return the oldest threads that this worker may run, as far as can be told."""
         mine = {job.thread for job in self.jobs.running}
-        now = self._now_ms()
+        now, moment = self._now_ms(), self.monotonic()
         found: list[Entry] = []
         for entry in contents.entries.values():
             thread = entry.state.thread
@@ -195,7 +195,7 @@ class Worker:
             if self.terms.only not in {None, thread}:
                 continue
             skipped = self._skipped_as(entry)
-            if skipped is not None and skipped.until > self.monotonic():
+            if skipped is not None and skipped.until > moment:
                 continue
             why = self.hands.distrust_entry(entry)
             if why is not None:
