@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from uwfgit.model.yaml.edit_marks import MarkedEntry, entries, is_map, text_of
 from uwfgit.model.yaml.edits import EditError
 from uwfgit.model.yaml.located import Located, SourcePlace
 from uwfgit.store.canonical import format_path
+from uwfgit.store.safety.newfile import write_over
 
 _BOM = "\ufeff"
 
@@ -224,15 +223,4 @@ def write_migrated(path: Path, migration: Migration) -> None:
     """Put the new text in the file's place, at once, with the file's own mode."""
     real = path.resolve()
     mode = real.stat().st_mode & 0o7777
-    handle, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(migration.text.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(mode)
-        temporary.replace(real)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_over(real, migration.text.encode(), mode=mode, fsync=True)
