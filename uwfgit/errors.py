@@ -80,9 +80,13 @@ _SYSTEMS_HINTS: Final = {
 
 
 class UwfError(Exception):
-    """Root of all errors a user can meet; one line, and a hint."""
+    """Root of all errors a user can meet; one line, and a hint.
+
+    ``needs`` names the options that would let it happen, as far as there are any.
+    """
 
     code = "error"
+    needs: tuple[str, ...] = ()
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -243,10 +247,7 @@ class UsageError(UwfError):
 
 
 class UntrustedError(UwfError):
-    """A store or thread that this user has not agreed to use.
-
-    ``needs`` names the options that let it run, as far as there are any.
-    """
+    """A store or thread that this user has not agreed to use."""
 
     code = "untrusted"
 

@@ -264,9 +264,8 @@ def _report(error: UwfError, context: CommandContext) -> int:
         hint = find_elsewhere(error, context)
     hint = hint or error.hint
     problems = error.problems if isinstance(error, errors.InvalidError) else ()
-    needs = error.needs if isinstance(error, errors.UntrustedError) else ()
     told = (error.code, error.message, hint, context)
-    _print_error(*told, problems=map(str, problems), needs=needs)
+    _print_error(*told, problems=map(str, problems), needs=error.needs)
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 

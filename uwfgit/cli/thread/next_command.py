@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.errors import (
-    CorruptError,
-    EarlierFormatError,
-    FormatVersionError,
-    UntrustedError,
-    UwfError,
-)
+from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError, UwfError
 
 if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport
@@ -55,7 +49,7 @@ def _tell(
         context.mask_message(error.message),
         error.hint and context.mask_message(error.hint),
     )
-    if isinstance(error, UntrustedError) and error.needs:
+    if error.needs:
         told["needs"] = list(error.needs)
     context.output.emit(refused_payload(thread, stands, told), str)
     context.is_told = True

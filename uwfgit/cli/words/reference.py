@@ -19,7 +19,8 @@ _HEAD = """\
 stdout is data, stderr is talk. Global options stand anywhere before `--`, except
 behind `uwf git`. With `--json` a command prints one JSON object; an error
 is one object `{"error": {"code", "message", "hint"}}` on stderr, with `problems` when
-several things are wrong.
+several things are wrong, and `needs` naming the options without which a thread of
+others does not run.
 """
 
 
