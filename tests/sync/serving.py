@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.ports import held_port
+
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
 _SECONDS = 60.0
 
@@ -108,13 +110,6 @@ def serve_http(
         thread.join()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def _make_key(path: Path) -> Path:
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True
@@ -143,7 +138,14 @@ def serve_ssh(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
     if SSHD is None:
         pytest.skip("there is no sshd")
     folder.mkdir()
-    key, port = _make_key(folder / "key"), _free_port()
+    with held_port() as port:
+        yield from _serve_ssh(SSHD, folder, root, port)
+
+
+def _serve_ssh(
+    program: str, folder: Path, root: Path, port: int
+) -> Iterator[tuple[str, str]]:
+    key = _make_key(folder / "key")
     (folder / "config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\n"
         f"HostKey {_make_key(folder / 'host')}\n"
@@ -154,7 +156,7 @@ def serve_ssh(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     server = subprocess.Popen(
-        [SSHD, "-D", "-f", str(folder / "config")],
+        [program, "-D", "-f", str(folder / "config")],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -9,10 +9,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from tests.ports import held_port
 
 _UWF: Final = (sys.executable, "-P", "-m", "uwfgit")
 
@@ -120,24 +122,18 @@ def _chunks(body: bytes) -> Iterator[bytes]:
         body = body[length + 2 :]
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
+@contextmanager
+def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Server]:
+    """Run ``uwf web`` in a folder, as a user would; at a port that is held, or one."""
+    with ExitStack() as held:
+        number = port or held.enter_context(held_port())
+        with _run(folder, words, number) as server:
+            yield server
 
 
 @contextmanager
-def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Server]:
-    """Run ``uwf web`` in a folder, as a user would."""
-    number = port or free_port()
-    process, line = _start(folder, words, number)
-    tries = 1 if port else 3
-    while not line and (tries := tries - 1):
-        # A port that was free may be taken by the time that it is asked for.
-        process.communicate(timeout=60)
-        number = free_port()
-        process, line = _start(folder, words, number)
+def _run(folder: Path, words: tuple[str, ...], port: int) -> Iterator[Server]:
+    process, line = _start(folder, words, port)
     try:
         found = re.search(r"https?://[\w.:-]+/\S+", line)
         assert found, f"printed {line!r}, ended with {process.poll()}"
@@ -145,7 +141,7 @@ def serving(folder: Path, *words: str, port: int | None = None) -> Iterator[Serv
             [*_UWF, "web", "token"], capture_output=True, text=True, check=True
         ).stdout.strip()
         yield Server(
-            port=number,
+            port=port,
             url=found[0],
             token=token,
             process=process,

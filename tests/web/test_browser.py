@@ -15,7 +15,7 @@ from tests.builders import git
 from tests.cli.calls import Uwf, use_script
 from tests.web.browsing import browsing, enter, list_faults, press, tab
 from tests.web.hostile import HOSTILE
-from tests.web.serving import free_port, serving
+from tests.web.serving import serving
 
 SLOW = """\
 #!/bin/sh
@@ -106,9 +106,11 @@ def test_a_thread_is_started_followed_and_acted_on(uwf: Uwf, ready: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_running_thread_is_followed_and_caught_up_with(uwf: Uwf, ready: Path) -> None:
+def test_a_running_thread_is_followed_and_caught_up_with(
+    uwf: Uwf, ready: Path, port: int
+) -> None:
     begun = uwf("thread", "start", "ping", "-p", "slowly", "--json")
-    thread, port = begun.json["threadId"], free_port()
+    thread = begun.json["threadId"]
     with browsing() as browser, tab(browser, "live") as found:
         page = found.page
         with serving(ready, port=port) as server:

@@ -9,13 +9,15 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cli.calls import Uwf
-from tests.web.serving import Answer, Server, free_port, serving
+from tests.web.serving import Answer, Server, serving
 from uwfgit.cli.frame.app import main
+from uwfgit.web.serve.server import PORT
 
 pytestmark = pytest.mark.slow
 
@@ -340,7 +342,7 @@ def test_no_page_holds_a_style_or_a_script_of_its_own(server: Server) -> None:
 
 
 def test_the_browser_is_handed_the_address_through_a_file_of_the_users(
-    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch
+    uwf: Uwf, work: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uwf("init")
     seen = work / "seen.html"
@@ -350,7 +352,6 @@ def test_the_browser_is_handed_the_address_through_a_file_of_the_users(
     )
     browser.chmod(0o700)
     monkeypatch.setenv("BROWSER", f"{browser} %s")
-    port = free_port()
     command = [sys.executable, "-P", "-m", "uwfgit", "web", "--open"]
     with subprocess.Popen(
         [*command, "--port", str(port)],
@@ -509,10 +510,72 @@ def test_what_is_no_public_address_is_a_line(
     assert (refused.code, refused.error["code"]) == (2, "usage")
 
 
-def test_a_link_leads_to_the_public_name(uwf: Uwf) -> None:
-    made = uwf("web", "link", "--public", "https://Hub.example.org:443", "--json")
+def test_a_link_leads_to_where_the_server_runs(uwf: Uwf, work: Path) -> None:
+    uwf("init")
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Or another test's server has the usual port: the same for this one.
+        with suppress(OSError):
+            taken.bind(("127.0.0.1", PORT))
+            taken.listen()
+        command = [sys.executable, "-P", "-m", "uwfgit", "web"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            assert process.stdout is not None
+            origin = process.stdout.readline().split()[-1].partition("/enter")[0]
+            try:
+                made = uwf("web", "link", "--json").json["url"]
+                port = int(origin.rpartition(":")[2])
+                server = Server(
+                    port=port, url=made, token="", process=process, folder=work
+                )
+                again = [server.ask("GET", made.removeprefix(origin)) for _ in "ab"]
+                elsewhere = uwf("web", "link", "--port", str(PORT), "--json")
+            finally:
+                process.terminate()
 
-    assert made.json["url"].startswith(f"https://{PUBLIC}/enter?code=")
+    assert port != PORT
+    assert [each.status for each in again] == [303, 403]
+    assert f"uwf web link --port {port}\n" in again[1].text
+    assert (elsewhere.code, elsewhere.error["code"]) == (1, "state")
+    ended = uwf("web", "link", "--json")
+    assert (ended.code, ended.error["hint"]) == (1, "`uwf web` starts one")
+
+
+def test_a_link_leads_to_the_server_of_the_store_here(
+    uwf: Uwf, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [work, tmp_path / "other"]
+    with ExitStack() as running:
+        servers = []
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+            monkeypatch.setenv("UWF_STORE", str(folder / "store"))
+            uwf("init")
+            servers.append(running.enter_context(serving(folder)))
+        here = uwf("web", "link", "--json").json["url"]
+        monkeypatch.setenv("UWF_STORE", str(tmp_path / "nowhere"))
+        refused = uwf("web", "link", "--json")
+        named = uwf("web", "link", "--port", str(servers[0].port), "--json").json["url"]
+
+    assert here.startswith(servers[1].origin)
+    assert named.startswith(servers[0].origin)
+    assert (refused.code, refused.error["hint"]) == (2, "choose one by --port")
+    assert all(each.origin in refused.error["message"] for each in servers)
+
+
+def test_a_link_leads_to_the_public_name(uwf: Uwf, work: Path) -> None:
+    uwf("init")
+    url = f"https://{PUBLIC.capitalize()}:443"
+    with serving(work) as server:
+        given = uwf("web", "link", "--public", url, "--json").json["url"]
+    assert server.origin not in given
+    with serving(work, "--public", url):
+        kept = uwf("web", "link", "--json").json["url"]
+
+    for made in (given, kept):
+        assert made.startswith(f"https://{PUBLIC}/enter?code=")
 
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "99999999999"])

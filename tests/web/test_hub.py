@@ -25,7 +25,7 @@ from tests.cli.calls import Uwf
 from tests.program import PATIENCE
 from tests.web.browsing import browsing, enter, list_faults, tab
 from tests.web.hostile import HOSTILE
-from tests.web.serving import Server, free_port, serving
+from tests.web.serving import Server, serving
 from tests.web.test_live import SLOW, Stream
 from uwfgit.store.repository import open_store
 from uwfgit.web.view.wire import pack_view
@@ -294,10 +294,10 @@ def test_a_wrong_secret_a_name_in_use_and_a_forgotten_name_are_refused(
 
 
 def test_a_client_comes_back_when_its_hub_does(
-    machines: tuple[Machine, ...], uwf: Uwf, work: Path
+    machines: tuple[Machine, ...], uwf: Uwf, work: Path, port: int
 ) -> None:
     uwf("init")
-    alpha, port = machines[0], free_port()
+    alpha = machines[0]
     with hub(work, port=port) as server, ExitStack() as kept:
         kept.enter_context(connected(alpha, port))
         server.process.terminate()

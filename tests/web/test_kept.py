@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from tests.builders import git
 from tests.cli.calls import Uwf, use_script
 from tests.web.browsing import browsing, enter, list_faults, tab
-from tests.web.serving import Server, free_port, serving
+from tests.web.serving import Server, serving
 from tests.web.test_live import following
 
 expect.set_options(timeout=30_000)
@@ -98,9 +98,8 @@ def test_a_thread_of_others_without_a_folder_says_how_to_choose_one(
 
 
 def test_a_server_that_is_ended_ends_its_streams_without_a_word(
-    uwf: Uwf, play: str, work: Path
+    uwf: Uwf, play: str, work: Path, port: int
 ) -> None:
-    port = free_port()
     command = [sys.executable, "-P", "-m", "uwfgit", "web", "--port", str(port)]
     process = subprocess.Popen(
         command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -229,12 +228,13 @@ def test_a_thread_that_is_removed_or_damaged_says_so_on_its_open_page(
 
 
 @pytest.mark.slow
-def test_the_editor_says_that_nothing_was_saved(uwf: Uwf, work: Path) -> None:
+def test_the_editor_says_that_nothing_was_saved(
+    uwf: Uwf, work: Path, port: int
+) -> None:
     path = work / ".workflows" / "ping.yaml"
     path.parent.mkdir()
     path.write_text((work / "ping.yaml").read_text())
     uwf("workflow", "add", "ping.yaml")
-    port = free_port()
     with browsing() as browser, tab(browser, "unsaved") as found:
         page = found.page
         with serving(work, port=port) as server:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.calls import Uwf
-from tests.web.serving import Server, free_port, serving
+from tests.web.serving import Server, serving
 
 pytestmark = pytest.mark.slow
 
@@ -123,9 +123,9 @@ def test_what_came_while_the_line_was_cut_comes_first(
 
 
 def test_a_restarted_server_takes_the_page_and_its_reader_up_again(
-    uwf: Uwf, thread: str, work: Path
+    uwf: Uwf, thread: str, work: Path, port: int
 ) -> None:
-    port, known = free_port(), commits(uwf, thread)[0]
+    known = commits(uwf, thread)[0]
     with serving(work, port=port) as server:
         first = server.ask("GET", server.url.removeprefix(server.origin))
         cookie = first.headers["set-cookie"].partition(";")[0]

@@ -11,12 +11,13 @@ import typer
 
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.world import require_extra
 from uwfgit.cli.web.cmd_hub import app as hub_app
-from uwfgit.errors import StoreError, UsageError
+from uwfgit.errors import StateError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.web.serve.server import Listening
+    from uwfgit.web.serve.server import Listening, Running
 
 app = make_group("Look at threads in a browser, and act on them.")
 app.add_typer(hub_app, name="hub")
@@ -170,24 +171,46 @@ def link(
     ctx: typer.Context,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", help="Of the server; else 8642."),
+        typer.Option("--port", metavar="N", help="Of the server, when several run."),
     ] = None,
     public: Annotated[
         str | None,
-        typer.Option("--public", metavar="URL", help="Of the server, if it has one."),
+        typer.Option(
+            "--public", metavar="URL", help="Its public address, else what it was told."
+        ),
     ] = None,
 ) -> None:
     """Print a new address that opens the running server, once and within a minute."""
     context = get_context(ctx)
     require_web()
-    from uwfgit.web.serve.server import PORT
-
-    number = PORT if port is None else _check_port(port)
-    origin = (
-        f"https://{_public_host(public)}" if public else f"http://127.0.0.1:{number}"
-    )
-    address = _address(context, origin, number)
+    named = None if public is None else f"https://{_public_host(public)}"
+    running = _running(context, None if port is None else _check_port(port))
+    address = _address(context, named or running.origin, running.port)
     context.output.emit({"url": address}, lambda: address)
+
+
+def _running(context: CommandContext, port: int | None) -> Running:
+    """Return the server that is meant: by its port, by the store here, the only one.
+
+    Raises:
+        StateError: None runs.
+        UsageError: Several do; names them.
+    """
+    from uwfgit.web.serve.server import list_running
+
+    found = [each for each in list_running(context.home) if port in {None, each.port}]
+    if not found:
+        where = "" if port is None else f" on port {port}"
+        raise StateError(f"no server is running{where}", hint="`uwf web` starts one")
+    here = str(context.store_choice.path)
+    found = [each for each in found if each.store == here] or found
+    if len(found) > 1:
+        each_one = (f"{each.origin} ({shown(each.store)})" for each in found)
+        raise UsageError(
+            f"several servers are running: {', '.join(each_one)}",
+            hint="choose one by --port",
+        )
+    return found[0]
 
 
 @add_command(app, "token")

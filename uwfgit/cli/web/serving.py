@@ -21,7 +21,7 @@ from uwfgit.web.edit.files import Desk
 from uwfgit.web.serve.app import make_app
 from uwfgit.web.serve.gate import Rules, is_loopback
 from uwfgit.web.serve.keys import BEARER, Keys, hub_file, load_key
-from uwfgit.web.serve.server import Listening, listen, serve
+from uwfgit.web.serve.server import Listening, announced, listen, serve
 from uwfgit.web.serve.site import Elsewhere, Served, Serving
 
 _LEAST_TOKEN = 32
@@ -86,7 +86,8 @@ def run_server(
             f"{len(serving.stores)} store(s){warning}"
         )
     app = make_app(serving)
-    serve(app, listening, on_ready=lambda: tell(listening), takes_lines=wishes.hub)
+    with announced(listening, home=context.home, store=context.store_choice.path):
+        serve(app, listening, on_ready=lambda: tell(listening), takes_lines=wishes.hub)
 
 
 def _desk(context: CommandContext) -> Desk:

@@ -39,7 +39,7 @@ _WELCOME: Final = (
 )
 _SPENT: Final = (
     "This address was used before, or is older than a minute. Print a new one with: "
-    "uwf web link\n"
+    "uwf web link --port {port}\n"
 )
 
 
@@ -132,7 +132,8 @@ class _Home:
     async def enter(self, request: Request) -> Response:
         """Take a code, give the cookie, and lead on to an address without the code."""
         if not self.keys.take_code(request.query_params.get("code", "")):
-            return PlainTextResponse(_SPENT, status_code=403)
+            said = _SPENT.format(port=self.keys.port)
+            return PlainTextResponse(said, status_code=403)
         answer = RedirectResponse("/welcome", status_code=303)
         answer.set_cookie(
             self.keys.cookie_name,

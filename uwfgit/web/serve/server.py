@@ -1,10 +1,12 @@
-"""Listening: the socket, the printed address, and the end."""
+"""Listening: the socket, the printed address, who else listens, and the end."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -12,12 +14,15 @@ from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from uwfgit.errors import StoreError
+from uwfgit.store.locks.flock import lock, read_holder
 from uwfgit.web.serve.gate import HEARTBEAT_SECONDS, MAX_FRAME, Hosts, is_loopback
+from uwfgit.web.serve.keys import keys_folder
 
 PORT: Final = 8642
 _BACKLOG: Final = 128
 _LINE: Final = 16 * 1024
 _GRACE: Final = 2
+_NOTES: Final = 3
 _ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - what --host may say
 
 
@@ -83,6 +88,39 @@ def listen(host: str, port: int | None) -> Listening:
             ) from exc
         return Listening(host=host, port=found.getsockname()[1], socket=found)
     raise AssertionError("one of the ports was tried last")
+
+
+class Running(Struct, frozen=True, kw_only=True):
+    """A server of this user's that runs: where it is opened, and what it serves."""
+
+    port: int
+    origin: str
+    store: str
+
+
+@contextmanager
+def announced(listening: Listening, *, home: Path, store: Path) -> Iterator[None]:
+    """Let :func:`list_running` know of a server for the length of the block.
+
+    Raises:
+        LockedError, StoreError: The file that says so cannot be held.
+    """
+    # By host too: a port of another address of this machine is another server's.
+    name = f"{listening.host}-{listening.port}.running"
+    notes = (str(listening.port), listening.origin, str(store))
+    with lock(keys_folder(home) / name, command="uwf web", notes=notes):
+        yield
+
+
+def list_running(home: Path) -> list[Running]:
+    """List the servers of this user's that run."""
+    found = []
+    for path in sorted(keys_folder(home).glob("*.running")):
+        holder = read_holder(path)
+        if holder is not None and len(holder.notes) == _NOTES:
+            port, origin, store = holder.notes
+            found.append(Running(port=int(port), origin=origin, store=store))
+    return found
 
 
 def serve(
