@@ -33,6 +33,7 @@ def lost(uwf: Uwf, work: Path) -> str:
 
 def _detour(thread: str) -> str:
     return (
+        "the prompt of role 'checker' on 'bad' to 'writer' renders blank: '{{{why}}}'; "
         f"have the step done again: uwf thread poke {thread} -p TEXT; "
         f"or branch off before it: uwf thread fork {thread} --at 1"
     )

@@ -145,7 +145,7 @@ def test_route_leads_to(
             "planner",
             {"$status": "only"},
             "blank planner only",
-            "to 'coder' renders blank: {{x}}",
+            "'planner' on 'only' to 'coder' renders blank: '{{x}}'",
             id="blank",
         ),
         pytest.param(

@@ -155,8 +155,9 @@ def _one_line(expression: str) -> str:
 def _render_target(
     target: Target, role: str, status: str | None, values: Mapping[str, Json]
 ) -> Routed | RoutingError:
-    where = f"prompt of the edge from '{role}' to '{target.role}'"
-    shown = target.prompt.strip()[:_TEMPLATE_CHARS]
+    on = f" on '{status}'" if status is not None else ""
+    where = f"the prompt of role '{role}'{on} to '{target.role}'"
+    shown = _one_line(target.prompt)
     try:
         prompt = render(target.prompt, values)
         location = render(target.location or "", values)
@@ -164,7 +165,7 @@ def _render_target(
         # Checked when the workflow was read, so this is a rendering too large.
         return _refuse("blank", role, status, f"{where}: {exc}: {shown}")
     if not prompt.text.strip():
-        return _refuse("blank", role, status, f"{where} renders blank: {shown}")
+        return _refuse("blank", role, status, f"{where} renders blank: '{shown}'")
     return Routed(
         role=target.role,
         prompt=prompt.text,

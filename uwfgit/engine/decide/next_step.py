@@ -80,7 +80,7 @@ def next_prompt(record: Record, *, skip: int = 0) -> Routed | RoutingError:
 
 
 def find_detour(record: Record) -> str | None:
-    """Name what goes on with a suspended thread that no resume can run.
+    """Say why no resume can run a suspended thread, and what goes on with it.
 
     ``None`` where its graph gives a next role. Told from the record: a person's
     answer may be due to a message that reads like a routing error, and after a
@@ -90,12 +90,16 @@ def find_detour(record: Record) -> str | None:
         ConfigError: There are conditions, which cannot be evaluated here.
     """
     state = record.tip.state
-    if state.status != "suspended" or not isinstance(next_prompt(record), RoutingError):
+    if state.status != "suspended":
+        return None
+    routed = next_prompt(record)
+    if not isinstance(routed, RoutingError):
         return None
     # A fork at its end would wait just the same.
     return (
-        f"have the step done again: uwf thread poke {state.thread} -p TEXT; or branch "
-        f"off before it: uwf thread fork {state.thread} --at {max(state.steps - 1, 0)}"
+        f"{routed.message}; have the step done again: "
+        f"uwf thread poke {state.thread} -p TEXT; or branch off before it: "
+        f"uwf thread fork {state.thread} --at {max(state.steps - 1, 0)}"
     )
 
 
