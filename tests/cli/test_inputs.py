@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -358,3 +359,37 @@ def test_a_file_of_inputs_that_is_not_there_is_told_by_its_name(uwf: Uwf) -> Non
     assert plain.error["message"] == "file 'no.json' not found"
     assert plain.error["hint"] is None
     assert marked.error["hint"] == "write --inputs no.json, without the '@'"
+
+
+def test_inputs_stand_everywhere_as_the_workflow_declares_them(
+    uwf: Uwf, work: Path
+) -> None:
+    declared = list(DEFAULTS)
+    # The other way round, and some of them: how they are given says nothing.
+    given = ("-i", "mode=slow", "-i", "depth=3", "-i", "url=https://u")
+    uwf("workflow", "add", "given.yaml")
+
+    begun = uwf("thread", "start", "given", "-p", "the task", *given, "--json")
+    thread = begun.json["threadId"]
+    uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+
+    shown = uwf("thread", "show", thread)
+    step = uwf("step", "show", f"{thread}:1", "--json").json
+    prompt = step["detail"]["assembledPrompt"]
+    workflow = uwf("workflow", "show", "given")
+    assert list(uwf("thread", "show", thread, "--json").json["inputs"]) == declared
+    assert list(uwf("workflow", "show", "given", "--json").json["inputs"]) == declared
+    assert in_order(shown.out, r"^input (\w+)") == declared
+    assert in_order(workflow.out.partition("INPUT")[2], r"^(\w+)") == declared
+    uwf("export", "html", "site", thread)
+    pages = [path.read_text() for path in (work / "site").rglob("*.html")]
+    listed = [page.partition(">Inputs<")[2] for page in pages if ">Inputs<" in page]
+    names = [in_order(page, r"<dt>(\w+)</dt>")[: len(declared)] for page in listed]
+    # The thread's page, and its workflow's.
+    assert names == [declared, declared]
+    told = prompt.partition("# What this run was given")[2]
+    assert in_order(told, r"^(\w+): ")[: len(declared)] == declared
+
+
+def in_order(text: str, pattern: str) -> list[str]:
+    return re.findall(pattern, text, re.MULTILINE)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError
@@ -209,6 +210,10 @@ def _read(ledger: Ledger, version: Version) -> Entered:
         workflow = workflow_from_nodes(pinned, nodes)
     except (KeyError, TypeError, AttributeError) as exc:
         raise CorruptError(f"node {pinned.hash} is not a workflow") from exc
-    return Entered(
-        version=version, workflow=workflow, data=read_blob(ledger.store, file.oid)
-    )
+    data = read_blob(ledger.store, file.oid)
+    if workflow.inputs:
+        # Late: what has no inputs reads no YAML.
+        from uwfgit.model.workflow.pinned import in_file_order  # noqa: PLC0415
+
+        workflow = replace(workflow, inputs=in_file_order(workflow.inputs, data))
+    return Entered(version=version, workflow=workflow, data=data)

@@ -37,6 +37,7 @@ from uwfgit.store.layout import (
     OUTPUT_FILE,
     STATE_FILE,
     TRASH_PREFIX,
+    WORKFLOW_FILE,
     find_step_name,
     thread_folder,
     thread_ref,
@@ -186,7 +187,8 @@ class Record(Struct, kw_only=True):
             except NOT_TYPED as exc:
                 raise untyped(node.hash) from exc
             if start.inputs is not None:
-                start = replace(start, values=self.node(start.inputs).payload)
+                given = self.node(start.inputs).payload
+                start = replace(start, values=self._in_file_order(given))
             self._start = start
         return self._start
 
@@ -194,8 +196,24 @@ class Record(Struct, kw_only=True):
     def workflow(self) -> Workflow:
         """The workflow the thread pins."""
         if self._workflow is None:
-            self._workflow = self._read_workflow(self.start.workflow)
+            found = self._read_workflow(self.start.workflow)
+            if found.inputs:
+                found = replace(found, inputs=self._in_file_order(found.inputs))
+            self._workflow = found
         return self._workflow
+
+    @property
+    def workflow_file(self) -> bytes:
+        """The pinned workflow's file; empty where it is not there."""
+        path = f"{thread_folder(self.tip.thread)}/{WORKFLOW_FILE}"
+        entry = find_entry(self.store, self.tip.tree, path)
+        return b"" if entry is None else read_blob(self.store, entry.oid)
+
+    def _in_file_order(self, named: Mapping[str, Json]) -> dict[str, Json]:
+        # Late: a thread without inputs reads no YAML.
+        from uwfgit.model.workflow.pinned import in_file_order  # noqa: PLC0415
+
+        return in_file_order(named, self.workflow_file)
 
     def _read_workflow(self, pinned: Hash) -> Workflow:
         node = self.node(pinned, WORKFLOW_TYPE)

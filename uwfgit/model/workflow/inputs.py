@@ -20,7 +20,7 @@ def complete_inputs(
     """Return the values of all inputs, defaults among them, and what is wrong."""
     values = {
         name: given[name] if name in given else schema["default"]
-        for name, schema in sorted(schemas.items())
+        for name, schema in schemas.items()
         if name in given or "default" in schema
     }
     problems = list(_unknown(schemas, given))

@@ -6,6 +6,7 @@ A pinned workflow is read without its rules, so this imports none of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from uwfgit.constants import WORKFLOW_VERSION
 from uwfgit.errors import WorkflowError
@@ -13,6 +14,8 @@ from uwfgit.model.findings import is_free
 from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
 from uwfgit.model.yaml.core import Located, read_yaml
 from uwfgit.store.canonical import Json
+
+T = TypeVar("T")
 
 
 def workflow_from_data(data: bytes) -> Workflow:
@@ -33,6 +36,20 @@ def workflow_from_data(data: bytes) -> Workflow:
         return workflow_from_document(located)
     except (KeyError, TypeError, AttributeError) as exc:
         raise WorkflowError("lacks what every workflow has") from exc
+
+
+def in_file_order(named: Mapping[str, T], data: bytes) -> dict[str, T]:
+    """Return what is named by a workflow's inputs in the order of its file (pure).
+
+    A node does not keep it: its maps are sorted. What the file does not declare
+    comes last.
+    """
+    located, _ = read_yaml(data)
+    value = None if located is None else located.value
+    declared = value.get("inputs") if isinstance(value, dict) else None
+    names = declared if isinstance(declared, dict) else {}
+    first = {name: named[name] for name in names if name in named}
+    return {**first, **named}
 
 
 def workflow_from_document(doc: Located) -> Workflow:

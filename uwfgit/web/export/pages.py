@@ -15,8 +15,6 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
-from uwfgit.store.layout import WORKFLOW_FILE, thread_folder
-from uwfgit.store.objects import find_entry, read_blob
 from uwfgit.web.export.links import (
     INDEX,
     STYLE,
@@ -145,7 +143,7 @@ class Export(Struct, kw_only=True, dict=True):
 
     def _pinned(self, tips: Mapping[ThreadId, Tip]) -> dict[Hash, WorkflowView]:
         found: dict[Hash, WorkflowView] = {}
-        for thread, tip in tips.items():
+        for tip in tips.values():
             pinned = tip.state.workflow_hash
             if pinned in found:
                 continue
@@ -154,19 +152,12 @@ class Export(Struct, kw_only=True, dict=True):
                 WorkflowView(
                     workflow=record.workflow,
                     hash=pinned,
-                    source=self._workflow_file(thread, tip),
+                    source=record.workflow_file.decode("utf-8", "replace"),
                     threads=pinned_by(self.lines, pinned),
                 )
             )
         self.workflows = len(found)
         return found
-
-    def _workflow_file(self, thread: ThreadId, tip: Tip) -> str:
-        store, path = self.ledger.store, f"{thread_folder(thread)}/{WORKFLOW_FILE}"
-        entry = find_entry(store, tip.tree, path)
-        if entry is None:
-            return ""
-        return read_blob(store, entry.oid).decode("utf-8", "replace")
 
     def _workflow_lines(
         self, pinned: Mapping[Hash, WorkflowView]

@@ -267,5 +267,8 @@ def _workflow(
         ledger.store, load_tip(ledger.store, next(iter(threads))), checked=False
     )
     return WorkflowView(
-        workflow=record.workflow, hash=version, source="", threads=threads
+        workflow=record.workflow,
+        hash=version,
+        source=record.workflow_file.decode("utf-8", "replace"),
+        threads=threads,
     )
