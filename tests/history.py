@@ -9,7 +9,7 @@ from tests.proof import assert_verified
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.schema.check import find_refs, validate_node
 from uwfgit.model.thread.derive import output_file, prompt_file, task_file
-from uwfgit.model.thread.events import Event, iter_events, read_event
+from uwfgit.model.thread.event import Event, iter_events, read_event
 from uwfgit.model.thread.record import load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, encode_state
 from uwfgit.store.canonical import META_TYPE

@@ -21,7 +21,7 @@ from uwfgit.errors import BudgetError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger import prices
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.event import iter_events
 from uwfgit.model.thread.usage import Usage, add_usage
 
 DONE = reply(plan="x")

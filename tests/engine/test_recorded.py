@@ -16,7 +16,7 @@ from tests.history import check_thread
 from tests.planted import PASSWORD
 from uwfgit.agents.base import AgentReply, AgentRequest, ToolCall, Turn
 from uwfgit.config import Settings
-from uwfgit.engine.ask.masking import HEAD_CHARS
+from uwfgit.engine.ask.live import HEAD_CHARS
 from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger

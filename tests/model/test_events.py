@@ -11,7 +11,7 @@ from tests.history import tip_oid
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.events import iter_events, read_event
+from uwfgit.model.thread.event import iter_events, read_event
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit, Person, read_commit, write_commit

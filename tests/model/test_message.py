@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_MESSAGE_BYTES, QUOTE_CHARS, QUOTE_LINES, SUBJECT_CHARS
-from uwfgit.model.thread.event import event_trailers
-from uwfgit.model.thread.events import read_event
-from uwfgit.model.thread.message import (
+from uwfgit.model.thread.derive import (
     format_message,
     format_status,
     format_subject,
     has_unsafe,
     parse_trailers,
 )
+from uwfgit.model.thread.event import event_trailers, read_event
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import Commit, Person
 

@@ -23,7 +23,7 @@ from uwfgit.model.ledger.registry import (
 )
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import WORKFLOW_TYPE, make_node
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.event import iter_events
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import (

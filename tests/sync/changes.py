@@ -21,7 +21,7 @@ from uwfgit.model.node.node import (
     make_node,
     make_text,
 )
-from uwfgit.model.thread.message import format_message
+from uwfgit.model.thread.derive import format_message
 from uwfgit.store.canonical import encode_json
 
 OTHER = ThreadId("01ARZ3NDEKTSV4RRFFQ69G5FAV")

@@ -29,7 +29,7 @@ from uwfgit.engine.run.executor import exec_thread, resume_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.events import find_cause, iter_events
+from uwfgit.model.thread.event import find_cause, iter_events
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.usage import Usage
 from uwfgit.store.repository import init_store, open_store

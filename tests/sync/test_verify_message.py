@@ -31,8 +31,8 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import ERROR_TYPE
+from uwfgit.model.thread.derive import format_message, read_quote
 from uwfgit.model.thread.event import TABLE, WORDS, EventName, event_trailers
-from uwfgit.model.thread.message import format_message, read_quote
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.verify.settle import may_give_reason

@@ -63,7 +63,7 @@ def check_command(
 
 def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_Found]:
     from uwfgit.cli.check.folder import find_folder_of
-    from uwfgit.model.ledger.foreign import is_foreign
+    from uwfgit.model.ledger.ledger import is_foreign
 
     yield _look_at_state(ledger, record)
     is_own = not is_foreign(ledger, record.tip)
@@ -242,8 +242,8 @@ def _look_at_session(ledger: Ledger, record: Record, agent: Agent) -> _Found:
 def _look_at_trust(
     context: CommandContext, ledger: Ledger, record: Record
 ) -> Iterator[_Found]:
-    from uwfgit.model.ledger.foreign import is_foreign
     from uwfgit.model.ledger.kin import iter_below
+    from uwfgit.model.ledger.ledger import is_foreign
     from uwfgit.sync.exchange.foreign import find_voucher, list_unagreed
 
     threads = (record, *iter_below(ledger, record))

@@ -27,7 +27,7 @@ def find_folder_of(
     Returns:
         ``None`` when the user has to name one.
     """
-    from uwfgit.model.ledger.foreign import lineage
+    from uwfgit.model.ledger.ledger import lineage
 
     threads = (record.tip.thread,) if is_own else lineage(ledger, record.tip)
     known = next(filter(None, map(ledger.local.find_folder, threads)), None)

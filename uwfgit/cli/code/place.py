@@ -94,7 +94,7 @@ def _iter_trees(
 def _iter_folders(
     context: CommandContext, ledger: Ledger, record: Record
 ) -> Iterator[Path]:
-    from uwfgit.model.ledger.foreign import is_foreign
+    from uwfgit.model.ledger.ledger import is_foreign
 
     if context.search_folder is not None:
         yield context.search_folder

@@ -15,9 +15,8 @@ from uwfgit.cli.fleet.running import ChildRun, clean_environment, start_run
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.errors import StateError, UwfError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.foreign import is_foreign
 from uwfgit.model.ledger.kin import iter_below
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger, is_foreign
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.ancestry import has_object, is_ancestor

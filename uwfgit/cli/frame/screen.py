@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from uwfgit.model.visible import UNSAFE, escape, shown, shown_lines
+from uwfgit.model.wording import UNSAFE, escape, shown, shown_lines
 
 __all__ = [
     "UNSAFE",

@@ -10,13 +10,13 @@ from uwfgit.cli.frame.screen import shown
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.events import Event
+    from uwfgit.model.thread.event import Event
     from uwfgit.model.thread.record import Tip
 
 
 def list_news(ledger: Ledger, tip: Tip) -> list[Event]:
     """List the events since the user looked last, oldest first; all if never."""
-    from uwfgit.model.thread.events import iter_events
+    from uwfgit.model.thread.event import iter_events
 
     seen = ledger.local.find_seen(tip.thread)
     found: list[Event] = []

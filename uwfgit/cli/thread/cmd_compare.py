@@ -18,7 +18,7 @@ from uwfgit.model.picture.columns import cut, fill
 if TYPE_CHECKING:
     from uwfgit.model.ledger.prices import Cost
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
-    from uwfgit.model.thread.events import Event
+    from uwfgit.model.thread.event import Event
     from uwfgit.model.thread.record import Record, Tip
     from uwfgit.model.thread.step import Step
     from uwfgit.model.thread.usage import Usage
@@ -67,7 +67,7 @@ def log_command(
         raise typer.Exit(code)
     if words:
         raise UsageError("options of git log do not go with JSON and YAML")
-    from uwfgit.model.thread.events import iter_events
+    from uwfgit.model.thread.event import iter_events
 
     record = open_record(ledger.store, tip, checked=False)
     named = {step: child.thread for step, child in children_by_node(record).items()}

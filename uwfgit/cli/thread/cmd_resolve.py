@@ -17,7 +17,7 @@ from uwfgit.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.events import Event
+    from uwfgit.model.thread.event import Event
     from uwfgit.sync.diverged.diverge import Divergence, Way
 
 

@@ -103,12 +103,12 @@ def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
     Damaged, or with conditions that cannot be evaluated here, it has none: resume
     says so.
     """
-    from uwfgit.engine.decide import next_step
+    from uwfgit.engine.decide.plan import find_detour
     from uwfgit.model.thread.record import load_tip, open_record
 
     try:
         record = open_record(ledger.store, load_tip(ledger.store, thread))
-        return next_step.find_detour(record)
+        return find_detour(record)
     except UwfError:
         return None
 

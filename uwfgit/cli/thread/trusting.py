@@ -122,8 +122,8 @@ def _list_foreign(
     Raises:
         CorruptError: One of them does not verify.
     """
-    from uwfgit.model.ledger.foreign import is_foreign
     from uwfgit.model.ledger.kin import iter_below
+    from uwfgit.model.ledger.ledger import is_foreign
 
     below = iter_below(ledger, record) if delegates else ()
     threads = (record, *below)

@@ -24,7 +24,7 @@ from uwfgit.engine.ask.extract import (
     describe_problem,
     extract_reply,
 )
-from uwfgit.engine.ask.masking import Recorder
+from uwfgit.engine.ask.live import Recorder
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
 from uwfgit.model.workflow.workflow import Role

@@ -19,8 +19,7 @@ from uwfgit.model.ledger.prices import (
     thread_cost,
 )
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.event import STEP_EVENTS
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import Usage, add_usage
 

@@ -23,8 +23,7 @@ from uwfgit.engine.run.thread import Parent, fork_thread, start_child
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
-from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
-from uwfgit.model.thread.events import find_cause, iter_events
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_events
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Child

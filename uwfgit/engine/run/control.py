@@ -26,7 +26,7 @@ from uwfgit.engine.run.report import (
 from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.events import find_cause
+from uwfgit.model.thread.event import find_cause
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 

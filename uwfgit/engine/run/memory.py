@@ -23,8 +23,7 @@ from uwfgit.model.memory.memory import (
     write_session,
 )
 from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
-from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, iter_events
 from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.canonical import Json

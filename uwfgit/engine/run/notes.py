@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 from uwfgit.store.local import Local

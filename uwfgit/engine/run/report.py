@@ -12,8 +12,7 @@ from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.event import RUN_EVENTS
-from uwfgit.model.thread.events import Event, find_cause, iter_events
+from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
 from uwfgit.model.thread.record import Record, read_tip
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.wording import count_of

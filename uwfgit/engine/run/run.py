@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Agent, AgentRequest, ReplyCount, WorkflowAgent
 from uwfgit.code.snapshots.watch import Watch
 from uwfgit.constants import MAX_BLOB_BYTES
-from uwfgit.engine.ask.masking import Recorder
+from uwfgit.engine.ask.live import Recorder
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.run.engine import Cycle, Engine
@@ -33,8 +33,7 @@ from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node.node import STEP_TYPE, Node, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
-from uwfgit.model.thread.event import STEP_EVENTS
-from uwfgit.model.thread.events import find_cause, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS, find_cause, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Child, Step

@@ -11,7 +11,7 @@ from msgspec import Struct
 from uwfgit.constants import END
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.decide.moderator import RoutingError
-from uwfgit.engine.decide.next_step import first_prompt
+from uwfgit.engine.decide.plan import first_prompt
 from uwfgit.engine.run.folder import require_recordable
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
@@ -24,10 +24,8 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_fork, append_start, append_word
-from uwfgit.model.ledger.foreign import lineage
-from uwfgit.model.ledger.ledger import Ledger, find_step_commit
-from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName
-from uwfgit.model.thread.events import iter_events
+from uwfgit.model.ledger.ledger import Ledger, find_step_commit, lineage
+from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName, iter_events
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ForkedFrom

@@ -14,7 +14,7 @@ from uwfgit.model.node.builtin import find_builtin_node, find_builtin_schema
 from uwfgit.model.node.node import META_TYPE, Node
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.schema.check import validate_node
-from uwfgit.model.thread.message import format_message
+from uwfgit.model.thread.derive import format_message
 from uwfgit.store.canonical import Json, format_path
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.locks.holding import hold_refs

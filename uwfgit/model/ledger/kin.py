@@ -8,8 +8,7 @@ from typing import Protocol
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.ledger.foreign import lineage
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger, lineage
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.store.layout import thread_ref

@@ -20,17 +20,25 @@ from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import Node
 from uwfgit.model.node.places import NodePlace, read_node, read_nodes
 from uwfgit.model.thread.attempts import find_last_attempt
-from uwfgit.model.thread.event import STEP_EVENTS
-from uwfgit.model.thread.events import Event, iter_events
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record, read_tip
+from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
+from uwfgit.model.thread.record import (
+    Record,
+    Tip,
+    iter_lineage,
+    load_tip,
+    open_record,
+    read_tip,
+)
 from uwfgit.model.thread.state import ThreadState, parse_state
 from uwfgit.model.thread.step import Step
+from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signer import Signer
 from uwfgit.store.git.worktree import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
+from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 
 _SUFFIX_CHARS = 4
@@ -367,3 +375,33 @@ def find_linkable(ledger: Ledger, node: Hash) -> Node | None:
         return find_node(ledger, node)
     except (AmbiguousError, CorruptError):
         return None
+
+
+def is_foreign(ledger: Ledger, tip: Tip) -> bool:
+    """Whether any event of a thread was made on another machine.
+
+    Costs one look at local state for a thread that this machine alone moved,
+    and one more for each event since it was asked last.
+    """
+    known = ledger.local.find_own(tip.thread)
+    if known == tip.commit:
+        return False
+    if known == "foreign":
+        return True
+    oid: Oid = tip.commit
+    while oid not in {GENESIS_OID, known}:
+        if not ledger.local.is_made_here(oid):
+            ledger.local.set_own(tip.thread, None)
+            return True
+        oid = read_commit(ledger.store, oid).parents[0]
+    ledger.local.set_own(tip.thread, tip.commit)
+    return False
+
+
+def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:
+    """Return a thread and those it was forked from, the nearest first.
+
+    Raises:
+        CorruptError: The state of one cannot be read.
+    """
+    return tuple(state.thread for state in iter_lineage(ledger.store, tip))

@@ -16,8 +16,7 @@ from msgspec.json import Decoder
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, STEP_TYPE
-from uwfgit.model.thread.event import RUN_EVENTS
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import (
     NOT_TYPED,
     Record,

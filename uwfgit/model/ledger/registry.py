@@ -17,7 +17,7 @@ from uwfgit.ids import Hash, Oid, is_hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
-from uwfgit.model.thread.message import format_message, parse_trailers
+from uwfgit.model.thread.derive import format_message, parse_trailers
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.spelling import find_similar
 from uwfgit.store.ancestry import iter_commits

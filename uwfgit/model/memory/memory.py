@@ -18,7 +18,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.commit import add_commit, committer, publish
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.parts import PART_BYTES, cut_parts
-from uwfgit.model.thread.message import format_message
+from uwfgit.model.thread.derive import format_message
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import memory_ref

@@ -10,7 +10,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.commit import committer
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.memory import iter_memory, read_session
-from uwfgit.model.thread.message import format_message
+from uwfgit.model.thread.derive import format_message
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import Event, iter_events
 from uwfgit.model.thread.record import NOT_TYPED, Record, untyped
 from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.model.wording import last_line

@@ -12,7 +12,7 @@ from msgspec import Struct
 from uwfgit.constants import FORMAT_VERSION, SUSPEND_CHARS
 from uwfgit.errors import CorruptError, EarlierFormatError, FormatVersionError
 from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_oid, is_thread_id
-from uwfgit.model.thread.message import NONE
+from uwfgit.model.thread.derive import NONE
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
 from uwfgit.store.canonical import Json, decode_json, encode_json, normalise
 

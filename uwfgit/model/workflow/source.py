@@ -20,8 +20,7 @@ from uwfgit.model.rules.graph import FindSyntaxError
 from uwfgit.model.workflow.include import find_git_marks, open_includes
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Workflow
-from uwfgit.model.yaml.compose import IncludeReader
-from uwfgit.model.yaml.core import dump_yaml, read_yaml, sort_problems
+from uwfgit.model.yaml.core import IncludeReader, dump_yaml, read_yaml, sort_problems
 from uwfgit.store.safety.plainfile import read_start
 
 _SUFFIXES: Final = (".yaml", ".yml")

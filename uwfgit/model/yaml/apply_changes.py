@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from uwfgit.model.yaml.compose import INCLUDE_TAG
+from uwfgit.model.yaml.core import INCLUDE_TAG
 from uwfgit.model.yaml.edit_marks import (
     MarkedEntry,
     compare_texts,

@@ -17,8 +17,7 @@ from uwfgit.errors import InvalidError, StateError, UsageError
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
 from uwfgit.model.ledger.kin import find_takers
 from uwfgit.model.ledger.ledger import Ledger, list_threads
-from uwfgit.model.thread.event import tell_resolve
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import Event, iter_events, tell_resolve
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.sharing import compare_sharing

@@ -23,13 +23,12 @@ from uwfgit.model.ledger.draft import (
     replace_changes,
 )
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.event import TABLE, tell_fork
-from uwfgit.model.thread.events import Event, iter_events, read_event
-from uwfgit.model.thread.message import (
+from uwfgit.model.thread.derive import (
     format_message,
     parse_trailers,
     read_quote,
 )
+from uwfgit.model.thread.event import TABLE, Event, iter_events, read_event, tell_fork
 from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, encode_state
 from uwfgit.store.layout import (

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
-from uwfgit.model.ledger.foreign import lineage
-from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.ledger.ledger import Ledger, lineage
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID

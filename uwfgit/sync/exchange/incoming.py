@@ -17,8 +17,7 @@ from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import LockedError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.event import STEP_EVENTS
-from uwfgit.model.thread.events import read_event
+from uwfgit.model.thread.event import STEP_EVENTS, read_event
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import parse_state
 from uwfgit.store.ancestry import has_object, is_ancestor, iter_first_parents

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from uwfgit.constants import MAX_MESSAGE_BYTES
 from uwfgit.errors import CorruptError, StoreError, UwfError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.thread.events import read_event
-from uwfgit.model.thread.message import has_unsafe
+from uwfgit.model.thread.derive import has_unsafe
+from uwfgit.model.thread.event import read_event
 from uwfgit.model.thread.record import read_tip
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import scan_refs

@@ -15,7 +15,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.wording import count_of
 from uwfgit.store.ancestry import is_ancestor

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError
-from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_with
+from uwfgit.engine.decide.plan import first_prompt, next_prompt, outcome_with
 from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
@@ -34,11 +34,9 @@ from uwfgit.model.node.node import (
     Node,
     make_node,
 )
-from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
-from uwfgit.model.thread.event import WORDS
-from uwfgit.model.thread.events import Event, iter_events, read_event
+from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_quote
+from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
-from uwfgit.model.thread.message import read_quote
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import read_fields
 from uwfgit.model.thread.usage import usage_from_payload, usage_since

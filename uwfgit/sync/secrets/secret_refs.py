@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from uwfgit.errors import ConflictError, StateError, StoreError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.thread.event import STEP_EVENTS
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Tip, load_tip, open_record
 from uwfgit.store.care.tracking import REMOTES_PREFIX, scan_refs
 from uwfgit.store.git.gitcmd import run_git

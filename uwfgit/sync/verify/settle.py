@@ -14,8 +14,8 @@ from msgspec import Struct
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, InvalidError
 from uwfgit.ids import Oid, is_oid
+from uwfgit.model.thread.derive import format_message, format_subject, read_quote
 from uwfgit.model.thread.event import TABLE, WORDS, Told
-from uwfgit.model.thread.message import format_message, format_subject, read_quote
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
     ThreadState,

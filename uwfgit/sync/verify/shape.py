@@ -20,8 +20,8 @@ from uwfgit.constants import (
     SUBJECT_CHARS,
 )
 from uwfgit.ids import Oid
+from uwfgit.model.thread.derive import has_unsafe
 from uwfgit.model.thread.event import By
-from uwfgit.model.thread.message import has_unsafe
 from uwfgit.sync.verify.report import refusal, shown
 
 _MAX_PARENTS: Final = 2

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from uwfgit.model.visible import shown_lines
+from uwfgit.model.wording import shown_lines
 from uwfgit.web.render.markup import Html, join, span, tag
 
 if TYPE_CHECKING:

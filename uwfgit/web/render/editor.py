@@ -9,8 +9,7 @@ from msgspec import Struct
 from uwfgit.constants import END
 from uwfgit.errors import Problem
 from uwfgit.model.picture.chart import Chart
-from uwfgit.model.visible import UNSAFE
-from uwfgit.model.wording import count_of
+from uwfgit.model.wording import UNSAFE, count_of
 from uwfgit.web.edit.redraw import Drawn
 from uwfgit.web.render.frame import Site, page, section
 from uwfgit.web.render.markup import Carried, Html, div, join, link, span, tag

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from uwfgit.ids import ThreadId
-from uwfgit.model.visible import shown_lines
+from uwfgit.model.wording import shown_lines
 from uwfgit.web.render.frame import Site, command, fold, page, section, tail
 from uwfgit.web.render.markup import Carried, Child, Html, div, join, link, span, tag
 from uwfgit.web.view.thread import ThreadView

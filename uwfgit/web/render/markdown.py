@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from uwfgit.model.visible import UNSAFE, escape, shown_lines
+from uwfgit.model.wording import UNSAFE, escape, shown_lines
 from uwfgit.web.render.code import code_block
 from uwfgit.web.render.markup import Html, div, tag
 

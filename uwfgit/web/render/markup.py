@@ -11,7 +11,7 @@ import html
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from uwfgit.model.visible import shown, shown_lines
+from uwfgit.model.wording import shown, shown_lines
 
 
 class Html(str):

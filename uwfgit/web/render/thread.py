@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uwfgit.ids import Hash
-from uwfgit.model.thread.event import RUN_EVENTS
-from uwfgit.model.thread.events import Event
+from uwfgit.model.thread.event import RUN_EVENTS, Event
 from uwfgit.web.render.frame import (
     DASH,
     Site,

@@ -21,7 +21,7 @@ from uwfgit.errors import NotFoundError, UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.standing import is_running
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import Event, iter_events
 from uwfgit.model.thread.record import read_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref

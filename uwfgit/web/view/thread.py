@@ -19,8 +19,7 @@ from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
 from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
-from uwfgit.model.thread.event import RUN_EVENTS
-from uwfgit.model.thread.events import Event, iter_events
+from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.step import Step
