@@ -69,6 +69,19 @@ def test_a_thread_and_its_code_are_carried_to_another_clone(two: Two) -> None:
     assert [line["kind"] for line in lines[3:]] == ["step", "step"]
 
 
+def test_a_clone_by_hard_links_gets_a_chain_for_the_objects_it_has(two: Two) -> None:
+    thread = two.mine.run("echo one >> a.txt")
+    for words in (("push", "--all"), ("push", "--code", thread)):
+        assert two.uwf(*words).code == 0
+    two.mine.repo.git("clone", "-q", "../hub.git", "../late")
+    os.chdir(two.theirs.root.parent / "late")
+
+    bring(two)
+
+    refs = Repo(root=Path.cwd()).git("for-each-ref", "--format=%(refname)", "refs/uwf")
+    assert refs.split() == [f"refs/uwf/remotes/origin/code/{thread}"]
+
+
 @pytest.mark.slow
 def test_without_the_code_each_command_says_what_is_missing(two: Two) -> None:
     thread = two.mine.run("echo one >> a.txt", "true")

@@ -52,6 +52,17 @@ def remote_ref(remote: str, thread: ThreadId) -> str:
     return f"{_KEPT}{remote}/code/{thread}"
 
 
+def list_chained(tree: WorkTree, thread: ThreadId) -> frozenset[Oid]:
+    """List the trees of a thread's snapshots that its chains here hold, remotes' too.
+
+    An object alone is not enough: a clone by hard links has those of the code's
+    remote without a ref to them, which blame does not find and gc drops.
+    """
+    names = (chain_ref(thread), f"{_KEPT}**/code/{thread}")
+    refs = tree.ask("for-each-ref", "--format=%(refname)", *names).decode().split()
+    return frozenset(each.tree for ref in refs for each in list_snapshots(tree, ref))
+
+
 def choose_remote(tree: WorkTree, name: str | None) -> str:
     """Choose the remote of the code: by name, the branch's own, origin, the only one.
 

@@ -236,6 +236,7 @@ def pull_code(
 
 
 def _lacks(ledger: Ledger, tree: WorkTree, thread: ThreadId) -> bool:
+    from uwfgit.code.exchange import list_chained
     from uwfgit.model.thread.record import load_tip, open_record
 
     try:
@@ -243,4 +244,4 @@ def _lacks(ledger: Ledger, tree: WorkTree, thread: ThreadId) -> bool:
     except UwfError:
         return False
     trees = {each for step in steps for each in (step.before, step.after) if each}
-    return any(tree.resolve(f"{oid}^{{tree}}") is None for oid in trees)
+    return not trees <= (list_chained(tree, thread) if trees else set())
