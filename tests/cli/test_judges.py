@@ -99,7 +99,9 @@ def test_a_stop_is_recorded_told_proved_and_gone_on_from(
     rest = run(uwf, thread, "--all")
 
     assert stopped.code == 3
-    assert "was stopped: supervisor: It writes" in stopped.err
+    told = f"thread {thread} is held by the supervisor: It writes"
+    assert told in stopped.err
+    assert f"hint: release it with: uwf thread resume {thread}\n" in stopped.err
     assert "\x1b" not in stopped.out + stopped.err
     assert (shown["status"], shown["steps"]) == ("suspended", 2)
     assert "hold" in log(uwf, thread)
@@ -110,6 +112,49 @@ def test_a_stop_is_recorded_told_proved_and_gone_on_from(
     assert uwf("verify", thread).code == 0
     prompt = uwf("step", "read", f"{thread}:3", "--prompt").out
     assert "the same again" not in prompt
+
+
+def test_a_hold_is_told_in_the_same_words_everywhere(
+    uwf: Uwf, judge: Judge, thread: str, work: Path
+) -> None:
+    supervise(uwf)
+    uwf("config", "set", "notify", f'printf %s "$UWF_MESSAGE" > "{work}/told"')
+    judge.decides("stop")
+    run(uwf, thread, "--all")
+    assert uwf("export", "html", "site").code == 0
+
+    told = {
+        "show": uwf("thread", "show", thread).out,
+        "read": uwf("thread", "read", thread).out.replace("Held", "held"),
+        "join": uwf("thread", "join", thread).err,
+        "check": uwf("thread", "check", thread).out,
+        "again": run(uwf, thread).err,
+        "notify": (work / "told").read_text(),
+    }
+    for place, text in told.items():
+        assert "held by the supervisor: It goes in circles." in text, place
+    page = (work / "site" / "threads" / f"{thread}.html").read_text()
+    assert "writer is held by the supervisor" in page
+    assert ">It goes in circles.</p>" in page
+    assert f"uwf thread resume {thread[-6:]}<" in page
+    assert ">held by the supervisor<" in (work / "site" / "index.html").read_text()
+    listed = uwf("thread", "list").out.splitlines()
+    assert "suspended, held" in next(line for line in listed if thread in line)
+    way = f"release it: uwf thread resume {thread}\n"
+    assert uwf("thread", "show", thread).err == way
+
+
+def test_a_reason_that_reads_like_a_hold_is_none(
+    uwf: Uwf, thread: str, work: Path
+) -> None:
+    reply = "---\\n$status: $SUSPEND\\nreason: 'supervisor: which one?'\\n---\\n"
+    (work / "asks.yaml").write_text(f'replies: {{ writer: ["{reply}"] }}\n')
+
+    uwf("thread", "exec", thread, "--agent", "scripted:asks.yaml")
+
+    again = uwf("thread", "exec", thread).err
+    assert f"thread {thread} waits for a person: supervisor: which one?" in again
+    assert "held" not in again + uwf("thread", "list").out
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ def test_the_agent_is_not_told_why_its_thread_was_held(
     assert "It will fail" not in detail["assembledPrompt"]
 
 
-def test_exec_of_a_held_thread_waits_for_a_person(
+def test_exec_of_a_held_thread_says_by_whom_and_how_it_goes_on(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     thread = begin(ledger, tmp_path).thread
@@ -121,8 +121,8 @@ def test_exec_of_a_held_thread_waits_for_a_person(
 
     assert report.end == "waiting"
     assert report.problem is not None
-    assert "supervisor: It goes in circles." in report.problem
-    assert report.hint == f"go on with: uwf thread resume {thread}"
+    assert "held by the supervisor: It goes in circles." in report.problem
+    assert report.hint == f"release it with: uwf thread resume {thread}"
 
 
 def test_a_summary_leaves_an_end_as_it_was(ledger: Ledger, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from uwfgit.errors import RejectedError, RemoteError, UwfError
 from uwfgit.fleet.hands import Hands, Run, RunResult, Terms
 from uwfgit.fleet.queue import Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
+from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Tip, load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.exchange.queue_entry import read_entry
@@ -132,7 +133,7 @@ class Jobs(Struct, kw_only=True):
             return self._state(
                 job,
                 "waiting",
-                reason=state.suspend_message,
+                reason=why_suspended(self.queue.store, tip.commit, state),
                 retry_at_ms=state.retry_at_ms,
             )
         if result is not None and result.exit_code == _BUSY:

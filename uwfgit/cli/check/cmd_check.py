@@ -124,6 +124,7 @@ def _look_at_children(ledger: Ledger, record: Record) -> Iterator[_Found]:
 
 def _look_at_state(ledger: Ledger, record: Record) -> _Found:
     from uwfgit.model.ledger.standing import is_running
+    from uwfgit.model.thread.hold import why_suspended
     from uwfgit.model.thread.sharing import find_sharing
 
     state, thread = record.tip.state, record.tip.thread
@@ -152,8 +153,8 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
             command=f"uwf thread exec {thread} --wait",
         )
     message = state.status
-    if state.suspend_message:
-        message += f": {state.suspend_message}"
+    if why := why_suspended(ledger.store, record.tip.commit, state):
+        message += f": {why}"
     ok = state.status != "cancelled"
     command = _way_on(record) if ok else f"uwf thread fork {thread}"
     return _Found(what="state", ok=ok, message=message, command=command)
@@ -161,9 +162,12 @@ def _look_at_state(ledger: Ledger, record: Record) -> _Found:
 
 def _way_on(record: Record) -> str:
     """Write the command that runs a thread's next step."""
+    from uwfgit.model.thread.hold import find_hold
+
     state, thread = record.tip.state, record.tip.thread
     if state.status in {"suspended", "end"} and state.retry_at_ms is None:
-        return f"uwf thread resume {thread} -p TEXT"
+        is_held = find_hold(record.store, record.tip.commit, state) is not None
+        return f"uwf thread resume {thread}" + ("" if is_held else " -p TEXT")
     return f"uwf thread exec {thread}"
 
 

@@ -346,6 +346,7 @@ def _tell(counts: Mapping[Standing, int], width: int | None) -> None:
 def _list_results(
     queue: Queue, rows: Sequence[_Row], reasons: Mapping[ThreadId, str | None]
 ) -> list[dict[str, Any]]:
+    from uwfgit.model.thread.hold import why_suspended
     from uwfgit.model.thread.record import load_tip, open_record
 
     items = []
@@ -354,7 +355,7 @@ def _list_results(
         state = tip.state
         is_ended = state.status == "end"
         last = open_record(queue.store, tip).steps()[-1] if state.steps else None
-        why = reasons.get(row.thread) or state.suspend_message
+        why = reasons.get(row.thread) or why_suspended(queue.store, tip.commit, state)
         items.append(
             {
                 "line": row.line.number,

@@ -45,7 +45,12 @@ class Notifier:
         facts = {
             "UWF_THREAD": report.thread,
             "UWF_STATUS": report.status,
-            "UWF_MESSAGE": last.error or last.suspend_message or last.said or "",
+            # A hold is no word of the step before it.
+            "UWF_MESSAGE": last.error
+            or last.suspend_message
+            or report.problem
+            or last.said
+            or "",
         }
         result = run_process(
             ("/bin/sh", "-c", command),

@@ -144,6 +144,7 @@ def _lines(
 
 def _describe(store: Store, thread: ThreadId | None) -> str | None:
     """Say how a thread stands, by whom, and what it is about."""
+    from uwfgit.model.thread.hold import HELD, find_hold
     from uwfgit.model.thread.record import load_tip
     from uwfgit.model.thread.task import find_task_line
     from uwfgit.model.wording import first_line
@@ -160,6 +161,8 @@ def _describe(store: Store, thread: ThreadId | None) -> str | None:
     if state.status == "suspended":
         asked = first_line(state.suspend_message or "") or ""
         about = f"{state.suspended_role} waits: {asked}"
+        if (held := find_hold(store, tip.commit, state)) is not None:
+            about = f"{HELD}: {first_line(held) or ''}"
     return f"{state.workflow_name}, {state.status}, by {who}  {about}".rstrip()
 
 

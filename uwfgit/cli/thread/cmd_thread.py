@@ -61,6 +61,7 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
     from uwfgit.cli.thread.payloads import shown_payload
     from uwfgit.cli.thread.reading import thread_text
     from uwfgit.model.ledger.ledger import find_tip
+    from uwfgit.model.thread.hold import find_hold
     from uwfgit.store.locks.flock import read_dead_holder
     from uwfgit.store.locks.holding import lock_path
 
@@ -76,7 +77,12 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
         payload,
         lambda: "\n".join(
             [
-                thread_text(context, payload, kin=list(kin_fields(ledger, payload))),
+                thread_text(
+                    context,
+                    payload,
+                    kin=list(kin_fields(ledger, payload)),
+                    held=find_hold(ledger.store, tip.commit, tip.state),
+                ),
                 *map(news_line, news),
             ]
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -19,10 +19,12 @@ from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, list_threads
 from uwfgit.model.ledger.prices import cost_at, cost_from_payload
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
+from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.model.thread.task import find_task_line
 from uwfgit.model.thread.usage import Usage
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.refs import list_refs
 
@@ -174,6 +176,7 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
             ],
             with_shared=not filters.trash and any(ledger.store.repo.remotes.names()),
             sort=filters.sort,
+            held=_list_held(ledger.store, [row for row, _ in page]),
         ),
     )
     if filters.trash and items:
@@ -318,6 +321,7 @@ def _table(
     *,
     with_shared: bool,
     sort: str | None,
+    held: frozenset[str],
 ) -> str:
     if not items:
         return ""
@@ -340,6 +344,7 @@ def _table(
             with_shared=with_shared,
             sort=sort,
             to_the_day=with_shared and is_narrow,
+            held=held,
         )
     )
     costs = [cost_from_payload(item["cost"]) for item in items]
@@ -353,10 +358,20 @@ def _table(
     return format_table(output, columns, rows)
 
 
-def _status_text(item: Mapping[str, Any]) -> str:
+def _list_held(store: Store, rows: Iterable[ThreadRow]) -> frozenset[str]:
+    return frozenset(
+        row.thread
+        for row in rows
+        if row.state is not None and find_hold(store, row.commit, row.state) is not None
+    )
+
+
+def _status_text(item: Mapping[str, Any], *, is_held: bool) -> str:
     """Write a status; of one that waits for a vendor's limit, until when."""
     status: str = item["status"]
     until = format_time(item["retryAtMs"])
+    if status == "suspended" and is_held:
+        return f"{status}, held"
     if status != "suspended" or until is None:
         return status
     day, _, time = until.partition(" ")
@@ -371,13 +386,14 @@ def _rows(
     with_shared: bool,
     sort: str | None,
     to_the_day: bool,
+    held: frozenset[str],
 ) -> Iterator[tuple[str | None, ...]]:
     for item, name in zip(items, names, strict=True):
         started = format_time(item["startedAtMs"])
         yield (
             name,
             item["workflowName"],
-            _status_text(item),
+            _status_text(item, is_held=item["threadId"] in held),
             item["suspendedRole"] or item["currentRole"]
             if sort is None
             else _spent_text(item["usage"], sort),

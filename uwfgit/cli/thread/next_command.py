@@ -81,7 +81,19 @@ def way_on(ledger: Ledger, thread: ThreadId, status: str) -> str:
         status: The one people see: ``running`` and ``diverged`` too.
     """
     detour = _find_detour(ledger, thread) if status == "suspended" else None
-    return f"go on: {detour}" if detour else usual_way(thread, status)
+    if detour:
+        return f"go on: {detour}"
+    if status == "suspended" and _is_held(ledger, thread):
+        return f"release it: uwf thread resume {thread}"
+    return usual_way(thread, status)
+
+
+def _is_held(ledger: Ledger, thread: ThreadId) -> bool:
+    from uwfgit.model.thread.hold import find_hold
+    from uwfgit.model.thread.record import load_tip
+
+    tip = load_tip(ledger.store, thread)
+    return find_hold(ledger.store, tip.commit, tip.state) is not None
 
 
 def usual_way(thread: ThreadId, status: str) -> str:

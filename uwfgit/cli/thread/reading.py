@@ -23,6 +23,7 @@ from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload
 from uwfgit.model.thread.attempts import Attempt, find_last_attempt
 from uwfgit.model.thread.derive import output_file
+from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 
@@ -112,7 +113,11 @@ def _thread_head(record: Record, status: str, above: str | None) -> str:
     if state.status == "suspended" and state.suspend_message:
         lines[-1] += "  "
         role = shown(state.suspended_role or "-")
-        lines.append(f"Waiting: {role}: {shown(state.suspend_message)}")
+        held = find_hold(record.store, record.tip.commit, state)
+        if held is None:
+            lines.append(f"Waiting: {role}: {shown(state.suspend_message)}")
+        else:
+            lines.append(f"{HELD.capitalize()}: {shown(held)}")
     if above is not None:
         lines[-1] += "  "
         lines.append(above)
@@ -242,6 +247,7 @@ def thread_text(
     thread: dict[str, Any],
     *,
     kin: Sequence[tuple[str, str]] = (),
+    held: str | None = None,
 ) -> str:
     """Write a thread's state for people, from its payload.
 
@@ -249,6 +255,7 @@ def thread_text(
         context: The command's.
         thread: Its payload.
         kin: The threads above and below it, as fields.
+        held: Why the supervisor holds it.
     """
     origin = thread["forkedFrom"]
     fields = [
@@ -274,7 +281,9 @@ def thread_text(
         (f"input {name}", json.dumps(value, ensure_ascii=False))
         for name, value in (thread["inputs"] or {}).items()
     ]
-    if thread["suspendMessage"]:
+    if held is not None:
+        fields.append(("waiting", f"{HELD}: {held}"))
+    elif thread["suspendMessage"]:
         fields.append(("waiting", thread["suspendMessage"]))
     if thread["retryAtMs"] is not None:
         fields.append(("until", format_time(thread["retryAtMs"])))

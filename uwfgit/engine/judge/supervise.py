@@ -26,6 +26,7 @@ from uwfgit.model.ledger.append import append_hold
 from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
+from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Step
 
@@ -114,7 +115,8 @@ def summarise(
             hint=f"run it first: uwf thread exec {thread} --all",
         )
     record = open_record(ledger.store, tip)
-    stands = ": ".join(filter(None, [state.status, state.suspend_message]))
+    why = why_suspended(ledger.store, tip.commit, state)
+    stands = ": ".join(filter(None, [state.status, why]))
     prompt = masker.mask(
         summary_prompt(record.start.prompt, _newest(record, SUMMED_STEPS), stands),
         set(),

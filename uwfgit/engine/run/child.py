@@ -25,6 +25,7 @@ from uwfgit.model.node.node import SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_events
 from uwfgit.model.thread.family import find_child
+from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Child
 from uwfgit.model.thread.usage import Usage, usage_since
@@ -241,7 +242,8 @@ def _answer(run: Run, record: Record, end: RunEnd) -> Answer | Failure | None:
         return Failure(phase="child", message=f"{name} was cancelled")
     if state.status == "idle":
         return None
-    message = f"{name}: {state.suspend_message}"
+    why = why_suspended(record.store, record.tip.commit, state)
+    message = f"{name}: {why}"
     cause = find_cause(record.store, record.tip.commit)
     if cause.name in STEP_EVENTS and cause.status == SUSPEND:
         last = record.step(state.head, state.steps)

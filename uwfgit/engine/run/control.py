@@ -20,6 +20,7 @@ from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
     make_run_report,
+    report_waiting,
     steps_since,
     with_problem,
 )
@@ -27,6 +28,7 @@ from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause
+from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 
@@ -141,7 +143,8 @@ def _describe(
     )
     dead = read_dead_holder(lock) if state.status in _GOES_ON else None
     if dead is None:
-        return report
+        is_held = find_hold(record.store, record.tip.commit, state) is not None
+        return report_waiting(record, report) if is_held else report
     return with_problem(
         report,
         RunEnd.REFUSED,

@@ -13,6 +13,7 @@ from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
+from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record, read_tip
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.wording import count_of
@@ -182,21 +183,20 @@ def report_waiting(record: Record, report: RunReport) -> RunReport:
     state = record.tip.state
     resume = f"uwf thread resume {state.thread}"
     cause = find_cause(record.store, record.tip.commit)
+    message = state.suspend_message
     if state.retry_at_ms is not None:
         problem = f"thread {state.thread} waits for a limit of the agent's vendor"
         hint = f"wait for it with: uwf thread exec {state.thread} --wait"
-    elif cause.name == "hold":
-        problem = f"thread {state.thread} was stopped"
-        hint = f"go on with: {resume}"
+    elif (held := find_hold(record.store, record.tip.commit, state)) is not None:
+        problem, message = f"thread {state.thread} is {HELD}", held
+        hint = f"release it with: {resume}"
     elif cause.name == ATTEMPT:
         problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
         hint = f"try again with: {resume}"
     else:
         problem = f"thread {state.thread} waits for a person"
         hint = f"answer with: {resume} -p TEXT"
-    return with_problem(
-        report, RunEnd.WAITING, f"{problem}: {state.suspend_message}", hint
-    )
+    return with_problem(report, RunEnd.WAITING, f"{problem}: {message}", hint)
 
 
 def report_interrupted(record: Record, began: Oid) -> RunReport:

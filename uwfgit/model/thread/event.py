@@ -53,6 +53,8 @@ EventName = Literal[
 EVENT_NAMES: Final = get_args(EventName)
 STEP_EVENTS: Final = ("step", "resume", "poke")
 """Events that add a step to the logical chain, or replace its last."""
+SUPERVISOR: Final = "supervisor: "
+"""What the message of a hold begins with."""
 RUN_EVENTS: Final = (*STEP_EVENTS, "attempt")
 """Events whose node is a StepNode: those, and a failed try at one."""
 _ENDS: Final = frozenset({"end", "cancelled"})
@@ -275,7 +277,7 @@ def tell_hold(
         status="suspended",
         current_role=None,
         suspended_role=before.current_role,
-        suspend_message=short_message(f"supervisor: {reason}"),
+        suspend_message=short_message(SUPERVISOR + reason),
         usage=add_usage(before.usage, usage),
     )
     role = before.current_role or NONE

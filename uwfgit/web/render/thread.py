@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from uwfgit.ids import Hash
-from uwfgit.model.thread.event import RUN_EVENTS, Event
+from uwfgit.model.thread.event import RUN_EVENTS, SUPERVISOR, Event
+from uwfgit.model.thread.hold import HELD
 from uwfgit.web.render.frame import (
     DASH,
     Site,
@@ -112,17 +113,24 @@ def _waiting(site: Site, view: ThreadView) -> Html | None:
         return None
     who = state.suspended_role or "The thread"
     until = moment(state.retry_at_ms, site.year)
-    heads = {"failed": f"{who} did not finish", "lost": f"No role follows {who}"}
-    ways = {"failed": "resume {}", "lost": "poke {} -p TEXT"}
+    heads = {
+        "failed": f"{who} did not finish",
+        "lost": f"No role follows {who}",
+        "held": f"{who} is {HELD}",
+    }
+    ways = {"failed": "resume {}", "lost": "poke {} -p TEXT", "held": "resume {}"}
+    is_held = view.wait == "held"
+    said = state.suspend_message
     way = "resume {}" if until else ways.get(view.wait, "resume {} -p TEXT")
     return div(
         "callout",
         tag("b", who, " waits for a limit, until ", until)
         if until
         else tag("b", heads.get(view.wait, f"{who} waits for a person")),
-        tag("p", state.suspend_message),
+        tag("p", said.removeprefix(SUPERVISOR) if is_held else said),
         tag(
             "p",
+            "Release it: " if is_held else None,
             command(f"uwf thread {way.format(tail(view.tip.thread))}"),
             class_="way",
         ),

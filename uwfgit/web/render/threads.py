@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from uwfgit.constants import MAX_NESTED
 from uwfgit.ids import ThreadId
+from uwfgit.model.thread.hold import HELD
 from uwfgit.model.wording import count_of
 from uwfgit.web.render.frame import (
     DASH,
@@ -109,6 +110,7 @@ def _line(
                     line.workflow or None,
                     join("at ", tag("b", line.role)) if line.role else None,
                     join("until ", until) if until else None,
+                    HELD if line.is_held else None,
                     steps_of(line.steps) if line.workflow else None,
                     *spent((usage.duration_ms or None) if usage else None, usage),
                     join("fork of ", tail(line.fork_of)) if line.fork_of else None,

@@ -13,9 +13,11 @@ from uwfgit.ids import Hash, Oid, ThreadId, thread_time_ms
 from uwfgit.model.ledger.kin import find_parents
 from uwfgit.model.ledger.ledger import Ledger, ThreadRow, iter_threads
 from uwfgit.model.ledger.standing import find_running, status_of
+from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.sharing import Sharing, compare_sharing
 from uwfgit.model.thread.usage import Usage
 from uwfgit.store.care.tracking import list_tracked
+from uwfgit.store.handle import Store
 
 Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
@@ -37,6 +39,8 @@ class Line(Struct, frozen=True, kw_only=True, gc=False):
     role: str | None = None
     """Whose turn it is, or was when it was suspended."""
     retry_at_ms: int | None = None
+    is_held: bool = False
+    """Whether the supervisor holds it."""
     steps: int = 0
     usage: Usage | None = None
     started_ms: int
@@ -88,6 +92,7 @@ def list_lines(ledger: Ledger) -> tuple[Line, ...]:
     tracked = list_tracked(ledger.store)
     lines = [
         _line(
+            ledger.store,
             row,
             running=row.thread in running,
             sharing=compare_sharing(
@@ -110,7 +115,7 @@ def list_lines(ledger: Ledger) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _line(row: ThreadRow, *, running: bool, sharing: Sharing) -> Line:
+def _line(store: Store, row: ThreadRow, *, running: bool, sharing: Sharing) -> Line:
     state, title = row.state, first_line(row.task) if row.task else ""
     if state is None:
         began = thread_time_ms(row.thread)
@@ -133,6 +138,7 @@ def _line(row: ThreadRow, *, running: bool, sharing: Sharing) -> Line:
         pinned=state.workflow_hash,
         role=state.current_role or state.suspended_role,
         retry_at_ms=state.retry_at_ms,
+        is_held=find_hold(store, row.commit, state) is not None,
         steps=state.steps,
         usage=state.usage,
         started_ms=state.started_at_ms,

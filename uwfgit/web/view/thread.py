@@ -21,6 +21,7 @@ from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.family import named_children
+from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
@@ -71,8 +72,8 @@ class Relative(Struct, frozen=True, kw_only=True):
     is_origin: bool
 
 
-Wait = Literal["", "asked", "failed", "lost"]
-"""Why a thread waits: a role asks, its last run failed, or no role follows."""
+Wait = Literal["", "asked", "failed", "lost", "held"]
+"""Why a thread waits: a role asks, its last run failed, no role follows, a hold."""
 _WAITS: Final[Mapping[RunEnd, Wait]] = {
     RunEnd.AGENT_FAILED: "failed",
     RunEnd.REFUSED: "lost",
@@ -194,6 +195,8 @@ def _wait(record: Record) -> Wait:
     """Say why a thread waits, by how its newest run ended."""
     if record.tip.state.status != "suspended":
         return ""
+    if find_hold(record.store, record.tip.commit, record.tip.state) is not None:
+        return "held"
     return _WAITS.get(read_end(record), "asked")
 
 
