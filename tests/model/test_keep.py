@@ -82,7 +82,7 @@ def test_kept_nodes_that_cannot_be_read_are_told_each_time(ledger: Ledger) -> No
 
     for _ in range(2):
         with pytest.raises(CorruptError):
-            ledger.kept.refresh(within=60)
+            ledger.kept.refresh()
 
 
 def test_kept_nodes_are_there_again_once_their_ref_is_mended(ledger: Ledger) -> None:

@@ -211,7 +211,6 @@ def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -
                 replace_ref(
                     store, KEEP_REF, old=old, new=new, person=who, reason=reason
                 )
-            ledger.kept.forget()
 
     store = ledger.store
     write_whole(store, change, decides_anew=True)

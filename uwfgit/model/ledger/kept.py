@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
-from time import monotonic
 
 from msgspec import Struct, field
 
@@ -22,38 +20,26 @@ class Kept(Struct, kw_only=True):
 
     store: Store
     commit: Oid | None = None
-    _looked_at: float = -inf
     _roots: Mapping[str, TreeEntry] = field(default_factory=dict)
     _folders: dict[str, dict[Hash, tuple[NodePlace, ...]]] = field(default_factory=dict)
 
-    def refresh(self, *, within: float = 0.0) -> None:
+    def refresh(self) -> None:
         """Notice that others changed what is kept; costs the look at one ref.
-
-        Args:
-            within: An earlier look will do that was so many seconds ago at most.
 
         Raises:
             CorruptError: Keep's commit or tree cannot be read.
         """
-        now = monotonic()
-        if now - self._looked_at < within:
-            return
         commit = find_ref(self.store, KEEP_REF)
         if commit != self.commit:
             self._roots = {} if commit is None else self._list_roots(commit)
             self._folders = {}
+            # Not before: what cannot be read is told to each who looks.
             self.commit = commit
-        # Not before: what cannot be read is told to each who looks.
-        self._looked_at = now
 
     def _list_roots(self, commit: Oid) -> Mapping[str, TreeEntry]:
         tree = self.store.raw.read_links(commit).tree
         nodes = list_tree(self.store, tree).get(NODES)
         return list_tree(self.store, nodes.oid) if nodes else {}
-
-    def forget(self) -> None:
-        """Have the next one look: what is kept has just been changed here."""
-        self._looked_at = -inf
 
     def find(self, node: Hash) -> NodePlace | None:
         """Find a node's type and blob.

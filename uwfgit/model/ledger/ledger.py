@@ -44,8 +44,6 @@ from uwfgit.store.refs import list_refs
 _SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
 _TOLD_CHARS = 40
-_JUST_NOW = 0.01
-"""Seconds."""
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
@@ -274,19 +272,21 @@ def find_kept(ledger: Ledger, node: Hash) -> tuple[Hash, Oid] | None:
 def find_node(ledger: Ledger, node: Hash) -> Node | None:
     """Find a node anywhere in the store; built-in types are always there.
 
-    One that somebody else drops is found for a hundredth of a second more.
+    The lookup knows the kept ones too; one that was kept since it looked, or that is
+    there twice, is looked for in keep's own tree.
 
     Raises:
         AmbiguousError: Threads, or one and the kept nodes, hold different
             contents under the hash.
         CorruptError: It is damaged.
     """
-    # The look at the ref takes a third of reading the node.
-    for within in (_JUST_NOW, 0.0):
-        ledger.kept.refresh(within=within)
-        place = _find_place(ledger, node, ledger.lookup.find_nodes(node))
-        if place is not None:
-            return read_node(ledger.store, node, *place)
+    rows = ledger.lookup.find_nodes(node)
+    if len(rows) == 1:
+        return read_node(ledger.store, node, rows[0].type, rows[0].oid)
+    ledger.kept.refresh()
+    place = _find_place(ledger, node, rows)
+    if place is not None:
+        return read_node(ledger.store, node, *place)
     return find_builtin_node(node)
 
 
