@@ -14,6 +14,7 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -54,11 +55,30 @@ def count_exec(folder: Path) -> list[Call]:
     return _count(words)
 
 
-def count_get(folder: Path, payload: str = '{"a": 1}') -> list[Call]:
-    """Return what ``cas get`` of a node runs."""
+def count_get(
+    folder: Path,
+    kind: str = "object",
+    payload: str = '{"a": 1}',
+    *,
+    in_tree: bool = False,
+    is_new: bool = False,
+) -> list[Call]:
+    """Return what ``cas get`` of a node runs.
+
+    Args:
+        folder: An empty one.
+        kind: The node's type.
+        payload: What it holds.
+        in_tree: The store is that of a repository whose work tree we are in.
+        is_new: Nobody has asked for the node since it was put.
+    """
     _enter(folder)
-    words = ("cas", "get", _run("cas", "put", "object", payload, "-q").strip())
-    _run(*words)
+    if in_tree:
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    _run("cas", "get", _run("cas", "put", "text", '"first"', "-q").strip())
+    words = ("cas", "get", _run("cas", "put", kind, payload, "-q").strip())
+    if not is_new:
+        _run(*words)
     return _count(words)
 
 

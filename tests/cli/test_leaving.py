@@ -25,7 +25,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.repository import open_store
-from uwfgit.store.safety.hooks import HOOKS
+from uwfgit.store.safety.trust import HOOKS
 from uwfgit.sync.secrets.text import scan_text
 
 pytestmark = pytest.mark.compat

@@ -17,7 +17,7 @@ import pytest
 from tests.builders import git, object_file, settle
 from tests.cli.calls import Result, Uwf
 from uwfgit.store.canonical import Json
-from uwfgit.store.safety.hooks import PRE_PUSH
+from uwfgit.store.safety.trust import PRE_PUSH
 
 GC_KEYS = {
     "threads",

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.screens import is_unsafe, list_unsafe
-from uwfgit.cli.frame.output import format_yaml
+from uwfgit.cli.frame.output import format_json, format_yaml
 from uwfgit.cli.frame.screen import (
     UNSAFE,
     paint_log,
     shown,
-    shown_json,
     shown_lines,
     shown_page,
 )
@@ -66,7 +65,7 @@ def test_several_lines_keep_breaks_and_tabs() -> None:
 def test_json_escapes_what_a_terminal_must_not_get_and_means_the_same() -> None:
     value = {"text": "a\x7f\x9b\u202e\u2028\U000e0041\ud800b", "plain": "Ærø 🙂"}
 
-    text = shown_json(json.dumps(value, ensure_ascii=False))
+    text = format_json(value)
 
     assert json.loads(text) == value
     assert shown_lines(text) == text
@@ -120,7 +119,7 @@ def test_what_is_safe_is_not_changed(text: str) -> None:
     st.dictionaries(YAML_TEXT, st.one_of(YAML_TEXT, st.lists(YAML_TEXT)), max_size=4)
 )
 def test_json_and_yaml_of_any_text_are_safe_and_read_back(value: object) -> None:
-    as_json = shown_json(json.dumps(value, ensure_ascii=False, indent=2))
+    as_json = format_json(value)
     as_yaml = format_yaml(value)
 
     assert list_unsafe(as_json) == list_unsafe(as_yaml) == set()

@@ -8,7 +8,7 @@ from tests.builders import git
 from uwfgit.errors import InvalidError, LockedError
 from uwfgit.store.care.config_edit import append_section
 from uwfgit.store.handle import Store
-from uwfgit.store.safety.configfile import read_config
+from uwfgit.store.safety.config import read_config
 
 ODD = 'a "b" \\ #c;  d'
 

@@ -19,7 +19,6 @@ from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store, make_store
 from uwfgit.store.layout import KEEP_REF, thread_ref
-from uwfgit.store.lookup.fill import Reader
 from uwfgit.store.lookup.refresh import RefreshSource, fill, sync
 from uwfgit.store.lookup.schema import open_memory
 from uwfgit.store.lookup.table import (
@@ -688,14 +687,12 @@ class _Counting(RawObjects):
 def _reads_of_a_step(store: Store, steps: int) -> int:
     tip = run(store, ONE, steps)
     db = open_memory(step_type=STEP)
-    reader = Reader(objects=store.raw)
-    source = RefreshSource(path=store.path, reader=reader, step_type=STEP)
+    source = RefreshSource(path=store.path, objects=store.raw, step_type=STEP)
     sync(db, source)
     fill(db, source)
     step(store, ONE, steps + 1, parent=tip)
     counting = _Counting(store.path / "objects")
-    reader = Reader(objects=counting)
-    sync(db, RefreshSource(path=store.path, reader=reader, step_type=STEP))
+    sync(db, RefreshSource(path=store.path, objects=counting, step_type=STEP))
     db.close()
     return counting.count
 

@@ -10,7 +10,7 @@ from uwfgit.errors import UntrustedError
 from uwfgit.store.care.health import check_store_settings
 from uwfgit.store.handle import Store
 from uwfgit.store.repository import init_store, keeping_config, open_store
-from uwfgit.store.safety.configfile import read_config
+from uwfgit.store.safety.config import read_config
 from uwfgit.store.safety.refspecs import list_forced
 
 

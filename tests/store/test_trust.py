@@ -9,7 +9,7 @@ import pytest
 
 from uwfgit.errors import Problem
 from uwfgit.store.repository import init_store
-from uwfgit.store.safety import settings, trust
+from uwfgit.store.safety import config, trust
 from uwfgit.store.safety.trust import INNER, inspect_store
 
 _NOBODY = 65534
@@ -200,7 +200,7 @@ def test_a_setting_that_is_not_the_stores_is_named(store: Path, text: str) -> No
     name = setting.split(" = ")[0]
     section = header.strip("[]").split(" ")[0]
     assert (problem.code, problem.file, problem.line) == (
-        settings.CONFIG,
+        config.CONFIG,
         str(store / "config"),
         before + 2,
     )
@@ -275,7 +275,7 @@ def test_a_format_uwf_cannot_read_comes_with_the_command_that_converts(
 
     (problem,) = check_store(tmp_path / "other")
 
-    assert problem.code == settings.FORMAT
+    assert problem.code == config.FORMAT
     assert problem.hint is not None
     assert hint in problem.hint
 
@@ -283,8 +283,8 @@ def test_a_format_uwf_cannot_read_comes_with_the_command_that_converts(
 def test_a_work_trees_repository_is_no_store(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path / "w")], check=True)
 
-    assert settings.SHAPE in codes(tmp_path / "w" / ".git")
-    assert codes(tmp_path / "w") == [settings.SHAPE]
+    assert config.SHAPE in codes(tmp_path / "w" / ".git")
+    assert codes(tmp_path / "w") == [config.SHAPE]
 
 
 @pytest.mark.parametrize("name", ["pre-push", "post-update", "reference-transaction"])
@@ -377,7 +377,7 @@ def test_a_config_that_is_no_file_is_not_read(store: Path) -> None:
     (store / "config").unlink()
     os.mkfifo(store / "config")
 
-    assert codes(store) == [settings.SHAPE]
+    assert codes(store) == [config.SHAPE]
 
 
 _SHA = "1" * 40
@@ -407,7 +407,7 @@ def test_a_file_of_refs_that_was_cut_is_named_with_its_mend(
 
     (problem,) = check_store(store)
 
-    assert (problem.code, problem.file) == (settings.SHAPE, str(store / name))
+    assert (problem.code, problem.file) == (config.SHAPE, str(store / name))
     assert problem.hint
 
 

@@ -32,7 +32,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.registering import add_workflow
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.repository import init_store, open_store, trust_store
-from uwfgit.store.safety.hooks import HOOKS, PRE_RECEIVE, install_hook
+from uwfgit.store.safety.trust import HOOKS, PRE_RECEIVE, install_hook
 from uwfgit.sync.exchange.remotes import get_remote
 from uwfgit.sync.review.jobs import add_jobs, set_up
 

@@ -30,7 +30,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
-from uwfgit.store.safety.hooks import install_hook
+from uwfgit.store.safety.trust import install_hook
 from uwfgit.sync.exchange.remotes import RemoteKind, get_remote
 from uwfgit.sync.exchange.signatures import check_approvals, find_approvals
 from uwfgit.sync.review.forges import Ci

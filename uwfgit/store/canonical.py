@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
@@ -175,9 +176,12 @@ def decode_json(data: bytes) -> Json:
     Raises:
         CorruptError: The bytes are not exactly those of a payload.
     """
-    plain = _decode_plain(data)
-    if plain is not None:
-        return plain
+    with suppress(ValueError, RecursionError, InvalidError):
+        # A codec in C decides where it may: canonical bytes of a value without floats
+        # are those of `encode_json`. All that is not so is left to the slower way.
+        value = _PLAIN.decode(data)
+        if data == format_json(_SORTED.encode(value), indent=len(_STEP)) + b"\n":
+            return _order(value, 0)
     try:
         value, _ = _DECODER.raw_decode(data.decode())
         is_canonical = encode_json(value) == data
@@ -188,25 +192,11 @@ def decode_json(data: bytes) -> Json:
     return value
 
 
-def _decode_plain(data: bytes) -> Json:
-    """Read canonical bytes by a codec in C; ``None`` where that may not decide.
-
-    Of a value without floats its bytes are those of :func:`encode_json`; all that
-    is not so, or not allowed, is left to the slower way, and so is ``null``.
-    """
-    try:
-        value = _PLAIN.decode(data)
-        if data[:-1] != format_json(_SORTED.encode(value), indent=len(_STEP)):
-            return None
-        return _order(value, 0) if data[-1:] == b"\n" else None
-    except (ValueError, RecursionError, InvalidError):
-        return None
-
-
 def _order(value: Json, depth: int) -> Json:
     """Order what was read as :func:`normalise` would, and refuse what that does."""
     if isinstance(value, int):
-        _format_integer(value, "")
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise _refusal(None, "integer beyond 2^53-1")
     elif isinstance(value, (dict, list)):
         if depth >= MAX_DEPTH:
             raise _refusal(None, f"nested deeper than {MAX_DEPTH} levels")

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
@@ -72,21 +72,6 @@ def open_private(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def close_unsynced(db: sqlite3.Connection, path: Path) -> None:
-    """Close a file and leave its log as it is, for the next to read.
-
-    SQLite copies the log into the file when the last connection closes, and waits
-    for the disk twice, or four times for the next log; one that may only read
-    cannot, so it goes last. The log is copied when it has grown.
-    """
-    try:
-        with closing(connect(f"{path.absolute().as_uri()}?mode=ro")) as last:
-            last.execute("PRAGMA user_version").fetchone()
-            db.close()
-    except sqlite3.Error:
-        db.close()
 
 
 class StateFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
+from uwfgit.ids import HASH_SHAPE, THREAD_SHAPE, Hash, ThreadId, is_thread_id
 from uwfgit.store.canonical import TEXT_TYPE
 
 HEAD_REF: Final = "refs/heads/main"
@@ -35,7 +35,13 @@ _NODE_NAME = re.compile(rf"({HASH_SHAPE})\.({HASH_SHAPE})\.(json|md)", re.ASCII)
 _STEP_NAME = re.compile(
     r"(?P<number>[0-9]{5})-(?P<role>[A-Za-z][A-Za-z0-9_-]{0,63})", re.ASCII
 )
-_WORKFLOW_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
+_WORKFLOW_SHAPE = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
+_WORKFLOW_NAME = re.compile(_WORKFLOW_SHAPE, re.ASCII)
+NODE_REF: Final = re.compile(
+    rf"{THREAD_PREFIX}{THREAD_SHAPE}|{WORKFLOW_PREFIX}{_WORKFLOW_SHAPE}|{KEEP_REF}",
+    re.ASCII,
+)
+"""The refs whose commits hold nodes."""
 
 
 def thread_ref(thread: ThreadId) -> str:

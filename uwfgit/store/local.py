@@ -18,7 +18,6 @@ from msgspec import Struct
 from uwfgit.ids import Hash, Oid, ThreadId, is_oid
 from uwfgit.store.database import (
     StateFile,
-    close_unsynced,
     connect,
     is_refusal,
     open_private,
@@ -75,7 +74,19 @@ class Local(StateFile):
     _is_whole = True
 
     def _let_go(self, db: sqlite3.Connection) -> None:
-        close_unsynced(db, self._file)
+        """Close the file and leave its log as it is, for the next to read.
+
+        SQLite copies the log into the file when the last connection closes, and waits
+        for the disk twice, or four times for the next log; one that may only read
+        cannot, so it goes last. The log is copied when it has grown.
+        """
+        try:
+            place = f"{self._file.absolute().as_uri()}?mode=ro"
+            with closing(connect(place)) as last:
+                last.execute("PRAGMA user_version").fetchone()
+                db.close()
+        except sqlite3.Error:
+            db.close()
 
     def record_commit(self, commit: Oid) -> bool:
         """Keep that this machine made a commit, through a loss of power as well.

@@ -83,7 +83,7 @@ class RawObjects(Struct, eq=False):
     _folders: list[str] = field(default_factory=list)
     _packs: pygit2.Odb | None = None
     _trees: dict[str, bytes] = field(default_factory=dict)
-    _is_packed: bool = False
+    _is_packed: bool = True
 
     def borrow(self, folder: Path) -> None:
         """Also read what stands in another ``objects`` folder."""
@@ -106,8 +106,8 @@ class RawObjects(Struct, eq=False):
         Raises:
             CorruptError: It is missing or damaged.
         """
-        # Where the last one was, the next one is likely to be; a look into packs
-        # that finds nothing lists their folder.
+        # Where the last one was, the next one is likely to be, and what uwf writes is
+        # in packs; a look into them that finds nothing lists their folder.
         found = self._find_packed(oid, limit) if self._is_packed else None
         if found is None:
             found = self._find_loose(oid, limit)

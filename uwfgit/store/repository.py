@@ -23,10 +23,8 @@ from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.locks.holding import tidy_up
 from uwfgit.store.safety import init, trust
-from uwfgit.store.safety.configfile import ConfigEntry, find_value
-from uwfgit.store.safety.hooks import mend_hook
-from uwfgit.store.safety.refspecs import drop_forced, is_mirror
-from uwfgit.store.safety.settings import FORMAT, SHAPE
+from uwfgit.store.safety.config import FORMAT, SHAPE, ConfigEntry, find_value, is_mirror
+from uwfgit.store.safety.refspecs import drop_forced
 from uwfgit.store.safety.stores import (
     is_known,
     list_stores,
@@ -34,6 +32,7 @@ from uwfgit.store.safety.stores import (
     register_store,
     write_id,
 )
+from uwfgit.store.safety.trust import mend_hook
 
 _STORE_CODES = frozenset({SHAPE, FORMAT})
 

@@ -124,7 +124,11 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """The repository whose work tree the working directory is in."""
         from uwfgit.store.git.enclosing import find_enclosing
 
-        return None if self.search_folder is None else find_enclosing(self.cwd)
+        try:
+            folder = self.cwd
+        except StoreError:
+            return None
+        return find_enclosing(folder)
 
     @cached_property
     def search_folder(self) -> Path | None:
@@ -146,23 +150,17 @@ class CommandContext(Struct, kw_only=True, dict=True):
             # Of a place that is no more, nobody knows which store it means.
             self.resolve(".")
             path, source = self.home / "store", "user"
-        elif (named := self._enclosing_store(enclosing)) is not None:
-            path, source = named, "git config"
         else:
+            from uwfgit.store.git.enclosing import enclosing_setting
+
             path, source = enclosing.common_dir / "uwf", "repository"
+            if named := enclosing_setting(enclosing, "uwf.store"):
+                own = self.resolve(named) if named.startswith("~") else Path(named)
+                path = Path(os.path.normpath(enclosing.root / own))
+                source = "git config"
         if self.options.verbose:
             self.output.say(shown(f"store: {path} ({source})"))
         return StoreChoice(path=path, source=source)
-
-    def _enclosing_store(self, enclosing: Enclosing) -> Path | None:
-        """Return the store that the config of an enclosing repository names."""
-        from uwfgit.store.git.worktree import enclosing_setting
-
-        named = enclosing_setting(enclosing, "uwf.store")
-        if not named:
-            return None
-        path = self.resolve(named) if named.startswith("~") else Path(named)
-        return Path(os.path.normpath(enclosing.root / path))
 
     def open_store(self, *, write: bool = False, create: bool = True) -> Store:
         """Open the store; a command that writes creates it and says so.

@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from uwfgit.cli.frame.options import GlobalOptions
-from uwfgit.cli.frame.screen import UNSAFE, shown, shown_json, shown_lines, shown_page
+from uwfgit.cli.frame.screen import UNSAFE, escape_json, shown, shown_lines, shown_page
 from uwfgit.model.picture.columns import cut, display_width, wrap
 from uwfgit.model.wording import count_of, format_duration, format_time
 
@@ -246,8 +246,11 @@ def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
     """
     items = payload.get("items") if isinstance(payload, dict) else None
     if isinstance(items, list) and len(items) > _LONG:
-        return shown_json(_format_listing(payload))
-    return shown_json(json.dumps(payload, indent=2, ensure_ascii=False))
+        text = _format_listing(payload)
+    else:
+        text = json.dumps(payload, indent=2, ensure_ascii=False)
+    # What a terminal must not get stands in strings only: the value is the same.
+    return UNSAFE.sub(escape_json, text)
 
 
 def format_yaml(payload: Any) -> str:  # noqa: ANN401 - a JSON value

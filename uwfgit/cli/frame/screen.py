@@ -22,10 +22,10 @@ from uwfgit.model.wording import UNSAFE, escape, shown, shown_lines
 
 __all__ = [
     "UNSAFE",
+    "escape_json",
     "paint_diff",
     "paint_log",
     "shown",
-    "shown_json",
     "shown_lines",
     "shown_page",
 ]
@@ -47,15 +47,8 @@ def shown_page(text: str) -> str:
     return "".join(parts)
 
 
-def shown_json(text: str) -> str:
-    r"""Escape what a terminal must not get in JSON text as ``\uXXXX``.
-
-    The value is the same: such characters stand in strings only.
-    """
-    return UNSAFE.sub(_escape_json, text)
-
-
-def _escape_json(match: re.Match[str]) -> str:
+def escape_json(match: re.Match[str]) -> str:
+    r"""Return what :data:`UNSAFE` found as JSON escapes it: ``\uXXXX``."""
     code = ord(match[0])
     if code <= 0xFFFF:  # noqa: PLR2004 - the basic plane's end
         return f"\\u{code:04x}"

@@ -36,7 +36,7 @@ def install_pre_receive(context: CommandContext, server: str, *, shared: bool) -
     """
     from uwfgit.store.git.gitcmd import run_git
     from uwfgit.store.git.reading import find_repository, open_reading
-    from uwfgit.store.safety.hooks import install_hook
+    from uwfgit.store.safety.trust import install_hook
 
     path = find_repository(context.resolve(server))
     store = open_reading(path)

@@ -17,7 +17,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from uwfgit.store.safety.configfile import ConfigEntry
+    from uwfgit.store.safety.config import ConfigEntry
     from uwfgit.sync.receive import Push
 
 SHARED_KEY: Final = "uwf.shared"
@@ -92,7 +92,7 @@ def _check(
     seconds: int,
 ) -> tuple[str | None, ...]:
     from uwfgit.cli.check.limited import CheckLimits, CheckPlace, check_pushes_limited
-    from uwfgit.store.safety.configfile import is_true
+    from uwfgit.store.safety.config import is_true
 
     shared = _find_setting(path, SHARED_KEY)
     return check_pushes_limited(
@@ -106,7 +106,7 @@ def _check(
 
 def _find_setting(path: Path, key: str) -> ConfigEntry | None:
     from uwfgit.store.handle import git_errors
-    from uwfgit.store.safety.configfile import read_config
+    from uwfgit.store.safety.config import read_config
 
     with git_errors(f"read the config of '{path}'"):
         entries = read_config(path / "config")

@@ -143,7 +143,7 @@ def git(
 
 def _require_scan(context: CommandContext, read: GitWords, store: Path) -> None:
     from uwfgit.store.care.integrity import is_scanning
-    from uwfgit.store.safety.hooks import mend_hook
+    from uwfgit.store.safety.trust import mend_hook
 
     if read.is_unscanned:
         context.output.warn("--no-verify: nothing is scanned for secrets")

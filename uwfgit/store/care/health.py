@@ -42,7 +42,7 @@ from uwfgit.store.objects import read_commit, read_tag
 from uwfgit.store.pack.pack import MANY_PACKS
 from uwfgit.store.refs import list_refs
 from uwfgit.store.safety import init
-from uwfgit.store.safety.configfile import read_config
+from uwfgit.store.safety.config import read_config
 from uwfgit.store.safety.refspecs import drop_forced, list_bare, list_forced
 
 Level = Literal["ok", "note", "problem"]

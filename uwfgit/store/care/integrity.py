@@ -31,8 +31,8 @@ from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.lookup.refscan import list_broken
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
-from uwfgit.store.safety.hooks import install_hook, is_own_hook
 from uwfgit.store.safety.ref_logs import list_logged
+from uwfgit.store.safety.trust import install_hook, is_own_hook
 
 _MOST_BYTES: Final = 65_536
 _PRE_PUSH: Final = "pre-push"

@@ -11,6 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from uwfgit.errors import ConfigError, InvalidError
+from uwfgit.store.safety.config import find_value, read_config
 from uwfgit.store.safety.plainfile import read_start
 
 _POINTER_BYTES: Final = 64 * 1024
@@ -86,3 +88,35 @@ def _device(path: Path) -> int | None:
         return path.stat().st_dev
     except OSError:
         return None
+
+
+def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:
+    """Read a setting of the repository's own config file, not the user's.
+
+    Args:
+        enclosing: The repository.
+        key: The setting's, in lower case.
+
+    Raises:
+        ConfigError: The file does not parse.
+    """
+    path = enclosing.common_dir / "config"
+    try:
+        return find_value(read_config(path), key)
+    except InvalidError:
+        return _read_with_libgit2(path, key)
+    except OSError:
+        return None
+
+
+def _read_with_libgit2(path: Path, key: str) -> str | None:
+    from uwfgit.store.libgit2 import pygit2  # noqa: PLC0415 - few configs need it
+
+    try:
+        return pygit2.Config(str(path))[key]
+    except KeyError:
+        return None
+    except (pygit2.GitError, OSError, ValueError) as exc:
+        raise ConfigError(
+            "git's config does not parse", source=path, hint=str(exc)
+        ) from exc

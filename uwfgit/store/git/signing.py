@@ -25,7 +25,7 @@ from uwfgit.store.git.worktree import find_settings
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import write_object
 from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES
-from uwfgit.store.safety.configfile import find_value, is_true, read_config
+from uwfgit.store.safety.config import find_value, is_true, read_config
 
 KEY: Final = "uwf.sign"
 _MODES: Final[tuple[Mode, ...]] = ("steps", "tip", "never")

@@ -20,14 +20,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from uwfgit.errors import ConfigError, CorruptError, InvalidError, StoreError
+from uwfgit.errors import CorruptError, StoreError
 from uwfgit.store.git.asking import ask_identity, ask_settings
 from uwfgit.store.git.enclosing import Enclosing, find_common_dir, find_git_dir
 from uwfgit.store.git.gitcmd import find_git, run_git
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.private import write_private
 from uwfgit.store.raw import RawObjects
-from uwfgit.store.safety.configfile import find_value, read_config
 from uwfgit.store.safety.plainfile import read_start
 
 if sys.platform != "win32":
@@ -56,22 +55,6 @@ class Identity(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.name} <{self.email}>"
-
-
-def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:
-    """Read a setting of the repository's own config file, not the user's.
-
-    Raises:
-        ConfigError: The file does not parse.
-    """
-    path = enclosing.common_dir / "config"
-    key = _fold(key)
-    try:
-        return find_value(read_config(path), key)
-    except InvalidError:
-        return _read_with_libgit2(path, key)
-    except OSError:
-        return None
 
 
 def read_head(
@@ -245,17 +228,6 @@ def _fold(key: str) -> str:
     middle, _, name = rest.rpartition(".")
     parts = (section.lower(), middle, name.lower())
     return ".".join(part for part in parts if part)
-
-
-def _read_with_libgit2(path: Path, key: str) -> str | None:
-    try:
-        return pygit2.Config(str(path))[key]
-    except KeyError:
-        return None
-    except (pygit2.GitError, OSError, ValueError) as exc:
-        raise ConfigError(
-            "git's config does not parse", source=path, hint=str(exc)
-        ) from exc
 
 
 def _open(git_dir: Path) -> pygit2.Repository:

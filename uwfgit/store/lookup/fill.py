@@ -1,8 +1,8 @@
 """What commits add: nodes, steps and states, read off raw trees and commits.
 
 Trees are compared as bytes and entered only where they differ, so a commit
-costs the same however long its thread is. Every object is read through
-:class:`Reader`; one that cannot be read ends only the ref it belongs to.
+costs the same however long its thread is. An object that cannot be read ends only
+the ref it belongs to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
 from uwfgit.store import layout
 from uwfgit.store.canonical import TEXT_TYPE
 from uwfgit.store.raw import (
-    BLOB,
     COMMIT,
     MAX_COMMIT_BYTES,
     RawObjects,
@@ -54,32 +53,23 @@ class RawCommit(Struct, frozen=True):
     """The node its trailer names: a hint, the tree counts."""
 
 
-class Reader(Struct, frozen=True, kw_only=True):
-    """Reads commits, trees and states of one store by raw oids."""
+def read_commit(objects: RawObjects, oid: bytes) -> RawCommit:
+    """Return tree and parents of a commit, and the node it names.
 
-    objects: RawObjects
-
-    def read_commit(self, oid: bytes) -> RawCommit:
-        """Return tree and first parent of a commit."""
-        name = oid.hex()
-        data = self.objects.read(name, COMMIT, limit=MAX_COMMIT_BYTES)
-        tree, parents = parse_links(name, data)
-        node = _TRAILER.search(data, data.rfind(b"\n\n") + 1)
-        return RawCommit(
-            oid,
-            bytes.fromhex(tree),
-            bytes.fromhex(parents[0]) if parents else None,
-            tuple(map(bytes.fromhex, parents[1:])),
-            node[1].decode() if node else None,
-        )
-
-    def read_tree(self, oid: bytes) -> bytes:
-        """Return the raw bytes of a tree."""
-        return self.objects.read_tree(oid.hex())
-
-    def read_blob(self, oid: bytes, *, limit: int) -> bytes:
-        """Return the bytes of a blob whose size was checked first."""
-        return self.objects.read(oid.hex(), BLOB, limit=limit)
+    Raises:
+        CorruptError: It is missing, damaged, or not a commit.
+    """
+    name = oid.hex()
+    data = objects.read(name, COMMIT, limit=MAX_COMMIT_BYTES)
+    tree, parents = parse_links(name, data)
+    node = _TRAILER.search(data, data.rfind(b"\n\n") + 1)
+    return RawCommit(
+        oid,
+        bytes.fromhex(tree),
+        bytes.fromhex(parents[0]) if parents else None,
+        tuple(map(bytes.fromhex, parents[1:])),
+        node[1].decode() if node else None,
+    )
 
 
 class Found(Struct, kw_only=True):
@@ -109,14 +99,14 @@ class Chain(Struct, frozen=True, kw_only=True):
     """Whether the walk got to where it should stop or to a root."""
 
 
-def read_chain(reader: Reader, tip: bytes, stop: Callable[[bytes], bool]) -> Chain:
+def read_chain(objects: RawObjects, tip: bytes, stop: Callable[[bytes], bool]) -> Chain:
     """Walk first parents from ``tip`` down to a commit that ``stop`` accepts."""
     commits: list[RawCommit] = []
     oid: bytes | None = tip
     is_whole = True
     while oid is not None and not stop(oid):
         try:
-            commits.append(reader.read_commit(oid))
+            commits.append(read_commit(objects, oid))
         except CorruptError:
             is_whole = False
             break
@@ -125,26 +115,26 @@ def read_chain(reader: Reader, tip: bytes, stop: Callable[[bytes], bool]) -> Cha
 
 
 def read_asides(
-    reader: Reader, chain: Chain, stop: Callable[[bytes], bool]
+    objects: RawObjects, chain: Chain, stop: Callable[[bytes], bool]
 ) -> Iterator[Chain]:
     """Yield the chains that resolves on a chain set aside, and on those in turn.
 
     Args:
-        reader: Reads the commits.
+        objects: Where the commits are.
         chain: Where they begin.
         stop: Accepts a commit below which all is known; what is on a chain is.
     """
     seen = {commit.oid for commit in chain.commits}
     waiting = [oid for commit in chain.commits for oid in commit.aside]
     while waiting:
-        aside = read_chain(reader, waiting.pop(), lambda oid: oid in seen or stop(oid))
+        aside = read_chain(objects, waiting.pop(), lambda oid: oid in seen or stop(oid))
         seen.update(commit.oid for commit in aside.commits)
         waiting += [oid for commit in aside.commits for oid in commit.aside]
         yield aside
 
 
 def collect_chain(
-    reader: Reader,
+    objects: RawObjects,
     chain: Chain,
     found: Found,
     *,
@@ -152,9 +142,9 @@ def collect_chain(
     step_type: Hash,
 ) -> None:
     """Add what each commit of a branch's chain adds, as far as it can be read."""
-    before = _find_tree(reader, chain.base) if chain.commits else None
+    before = _find_tree(objects, chain.base) if chain.commits else None
     for commit in chain.commits:
-        for path, rows in find_added(reader, before, commit.tree):
+        for path, rows in find_added(objects, before, commit.tree):
             found.nodes.update(rows)
             # What an unreadable base held already cannot be told apart.
             if before is not None or commit.parent is None:
@@ -163,9 +153,9 @@ def collect_chain(
         before = commit.tree
 
 
-def _find_tree(reader: Reader, commit: bytes | None) -> bytes | None:
+def _find_tree(objects: RawObjects, commit: bytes | None) -> bytes | None:
     try:
-        return None if commit is None else reader.read_commit(commit).tree
+        return None if commit is None else read_commit(objects, commit).tree
     except CorruptError:
         return None
 
@@ -192,7 +182,11 @@ def _find_number(path: tuple[bytes, ...]) -> int | None:
 
 
 def find_added(
-    reader: Reader, old: bytes | None, new: bytes, *, seen: set[bytes] | None = None
+    objects: RawObjects,
+    old: bytes | None,
+    new: bytes,
+    *,
+    seen: set[bytes] | None = None,
 ) -> Iterator[tuple[tuple[bytes, ...], list[NodeKey]]]:
     """Yield the nodes a root tree has beyond an older one, folder by folder.
 
@@ -207,39 +201,31 @@ def find_added(
     while stack:
         path, old, new = stack.pop()
         rows, folders = _compare(
-            _read_or_empty(reader, old), _read_or_empty(reader, new)
+            _read_or_empty(objects, old), _read_or_empty(objects, new)
         )
         if rows and b"nodes" in path:
             yield path, rows
-        stack.extend(
-            ((*path, name), below, oid)
-            for name, below, oid in folders
-            if _leads_to_nodes(path, name) and _add_new(skipped, path, oid)
-        )
+        for name, below, oid in folders:
+            # With the thread: a replayed thread's folders are those of its origin.
+            key = b"".join((*path[1:2], oid))
+            if key not in skipped and _leads_to_nodes(path, name):
+                skipped.add(key)
+                stack.append(((*path, name), below, oid))
 
 
-def _add_new(seen: set[bytes], path: tuple[bytes, ...], tree: bytes) -> bool:
-    # With the thread: a replayed thread's folders are those of its origin.
-    key = b"".join((*path[1:2], tree))
-    if key in seen:
-        return False
-    seen.add(key)
-    return True
-
-
-def holds_node(reader: Reader, tip: bytes, wanted: tuple[bytes, bytes]) -> bool:
+def holds_node(objects: RawObjects, tip: bytes, wanted: tuple[bytes, bytes]) -> bool:
     """Whether a commit's tree holds a node: its hash, and its blob's oid."""
-    tree = _find_tree(reader, tip)
+    tree = _find_tree(objects, tip)
     return tree is not None and any(
         (node, oid) == wanted
-        for _, rows in find_added(reader, None, tree)
+        for _, rows in find_added(objects, None, tree)
         for node, _, oid in rows
     )
 
 
-def _read_or_empty(reader: Reader, tree: bytes | None) -> bytes:
+def _read_or_empty(objects: RawObjects, tree: bytes | None) -> bytes:
     try:
-        return b"" if tree is None else reader.read_tree(tree)
+        return b"" if tree is None else objects.read_tree(tree.hex())
     except CorruptError:
         return b""
 

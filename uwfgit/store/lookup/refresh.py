@@ -22,12 +22,12 @@ from uwfgit.store.lookup import refscan
 from uwfgit.store.lookup.fill import (
     Chain,
     Found,
-    Reader,
     collect_chain,
     find_added,
     find_steps,
     read_asides,
     read_chain,
+    read_commit,
 )
 from uwfgit.store.lookup.schema import (
     insert_found,
@@ -36,8 +36,11 @@ from uwfgit.store.lookup.schema import (
     write_meta,
 )
 from uwfgit.store.lookup.tip_files import TipFiles
+from uwfgit.store.raw import RawObjects
 
 _FEW_LOOSE: Final = 50
+_VERSION: Final = "PRAGMA data_version"
+"""Another one once another process has written."""
 _SELECT_REF: Final = "SELECT name, oid, loose FROM ref"
 
 
@@ -45,7 +48,7 @@ class RefreshSource(Struct, frozen=True, kw_only=True):
     """Where the rows come from."""
 
     path: Path
-    reader: Reader
+    objects: RawObjects
     step_type: Hash
 
 
@@ -54,17 +57,14 @@ class _Target(NamedTuple):
     loose: bool
 
 
-class _Changes(Struct, frozen=True, kw_only=True):
-    """How the refs differ from the snapshot."""
+class _Changes(NamedTuple):
+    """How the refs differ from the snapshot; all are empty when they do not."""
 
     moved: Mapping[str, tuple[bytes | None, _Target]]
     """Old target, and the new one, of each ref that is new or has moved."""
     repacked: Mapping[str, _Target]
     """Refs that are only stored in another way."""
     gone: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.moved or self.repacked or self.gone)
 
 
 def sync(db: sqlite3.Connection, source: RefreshSource) -> bool:
@@ -77,27 +77,22 @@ def sync(db: sqlite3.Connection, source: RefreshSource) -> bool:
         Whether nodes and steps are filled too.
     """
     fingerprint = refscan.read_fingerprint(source.path)
-    version, meta = _read_data_version(db), read_meta(db)
+    version, meta = db.execute(_VERSION).fetchone(), read_meta(db)
     changes = _find_changes(db, source, meta, fingerprint)
     if changes is None:
         return meta.get("stale") == "0"
     with write(db):
-        if _read_data_version(db) != version:
+        if db.execute(_VERSION).fetchone() != version:
             # Another process was faster, maybe with the very same changes.
             changes = _find_changes(db, source, meta := read_meta(db), fingerprint)
         new = {"loose": fingerprint.loose or "", "packed": fingerprint.packed or ""}
-        if changes:
+        if changes is not None and any(changes):
             is_stale = meta.get("stale") != "0"
             if changes.gone or is_stale or not _add_rows(db, source, changes):
                 new["stale"] = "1"
-            _write_refs(db, changes)
-            _write_threads(db, source, changes)
+            _write_changes(db, source, changes)
         write_meta(db, new)
     return (meta | new).get("stale") == "0"
-
-
-def _read_data_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 def is_synced(db: sqlite3.Connection, source: RefreshSource) -> bool:
@@ -105,7 +100,7 @@ def is_synced(db: sqlite3.Connection, source: RefreshSource) -> bool:
     meta = read_meta(db)
     fingerprint = refscan.read_fingerprint(source.path)
     is_filled = meta.get("stale") == "0"
-    return is_filled and not _find_changes(db, source, meta, fingerprint)
+    return is_filled and not any(_find_changes(db, source, meta, fingerprint) or ())
 
 
 def _find_changes(
@@ -163,7 +158,10 @@ def _compare(
     return _Changes(moved=moved, repacked=repacked, gone=gone)
 
 
-def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
+def _write_changes(
+    db: sqlite3.Connection, source: RefreshSource, changes: _Changes
+) -> None:
+    """Write the rows of refs and threads; not those of nodes and steps."""
     targets = {name: target for name, (_, target) in changes.moved.items()}
     db.executemany(
         "INSERT OR REPLACE INTO ref VALUES (?, ?, ?)",
@@ -173,18 +171,13 @@ def _write_refs(db: sqlite3.Connection, changes: _Changes) -> None:
         ),
     )
     db.executemany("DELETE FROM ref WHERE name = ?", ((name,) for name in changes.gone))
-
-
-def _write_threads(
-    db: sqlite3.Connection, source: RefreshSource, changes: _Changes
-) -> None:
     db.executemany(
         "INSERT INTO thread VALUES (?, ?, ?, ?, ?) ON CONFLICT (ulid) DO UPDATE"
         " SET commit_oid = excluded.commit_oid, state = excluded.state,"
         " task = excluded.task, parent = excluded.parent",
         (
-            _read_thread(db, source.reader, thread, target.oid)
-            for name, (_, target) in sorted(changes.moved.items())
+            _read_thread(db, source.objects, thread, target.oid)
+            for name, target in sorted(targets.items())
             if (thread := layout.find_ref_thread(name))
         ),
     )
@@ -195,12 +188,12 @@ def _write_threads(
 
 
 def _read_thread(
-    db: sqlite3.Connection, reader: Reader, thread: ThreadId, tip: bytes
+    db: sqlite3.Connection, objects: RawObjects, thread: ThreadId, tip: bytes
 ) -> tuple[str | bytes | None, ...]:
     """Return a thread's row; what no later event changes is read once."""
     query = "SELECT task, parent FROM thread WHERE ulid = ?"
     task, parent = db.execute(query, (thread,)).fetchone() or (None, None)
-    files = TipFiles(reader, tip, thread)
+    files = TipFiles(objects, tip, thread)
     return (
         thread,
         tip,
@@ -219,13 +212,13 @@ def _add_rows(db: sqlite3.Connection, source: RefreshSource, changes: _Changes) 
             if not _collect_keep(source, found, old=before, new=target.oid):
                 return False
             continue
-        chain = read_chain(source.reader, target.oid, _stop_at(db, before))
+        chain = read_chain(source.objects, target.oid, _stop_at(db, before))
         # A tip that does not stand on the old one was rewound or rewritten.
         if before is not None and chain.base != before:
             return False
         branch = layout.find_ref_thread(name)
         _collect(source, found, chain, branch=branch)
-        for aside in read_asides(source.reader, chain, _stop_at(db, None)):
+        for aside in read_asides(source.objects, chain, _stop_at(db, None)):
             _collect(source, found, aside, branch=branch)
     insert_found(db, found)
     return True
@@ -243,14 +236,14 @@ def _collect_keep(
     source: RefreshSource, found: Found, *, old: bytes | None, new: bytes
 ) -> bool:
     """Compare two commits of keep, which is replaced and has no chain."""
-    reader = source.reader
+    objects = source.objects
     try:
-        after = reader.read_commit(new).tree
-        before = None if old is None else reader.read_commit(old).tree
-        for _, rows in find_added(reader, before, after):
+        after = read_commit(objects, new).tree
+        before = None if old is None else read_commit(objects, old).tree
+        for _, rows in find_added(objects, before, after):
             found.nodes.update(rows)
         # Dropped nodes may stand elsewhere too; only a fill can tell.
-        return before is None or not any(find_added(reader, after, before))
+        return before is None or not any(find_added(objects, after, before))
     except CorruptError:
         return False
 
@@ -304,14 +297,14 @@ def _fill_rows(db: sqlite3.Connection, source: RefreshSource) -> None:
     # By name: an original thread before its forks, as ids start with a time.
     refs = db.execute("SELECT name, oid FROM ref ORDER BY name").fetchall()
     for name, oid in refs:
-        chain = read_chain(source.reader, oid, commits.__contains__)
+        chain = read_chain(source.objects, oid, commits.__contains__)
         commits.update(commit.oid for commit in chain.commits)
         thread = layout.find_ref_thread(name)
         if thread is None:
             _collect(source, found, chain, branch=None)
         else:
             _collect_tip(source, found, oid, chain, branch=thread, trees=trees)
-        for aside in read_asides(source.reader, chain, commits.__contains__):
+        for aside in read_asides(source.objects, chain, commits.__contains__):
             commits.update(commit.oid for commit in aside.commits)
             _collect(source, found, aside, branch=thread)
         if len(found.nodes) >= _BATCH:
@@ -323,7 +316,7 @@ def _collect(
     source: RefreshSource, found: Found, chain: Chain, *, branch: ThreadId | None
 ) -> None:
     collect_chain(
-        source.reader, chain, found, branch=branch, step_type=source.step_type
+        source.objects, chain, found, branch=branch, step_type=source.step_type
     )
 
 
@@ -337,12 +330,12 @@ def _collect_tip(
     trees: set[bytes],
 ) -> None:
     try:
-        tree = source.reader.read_commit(tip).tree
+        tree = read_commit(source.objects, tip).tree
     except CorruptError:
         return
     named = {commit.node: commit.oid for commit in reversed(chain.commits)}
     is_whole = True
-    for path, rows in find_added(source.reader, None, tree, seen=trees):
+    for path, rows in find_added(source.objects, None, tree, seen=trees):
         found.nodes.update(rows)
         for key, number in find_steps(path, rows, source.step_type):
             if key[0] in named:
@@ -350,5 +343,5 @@ def _collect_tip(
             else:
                 is_whole = False
     if not is_whole:
-        whole = read_chain(source.reader, tip, lambda _: False)
+        whole = read_chain(source.objects, tip, lambda _: False)
         _collect(source, found, whole, branch=branch)

@@ -73,7 +73,7 @@ def read_loose(path: Path) -> dict[str, bytes]:
         folder + name: read_target(path / folder / name)
         for folder in _FOLDERS
         for name in _list_files(path / folder)
-        if _holds_nodes(folder + name)
+        if layout.NODE_REF.fullmatch(folder + name)
     }
 
 
@@ -142,14 +142,5 @@ def read_packed(path: Path) -> dict[str, bytes]:
     return {
         name: bytes.fromhex(target.decode())
         for target, raw in _LINE.findall(data)
-        if _holds_nodes(name := raw.decode(errors="replace"))
+        if layout.NODE_REF.fullmatch(name := raw.decode(errors="replace"))
     }
-
-
-def _holds_nodes(ref: str) -> bool:
-    if ref == layout.KEEP_REF:
-        return True
-    name = ref.removeprefix(layout.WORKFLOW_PREFIX)
-    if name != ref:
-        return layout.is_workflow_name(name)
-    return layout.find_ref_thread(ref) is not None

@@ -94,7 +94,7 @@ class Lookup(StateFile):
         self._read_only = read_only
         self._source = refresh.RefreshSource(
             path=store.path,
-            reader=fill.Reader(objects=store.raw),
+            objects=store.raw,
             step_type=step_type,
         )
         self._inode: int | None = None
@@ -241,7 +241,7 @@ class Lookup(StateFile):
         return tuple(
             row.thread
             for row in self.iter_threads()
-            if fill.holds_node(self._source.reader, bytes.fromhex(row.commit), wanted)
+            if fill.holds_node(self._source.objects, bytes.fromhex(row.commit), wanted)
         )
 
     def _find_live(self, query: str, *names: str) -> list[_Row]:

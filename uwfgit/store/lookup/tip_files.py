@@ -11,8 +11,8 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import ThreadId, is_hash, is_thread_id
 from uwfgit.store import layout
 from uwfgit.store.layout import task_line
-from uwfgit.store.lookup.fill import Reader
-from uwfgit.store.raw import TREE_ENTRY
+from uwfgit.store.lookup.fill import read_commit
+from uwfgit.store.raw import BLOB, TREE_ENTRY, RawObjects
 
 _MOST_ORIGINS: Final = 100
 _FILE: Final = b"100644"
@@ -22,8 +22,8 @@ _FOLDER: Final = b"40000"
 class TipFiles:
     """A thread's files at its tip; folders and states are read once."""
 
-    def __init__(self, reader: Reader, tip: bytes, thread: ThreadId) -> None:
-        self._reader = reader
+    def __init__(self, objects: RawObjects, tip: bytes, thread: ThreadId) -> None:
+        self._objects = objects
         self._tip = tip
         self._thread = thread
         self._folders: dict[tuple[str, ...], bytes] = {}
@@ -72,7 +72,8 @@ class TipFiles:
         folder = self._folder(("threads", thread, *layout.START_NODES.split("/")))
         for mode, name, oid in TREE_ENTRY.findall(folder):
             if mode == _FILE and name.startswith(f"{start}.".encode()):
-                payload = json.loads(self._reader.read_blob(oid, limit=MAX_BLOB_BYTES))
+                data = self._objects.read(oid.hex(), BLOB, limit=MAX_BLOB_BYTES)
+                payload = json.loads(data)
                 return _parent_text(payload["parent"]) if "parent" in payload else ""
         raise CorruptError(f"thread {thread} has no start")
 
@@ -87,7 +88,7 @@ class TipFiles:
 
     def _read(self, thread: ThreadId, name: str, limit: int) -> bytes:
         oid = _find_entry(self._folder(("threads", thread)), name, _FILE)
-        return self._reader.read_blob(oid, limit=limit)
+        return self._objects.read(oid.hex(), BLOB, limit=limit)
 
     def _folder(self, path: tuple[str, ...]) -> bytes:
         """Return the raw bytes of the tree at a path."""
@@ -95,8 +96,8 @@ class TipFiles:
             if path:
                 oid = _find_entry(self._folder(path[:-1]), path[-1], _FOLDER)
             else:
-                oid = self._reader.read_commit(self._tip).tree
-            self._folders[path] = self._reader.read_tree(oid)
+                oid = read_commit(self._objects, self._tip).tree
+            self._folders[path] = self._objects.read_tree(oid.hex())
         return self._folders[path]
 
 

@@ -22,11 +22,10 @@ from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import pause
 from uwfgit.store.locks.git_lock import append, replacing
 from uwfgit.store.raw import RawObjects
-from uwfgit.store.safety.configfile import ConfigEntry, find_value, read_config
-from uwfgit.store.safety.hooks import install_hook
+from uwfgit.store.safety.config import ConfigEntry, find_value, read_config
 from uwfgit.store.safety.ref_logs import list_logged
 from uwfgit.store.safety.stores import write_id
-from uwfgit.store.safety.trust import INNER
+from uwfgit.store.safety.trust import INNER, install_hook
 
 SCRATCH: Final = ".uwf-init-"
 """How the name of a folder starts in which a store is being built."""

@@ -11,17 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.store.libgit2 import pygit2
-from uwfgit.store.safety.configfile import ConfigEntry
+from uwfgit.store.safety.config import ConfigEntry
 
 _KEYS: Final = frozenset({"fetch", "mirror", "push"})
 _TRACKING: Final = ("refs/remotes/", "refs/uwf/queues/")
 _APPROVALS: Final = "refs/tags/approved/"
 """Approvals have no tracking refs; theirs are fetched as ours."""
-
-
-def is_mirror(entry: ConfigEntry) -> bool:
-    """Whether a setting makes a remote a mirror."""
-    return entry.section == "remote" and entry.name == "mirror"
 
 
 def is_forced(entry: ConfigEntry) -> bool:

@@ -1,7 +1,8 @@
 """Check whose store it is and what it could make git do; the only place for that.
 
 All of it is read with plain file calls: nothing here opens the repository,
-runs git, follows an include or a link.
+runs git, follows an include or a link. A hook of a store is run by whoever pushes into
+it or out of it, so it may hold those that are written here, byte by byte, alone.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem, StoreError
 from uwfgit.store.layout import HEAD_REF
-from uwfgit.store.safety.configfile import ConfigEntry, read_config
-from uwfgit.store.safety.hooks import is_own_hook
-from uwfgit.store.safety.settings import (
+from uwfgit.store.safety.config import (
     SHAPE,
+    ConfigEntry,
     check_config,
     config_hint,
     is_shared,
     problem_at,
+    read_config,
 )
+from uwfgit.store.safety.newfile import write_over
 
 INNER: Final = (
     "refs/heads",
@@ -41,6 +43,34 @@ INNER: Final = (
     "hooks/pre-receive",
 )
 """A few, and no walk: every command looks at them before it starts."""
+
+PRE_RECEIVE: Final = b"""\
+#!/bin/sh
+# Threads that are pushed here must verify; written by 'uwf hooks install'.
+# Without uwf, or when the check does not come to its end, nothing is taken.
+PATH="$PATH:/usr/local/bin:$HOME/.local/bin"
+export PATH
+exec uwf hooks pre-receive
+"""
+"""The server's: checks what is pushed, from git's quarantine."""
+
+PRE_PUSH: Final = b"""\
+#!/bin/sh
+# What leaves is scanned for secrets first; written by uwf into every store.
+# Without uwf, or when the scan does not come to its end, nothing is sent.
+PATH="$PATH:/usr/local/bin:$HOME/.local/bin"
+export PATH
+if ! command -v uwf >/dev/null 2>&1; then
+  echo "error: uwf is not on your PATH: nothing was scanned for secrets or sent" >&2
+  echo "hint: put uwf on your PATH and push again" >&2
+  exit 1
+fi
+exec uwf hooks pre-push --store "${GIT_DIR:-.}" -- "$@"
+"""
+"""Every store's: scans what a plain ``git push`` would send."""
+
+HOOKS: Final = {"pre-receive": PRE_RECEIVE, "pre-push": PRE_PUSH}
+"""Name of the hook's file → its bytes."""
 
 OWNER: Final = "store-owner"
 MODE: Final = "store-mode"
@@ -237,6 +267,18 @@ def _check_hooks(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
             )
 
 
+def is_own_hook(path: Path) -> bool:
+    """Whether a plain file is a hook that uwf wrote, byte by byte."""
+    wanted = HOOKS.get(path.name)
+    if wanted is None:
+        return False
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(wanted) + 1) == wanted
+    except OSError:
+        return False
+
+
 def _check_history(
     path: Path, found: Mapping[str, os.stat_result]
 ) -> Iterator[Problem]:
@@ -308,3 +350,38 @@ def _writable(path: Path, place: Path) -> Problem:
         "may be written by other users",
         f"chmod -R go-w {shlex.quote(str(path))}",
     )
+
+
+def mend_hook(git_dir: Path, name: str) -> None:
+    """Write a hook where there is none, or let git run it again.
+
+    Another in its place, which git does not run either, is left alone; and so
+    is a folder that cannot be written.
+    """
+    path = git_dir / "hooks" / name
+    if not os.path.lexists(path) or (not path.is_symlink() and is_own_hook(path)):
+        with suppress(StoreError):
+            install_hook(git_dir, name)
+
+
+def install_hook(git_dir: Path, name: str) -> bool:
+    """Write a hook into a repository; return whether it was not there yet.
+
+    Raises:
+        StoreError: Another hook has its place, or it cannot be written.
+    """
+    path = git_dir / "hooks" / name
+    if os.path.lexists(path):
+        if path.is_symlink() or not is_own_hook(path):
+            raise StoreError(
+                f"'{path}' is a hook that uwf did not write",
+                hint=f"call 'uwf hooks {name}' in it, or remove it",
+            )
+        if os.access(path, os.X_OK):
+            return False
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_over(path, HOOKS[name], mode=0o755)
+    except OSError as exc:
+        raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
+    return True

@@ -27,7 +27,7 @@ from uwfgit.store.layout import (
     WORKFLOW_PREFIX,
     is_workflow_name,
 )
-from uwfgit.store.safety.configfile import ConfigEntry, read_config
+from uwfgit.store.safety.config import ConfigEntry, read_config
 from uwfgit.sync.exchange.transport import Wire, list_refs_there
 
 RemoteKind = Literal["dedicated", "shared", "other"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import InvalidError
-from uwfgit.store.safety.configfile import find_value, read_config
+from uwfgit.store.safety.config import find_value, read_config
 
 _TEXT = r"""
 # a comment \
