@@ -55,6 +55,8 @@ def test_used_up_before_a_step_it_exits_1_and_is_raised_for_one_run(
     assert uwf("config", "set", "limits.maxTurns", "2").code == 0
     run = ("thread", "exec", thread, "--agent", "scripted:replies.yaml")
 
+    forked = uwf("thread", "fork", thread, "--json").json["threadId"]
+    whole = uwf(*run[:2], forked, *run[3:], "--all")
     first = uwf(*run, "--all", "--json")
     text = uwf(*run)
     raised = uwf(*run, "--budget", "turns=3", "--json")
@@ -65,6 +67,7 @@ def test_used_up_before_a_step_it_exits_1_and_is_raised_for_one_run(
     assert [step["hash"] is None for step in first.json["steps"]] == [
         *(False, False, True),
     ]
+    assert f"{whole.out}{whole.err}".count("2 of 2 turns are used") == 1
     assert text.code == 1
     assert text.err == (
         "error: 2 of 2 turns are used (limits.maxTurns)\n"
@@ -151,6 +154,7 @@ def test_threads_are_listed_by_what_they_cost(uwf: Uwf, work: Path) -> None:
 
     by_cost = uwf("thread", "list", "--all", "--sort", "cost", "--json").json["items"]
     text = uwf("thread", "list", "--all", "--sort", "tokens").out
+    priced = uwf("thread", "list", "--all", "--sort", "cost").out
     odd = uwf("thread", "list", "--sort", "size")
 
     ordered = [names[2_000], names[300], names[0]]
@@ -158,4 +162,6 @@ def test_threads_are_listed_by_what_they_cost(uwf: Uwf, work: Path) -> None:
     assert [item["usage"]["costUsd"] for item in by_cost] == [2.0, 0.3, 0.0]
     assert "TOKENS" in text.splitlines()[0]
     assert [line.split()[3] for line in text.splitlines()[1:]] == ["2,000", "300", "0"]
+    assert priced.splitlines()[0].split().count("COST") == 1
+    assert "$2.0000" in priced.splitlines()[1]
     assert odd.code == 2

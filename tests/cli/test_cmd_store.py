@@ -106,6 +106,19 @@ def test_a_bare_repository_in_the_way_is_no_store(uwf: Uwf, work: Path) -> None:
     assert uwf("init", "--json").json["store"] == str(work / ".git" / "uwf")
 
 
+def test_in_a_stores_own_folder_the_hint_says_how_to_use_it(
+    uwf: Uwf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert uwf("init", "--store", str(tmp_path / "kept")).code == 0
+    monkeypatch.chdir(tmp_path / "kept")
+
+    refused = uwf("thread", "list")
+
+    assert refused.code == 1
+    assert "use it with --store ." in refused.err
+    assert uwf("thread", "list", "--store", ".").code == 0
+
+
 def test_path_fails_without_a_store(uwf: Uwf, work: Path) -> None:
     git(work, "init")
 

@@ -166,7 +166,7 @@ def test_of_two_arguments_one_is_read_from_stdin(
         pytest.param(
             ("--inputs", "list.json"), 1, "'list.json' is not a mapping", id="a-list"
         ),
-        slow(("--inputs", "broken.json"), 1, "", name="broken"),
+        slow(("--inputs", "broken.json"), 1, "broken.json:1:", name="broken"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(

@@ -88,3 +88,17 @@ def test_a_long_limit_is_told_and_stands_in_the_listing(
     assert f"suspended until {hour}" in listed or f"suspended until {day}" in listed
     again = limited("thread", "exec", thread)
     assert (again.code, "--wait" in again.err) == (3, True)
+    for told in (done, shown, again):
+        assert f"{when}, wait for it: uwf thread exec {thread} --wait\n" in told.err
+        assert "thread resume" not in told.err
+
+
+def test_a_limit_of_a_day_is_waited_for_with_more_than_the_usual_hours(
+    limited: Uwf, tmp_path: Path
+) -> None:
+    thread = start(limited)
+    set_limit(tmp_path, seconds=24 * 3600 + 60)
+
+    done = limited("thread", "exec", thread)
+
+    assert f"uwf thread exec {thread} --wait=25h\n" in done.err

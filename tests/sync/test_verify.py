@@ -280,7 +280,9 @@ def test_what_is_written_anew_and_fits_together_verifies(
 def test_a_forged_commit_is_named(tour: Tour, at: int, change: Change) -> None:
     tip = forge(tour.store, tour.tip, {at: change}, upto=at)
 
-    assert {problem.commit for problem in tour.verify(tip).problems} == {tip}
+    problems = tour.verify(tip).problems
+    assert {problem.commit for problem in problems} == {tip}
+    assert not any(" b'" in problem.message for problem in problems)
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def read_stdin(context: CommandContext, what: str) -> bytes:
 def _read_file(context: CommandContext, name: str, what: str) -> bytes:
     if not name:
         raise UsageError(f"{what} is '@', but names no file", hint="write @FILE")
-    hint = f"{what} that begins with '@' itself: write '@@', or give it on stdin: -"
+    hint = "if the text itself begins with '@': write '@@', or give it on stdin: -"
     return _read_bytes(context, name, hint=hint)
 
 

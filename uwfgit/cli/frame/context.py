@@ -177,12 +177,18 @@ class CommandContext(Struct, kw_only=True, dict=True):
             # A place that somebody named and that is not there is a slip of the keys.
             is_named = self.store_choice.source in {"option", "environment"}
             if not (write and create) or is_named or not self._may_create():
-                raise NotFoundError(
-                    "store", str(path), hint=self.store_choice.init_hint
-                )
+                raise NotFoundError("store", str(path), hint=self._missing_hint())
             if init_store(path, home=self.home):
                 self.output.say(f"created store {shown(str(path))}")
         return open_store(path, home=self.home, write=write, on_pack=self._merge_packs)
+
+    def _missing_hint(self) -> str:
+        """Say how to make the store, or that the working directory is one itself."""
+        here, choice = self.search_folder, self.store_choice
+        is_usual = choice.source == "user"
+        if is_usual and here and (here / "HEAD").is_file() and (here / "uwf").is_dir():
+            return "this folder looks like a store itself: use it with --store ."
+        return choice.init_hint
 
     def _merge_packs(self, store: Store) -> None:
         """Have git merge a store's packs once there are many, and wait for nothing."""

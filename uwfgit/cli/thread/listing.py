@@ -196,13 +196,13 @@ def _tell_more(context: CommandContext, page: Sequence[ThreadRow], hidden: int) 
             context.output.warn(f"thread {row.thread} {what}{row.problem}")
 
 
-def _spent_text(usage: Mapping[str, Any] | None, what: str) -> str | None:
+def _spent_text(item: Mapping[str, Any], what: str) -> str | None:
     """Write what a thread cost; nothing where that is not known."""
-    if usage is None:
-        return None
-    if what == "tokens":
-        return f"{usage['inputTokens'] + usage['outputTokens']:,}"
-    return None if usage["costUsd"] is None else f"{usage['costUsd']:.2f}"
+    if what == "cost":
+        cost = cost_from_payload(item["cost"])
+        return None if cost is None else str(cost)
+    usage = item["usage"]
+    return usage and f"{usage['inputTokens'] + usage['outputTokens']:,}"
 
 
 _SPENT: Final[Mapping[str, Callable[[Usage | None], float]]] = {
@@ -347,11 +347,10 @@ def _table(
             held=held,
         )
     )
-    costs = [cost_from_payload(item["cost"]) for item in items]
-    if not is_narrow and any(costs):
+    costs = [_spent_text(item, "cost") for item in items]
+    if not is_narrow and any(costs) and sort != "cost":
         columns.append(Column(title="COST", right=True))
-        told = [None if cost is None else str(cost) for cost in costs]
-        rows = [(*row, cost) for row, cost in zip(rows, told, strict=True)]
+        rows = [(*row, cost) for row, cost in zip(rows, costs, strict=True)]
     if not is_narrow:
         columns.append(Column(title="TASK", flexible=True))
         rows = [(*row, item["task"]) for row, item in zip(rows, items, strict=True)]
@@ -396,7 +395,7 @@ def _rows(
             _status_text(item, is_held=item["threadId"] in held),
             item["suspendedRole"] or item["currentRole"]
             if sort is None
-            else _spent_text(item["usage"], sort),
+            else _spent_text(item, sort),
             *((item["shared"],) if with_shared else ()),
             started.partition(" ")[0] if to_the_day and started else started,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.report import RunReport
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
+
+_HOUR_MS: Final = 3_600_000
+_USUAL_WAIT: Final = 6
+"""For how many hours ``--wait`` waits that names no time."""
 
 
 @contextmanager
@@ -80,10 +84,12 @@ def way_on(ledger: Ledger, thread: ThreadId, status: str) -> str:
         thread: Which thread.
         status: The one people see: ``running`` and ``diverged`` too.
     """
-    detour = _find_detour(ledger, thread) if status == "suspended" else None
-    if detour:
-        return f"go on: {detour}"
-    if status == "suspended" and _is_held(ledger, thread):
+    if status != "suspended":
+        return usual_way(thread, status)
+    other = _find_detour(ledger, thread) or _find_end_of_limit(ledger, thread)
+    if other:
+        return f"go on: {other}"
+    if _is_held(ledger, thread):
         return f"release it: uwf thread resume {thread}"
     return usual_way(thread, status)
 
@@ -125,9 +131,32 @@ def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
         return None
 
 
+def _find_end_of_limit(ledger: Ledger, thread: ThreadId) -> str | None:
+    """Name what goes on with a thread that waits for a vendor's limit.
+
+    To resume it before that is a failure more.
+    """
+    from uwfgit.model.thread.record import load_tip
+    from uwfgit.model.wording import format_time
+
+    try:
+        until = load_tip(ledger.store, thread).state.retry_at_ms
+    except UwfError:
+        return None
+    if until is None:
+        return None
+    hours = -((ledger.now_ms() - until) // _HOUR_MS)
+    if hours <= 0:
+        return f"uwf thread exec {thread}"
+    wait = "--wait" if hours <= _USUAL_WAIT else f"--wait={hours}h"
+    ends = format_time(until)
+    return f"the limit ends at {ends}, wait for it: uwf thread exec {thread} {wait}"
+
+
 def with_detour(ledger: Ledger, report: RunReport) -> RunReport:
-    """Let a run's hint name what goes on where resume would be refused."""
+    """Let a run's hint name what goes on where plain resume would be no use."""
     if report.status != "suspended":
         return report
-    detour = _find_detour(ledger, report.thread)
-    return replace(report, hint=detour) if detour else report
+    other = _find_detour(ledger, report.thread)
+    other = other or _find_end_of_limit(ledger, report.thread)
+    return replace(report, hint=other) if other else report

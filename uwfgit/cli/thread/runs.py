@@ -392,11 +392,12 @@ def finish_run(
 def _tell_way_on(context: CommandContext, report: RunReport) -> None:
     say = context.output.say
     thread = report.thread
+    last = report.steps[-1] if report.steps else None
     # A supervisor's word, or nothing ran at all; a $SUSPEND is told below.
     is_held = report.end is RunEnd.WAITING
-    if report.problem and (report.code or not report.steps or is_held):
+    is_told = last is not None and last.error == report.problem
+    if report.problem and not is_told and (report.code or last is None or is_held):
         say(f"stopped: {shown(report.problem)}")
-    last = report.steps[-1] if report.steps else None
     if last is not None and last.suspend_message and not last.error:
         say(f"waiting: {shown(last.suspend_message)}")
     if report.hint:

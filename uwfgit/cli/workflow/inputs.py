@@ -58,7 +58,7 @@ def given_inputs(
 
 def _read_file(context: CommandContext, file: str) -> Mapping[str, Any]:
     text = read_file(context, file, what="--inputs")
-    located, problems = read_yaml(text.encode())
+    located, problems = read_yaml(text.encode(), file=file)
     errors = [each for each in problems if each.severity == "error"]
     if errors:
         raise InvalidError(errors)

@@ -179,7 +179,7 @@ def _run_next(
             role=cycle.routed.role,
             step=None,
             status=None,
-            error=f"{exc.message} ({exc.hint})" if exc.hint else exc.message,
+            error=f"{exc.message}; {exc.hint}" if exc.hint else exc.message,
             end=RunEnd.HELD if isinstance(exc, ConflictError) else RunEnd.REFUSED,
             code=exc.code if isinstance(exc, BudgetError) else None,
         )

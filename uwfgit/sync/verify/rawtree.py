@@ -19,7 +19,7 @@ from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.raw import COMMIT, KINDS, MAX_COMMIT_BYTES, MAX_TREE_BYTES, TREE
-from uwfgit.sync.verify.report import refusal
+from uwfgit.sync.verify.report import refusal, shown
 
 MAX_PATH_PARTS: Final = 10
 """``threads/T/history/000/00001-role/replaced/1/attempts/1/output.md``."""
@@ -190,7 +190,7 @@ def _odd_entry(oid: Oid, data: bytes) -> CorruptError:
         position = match.end()
     mode = _MODE.match(data, position)
     if mode is not None and mode[1] not in (_FILE_MODE, _FOLDER_MODE):
-        return refusal("mode", f"tree {oid} has an entry of mode {mode[1]!r}")
+        return refusal("mode", f"tree {oid} has an entry of mode {shown(mode[1])}")
     return refusal("tree", f"tree {oid} is malformed")
 
 

@@ -155,6 +155,8 @@ def refusal(code: str, message: str, path: str | None = None) -> CorruptError:
 
 def shown(value: object) -> str:
     """Write a value of unknown origin in a short line of plain ASCII."""
+    if isinstance(value, bytes):
+        value = value.decode("ascii", "backslashreplace")
     text = repr(value) if isinstance(value, str) else str(value)
     text = plain(text)
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
