@@ -7,6 +7,8 @@ from typing import Annotated, Final, NewType
 
 from msgspec import Meta
 
+from uwfgit.errors import UsageError
+
 HASH_SHAPE: Final = r"[0-9A-F][0-9A-HJKMNP-TV-Z]{12}"
 THREAD_SHAPE: Final = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 _OID_SHAPE: Final = r"[0-9a-f]{40}"
@@ -32,6 +34,19 @@ def find_hash(text: str) -> Hash | None:
     """Read a hash in either case; ``None`` when the text has another shape."""
     upper = text.upper() if len(text) == 13 and text.isascii() else ""  # noqa: PLR2004 - the hash's length
     return Hash(upper) if _HASH.fullmatch(upper) else None
+
+
+def read_hash(text: str) -> Hash:
+    """Read a hash in either case.
+
+    Raises:
+        UsageError: It is none.
+    """
+    found = find_hash(text)
+    if found is None:
+        hint = "a hash is 13 of 0-9 and A-Z without I, L, O and U; the first is 0-F"
+        raise UsageError(f"'{text}' is not a hash", hint=hint)
+    return found
 
 
 def is_hash(text: str) -> bool:

@@ -61,8 +61,8 @@ def test_hash_stores_nothing_and_needs_no_store(uwf: Uwf, home: Path) -> None:
     ("type_", "value", "message"),
     [
         pytest.param("object", "{", "JSON does not parse: ", id="no-json"),
-        pytest.param("object", "NaN", "NaN is no JSON value", id="nan"),
-        pytest.param("object", '{"a":1,"a":2}', "key 'a' stands twice", id="twice"),
+        pytest.param("object", "NaN", "NaN is not a JSON value", id="nan"),
+        pytest.param("object", '{"a":1,"a":2}', "key 'a' is given twice", id="twice"),
         pytest.param("integer", "9007199254740992", "", id="too-large"),
         pytest.param("object", "[" * 100_000, "JSON", id="too-deep"),
         pytest.param("text", "3", "", id="wrong-type"),
@@ -81,6 +81,24 @@ def test_bad_values_are_refused_in_one_line(
 
     assert refused.code in {1, 2}
     assert refused.error["message"].startswith(message)
+
+
+def test_a_schema_is_kept_with_its_warnings(uwf: Uwf) -> None:
+    schema = '{"properties": {"a": {"format": "zip"}}}'
+
+    kept = uwf("cas", "schema", "put", schema)
+
+    assert kept.code == 0
+    assert "properties.a.format: unknown format 'zip'" in kept.err
+
+
+def test_what_is_not_a_hash_is_told_how_one_looks(uwf: Uwf) -> None:
+    put(uwf, "put-text", "x")
+
+    refused = uwf("cas", "has", "ZZZZZZZZZZZZZ", "--json")
+
+    assert refused.code == 2
+    assert "the first is 0-F" in refused.error["hint"]
 
 
 def test_has_answers_by_exit_code(uwf: Uwf) -> None:

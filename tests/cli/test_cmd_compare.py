@@ -98,6 +98,23 @@ def test_long_values_are_shown_from_where_they_differ(uwf: Uwf, work: Path) -> N
     )
 
 
+def test_a_field_named_text_and_the_body_are_told_apart(uwf: Uwf, work: Path) -> None:
+    threads = []
+    for number in ("one", "two"):
+        reply = f"---\\n$status: done\\ntext: t{number}\\n---\\nb{number}"
+        (work / "long.yaml").write_text(f'replies: {{writer: ["{reply}"]}}\n')
+        begun = uwf("thread", "start", "ping.yaml", "-p", number, "--json").json
+        threads.append(begun["threadId"])
+        uwf("thread", "exec", threads[-1], "--agent", "scripted:long.yaml")
+
+    lines = uwf("thread", "diff", *threads).out.splitlines()
+
+    assert [line.split(":")[0].strip() for line in lines if "≠" in line] == [
+        "text",
+        "body",
+    ]
+
+
 def test_a_thread_that_is_not_there_is_named(uwf: Uwf, ended: str) -> None:
     compared = uwf("thread", "diff", ended, "01NOTHING", "--json")
 

@@ -83,6 +83,31 @@ def test_validate_of_nothing_is_an_error(uwf: Uwf, work: Path, name: str) -> Non
     assert uwf("workflow", "validate", name).code == 1
 
 
+@pytest.mark.parametrize("words", [("validate",), ("add",), ("migrate",)])
+def test_a_file_may_be_given_by_its_name(
+    uwf: Uwf, work: Path, words: tuple[str, ...]
+) -> None:
+    (work / ".workflows").mkdir()
+    (work / "ping.yaml").rename(work / ".workflows" / "ping.yaml")
+
+    given = uwf("workflow", *words, "ping")
+    missing = uwf("workflow", *words, "pong", "--json")
+
+    assert given.code == 0, given.err
+    assert missing.code == 1
+    assert missing.error["hint"] == "did you mean 'ping'?"
+
+
+def test_a_folder_without_workflows_names_the_one_that_has_them(
+    uwf: Uwf, work: Path
+) -> None:
+    (work / "sub" / ".workflows").mkdir(parents=True)
+
+    refused = uwf("workflow", "validate", "sub", "--json")
+
+    assert refused.error["hint"] == "its workflows are in: sub/.workflows"
+
+
 def test_add_registers_once(uwf: Uwf) -> None:
     first = uwf("workflow", "add", "ping.yaml", "--json")
     second = uwf("workflow", "put", "ping.yaml", "--json")

@@ -233,8 +233,8 @@ def test_all_settings_are_named_and_not_only_the_first(store: Path) -> None:
     add_config(store, "[core]\nsshCommand = x\npager = y\n")
 
     assert [problem.message for problem in check_store(store)] == [
-        "'core.sshCommand' may not stand in a store's config",
-        "'core.pager' may not stand in a store's config",
+        "'core.sshCommand' is not allowed in a store's config",
+        "'core.pager' is not allowed in a store's config",
     ]
 
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import InvalidError, NotFoundError, UsageError
-from uwfgit.ids import Hash, find_hash
 from uwfgit.store.safety.plainfile import read_plain
 
 if TYPE_CHECKING:
@@ -118,18 +117,6 @@ BackgroundOption = Annotated[
 
 _MOST_BYTES: Final = 4 * MAX_BLOB_BYTES
 """Of an argument: no node can hold as much, however widely its JSON is written."""
-
-
-def read_hash(argument: str) -> Hash:
-    """Read a hash argument, in upper or lower case.
-
-    Raises:
-        UsageError: It is none.
-    """
-    found = find_hash(argument)
-    if found is None:
-        raise UsageError(f"'{argument}' is not a hash", hint="a hash has 13 characters")
-    return found
 
 
 def read_text(context: CommandContext, argument: str, *, what: str) -> str:
@@ -253,13 +240,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise InvalidError(f"key '{key}' stands twice in one object")
+                raise InvalidError(f"key '{key}' is given twice in one object")
             seen.add(key)
     return value
 
 
 def _refuse(constant: str) -> Any:  # noqa: ANN401 - never returns
-    raise InvalidError(f"{constant} is no JSON value")
+    raise InvalidError(f"{constant} is not a JSON value")
 
 
 def parse_span(text: str) -> int | None:

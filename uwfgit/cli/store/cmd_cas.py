@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uwfgit.cli.frame.arguments import read_hash, read_json, read_text
+from uwfgit.cli.frame.arguments import read_json, read_text
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_json, format_table
@@ -22,9 +22,10 @@ from uwfgit.cli.store.nodes import (
     walk_nodes,
 )
 from uwfgit.errors import NotFoundError
+from uwfgit.ids import read_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.node.node import BUILTIN_NAMES, META_TYPE, Node, make_node, make_text
-from uwfgit.store.canonical import TEXT_TYPE
+from uwfgit.store.canonical import TEXT_TYPE, format_path
 
 app = make_group("Read and write nodes by their hash.")
 schema_app = make_group("Read and write schemas, the types of nodes.")
@@ -170,9 +171,14 @@ def put_text(
 
 def _keep(context: CommandContext, ledger: Ledger, node: Node) -> None:
     from uwfgit.model.ledger.keep import put_nodes
+    from uwfgit.model.schema.check import check_schema
 
     node = _masked(context, ledger, node)
     put_nodes(ledger, [node])
+    if node.type == META_TYPE:
+        for problem in check_schema(node.payload):
+            # What is wrong with one was refused before: these are warnings.
+            context.output.warn(f"{format_path(problem.path)}: {problem.message}")
     step = context.environment.get("UWF_STEP")
     # Put by an agent at work: only so does its step know the node as its own.
     if step and not ledger.local.record_put(step, [node.hash]):

@@ -138,7 +138,7 @@ def complete_hash(ledger: Ledger, text: str, *, thread: str | None = None) -> st
         found = {*ledger.lookup.find_hashes(prefix), *BUILTIN_NAMES.values()}
     fitting = sorted(each for each in found if each.startswith(prefix))
     if not fitting:
-        raise NotFoundError("node", text, hint="a hash has 13 characters")
+        raise NotFoundError("node", text, hint="a whole hash has 13 characters")
     if len(fitting) > 1:
         raise AmbiguousError("hash", text, fitting)
     return fitting[0]

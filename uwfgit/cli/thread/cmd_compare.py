@@ -313,7 +313,7 @@ def _value_text(value: Json) -> str:
 
 
 def _body_text(step: Step | None) -> str:
-    return "" if step is None else f"text: {_value_text(step.body)}"
+    return "" if step is None else f"body: {_value_text(step.body)}"
 
 
 def _cost_text(record: Record, step: Step | None) -> str:

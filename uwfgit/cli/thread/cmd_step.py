@@ -148,7 +148,7 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
             if usage
             else None,
         ),
-        ("cost", None if cost is None else str(cost)),
+        ("cost", None if cost is None else str(cost).removeprefix("cost ")),
         ("folder", step["cwd"]),
         ("code", f"{step['code']['before'] or '-'} -> {step['code']['after'] or '-'}"),
         ("files", files),

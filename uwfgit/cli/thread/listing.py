@@ -200,7 +200,7 @@ def _spent_text(item: Mapping[str, Any], what: str) -> str | None:
     """Write what a thread cost; nothing where that is not known."""
     if what == "cost":
         cost = cost_from_payload(item["cost"])
-        return None if cost is None else str(cost)
+        return None if cost is None else str(cost).removeprefix("cost ")
     usage = item["usage"]
     return usage and f"{usage['inputTokens'] + usage['outputTokens']:,}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import paint_diff, shown, shown_lines
 from uwfgit.cli.workflow.problems import problem_lines, problem_payload
-from uwfgit.errors import NotFoundError, StoreError
+from uwfgit.errors import StoreError
 
 if TYPE_CHECKING:
     from uwfgit.model.workflow.migrate import Migration
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 def migrate_command(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A workflow file.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A workflow file, or its name.")
+    ],
     write: Annotated[
         bool, typer.Option("--write", help="Change the file, not only show how.")
     ] = False,
@@ -30,12 +33,14 @@ def migrate_command(
     so this is for whoever edits it next. What cannot be done is named, and the
     exit code is then 1. Doing it twice changes nothing more.
     """
+    from uwfgit.cli.workflow.workflows import find_file
     from uwfgit.model.workflow.migrate import migrate_file, write_migrated
 
     context = get_context(ctx)
     path = context.resolve(file)
     if not path.exists() and not path.is_symlink():
-        raise NotFoundError("workflow file", file)
+        path = find_file(context, file)
+        file = os.path.relpath(path, context.cwd)
     # Problems name the file as the user did, so that editors find it.
     named = path if file.startswith("~") else Path(file)
     migration = migrate_file(path, shown=named)

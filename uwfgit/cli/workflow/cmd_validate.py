@@ -26,7 +26,7 @@ def validate_command(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE...]", help="Files, or folders of them; - is stdin."
+            metavar="[FILE...]", help="Files, their names, or folders; - is stdin."
         ),
     ] = None,
     strict: Annotated[
@@ -208,18 +208,22 @@ def _as_path(context: CommandContext, name: str) -> Path:
 
 
 def _list_files(context: CommandContext, name: str) -> list[Path]:
+    from uwfgit.cli.workflow.workflows import find_file
     from uwfgit.model.workflow.affected import list_folder
+    from uwfgit.model.workflow.source import FOLDERS
 
     path = context.resolve(name)
     if path.is_dir():
         found = list_folder(path)
         if not found:
-            raise NotFoundError("workflow file", f"{name}/*.yaml")
+            below = next((each for each in FOLDERS if (path / each).is_dir()), None)
+            hint = below and f"its workflows are in: {Path(name) / below}"
+            raise NotFoundError("workflow file", f"{name}/*.yaml", hint=hint)
         return sorted(
             _as_path(context, name) / file.relative_to(path) for file in found
         )
     if not path.exists() and not path.is_symlink():
-        raise NotFoundError("workflow file", name)
+        return [Path(os.path.relpath(find_file(context, name), context.cwd))]
     return [_as_path(context, name)]
 
 

@@ -32,7 +32,6 @@ from uwfgit.cli.workflow.cmd_travel import (
     update_command,
 )
 from uwfgit.cli.workflow.cmd_validate import validate_command
-from uwfgit.errors import NotFoundError
 
 app = make_group("Check, register and show workflows.")
 
@@ -60,7 +59,8 @@ def add(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="A workflow file, or git+URL[@REV][:PATH][#OID]."
+            metavar="FILE",
+            help="A workflow file, its name, or git+URL[@REV][:PATH][#OID].",
         ),
     ],
     yes: YesOption = False,
@@ -72,6 +72,7 @@ def add(
     tag or a commit, else what HEAD is there; PATH a file, or a name as in .workflows/;
     OID the commit that REV must be. It is shown and asked about first.
     """
+    from uwfgit.cli.workflow.workflows import find_file
     from uwfgit.model.ledger.registering import add_workflow
     from uwfgit.model.workflow.origin import is_origin
     from uwfgit.model.workflow.source import read_workflow
@@ -80,10 +81,7 @@ def add(
     if is_origin(file):
         add_from_git(context, file, yes=yes)
         return
-    path = context.resolve(file)
-    if not path.exists():
-        raise NotFoundError("workflow file", file)
-    source = read_workflow(path)
+    source = read_workflow(find_file(context, file))
     ledger = context.open_ledger(write=True)
     registered = add_workflow(ledger, source.workflow, source.data)
     emit_registered(context, registered)
@@ -358,7 +356,7 @@ def rollback(
 
     A workflow that was removed comes back, with HASH at that version.
     """
-    from uwfgit.cli.frame.arguments import read_hash
+    from uwfgit.ids import read_hash
     from uwfgit.model.ledger.registering import rollback_workflow
 
     context = get_context(ctx)

@@ -16,6 +16,7 @@ from uwfgit.model.ledger.registry import load_registered
 from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
+    is_path,
     list_workflow_files,
     read_workflow,
     resolve_workflow,
@@ -119,6 +120,27 @@ def _find_hint(context: CommandContext, name: str) -> str | None:
             return None
         return f"begin with the example: uwf workflow new --from {shlex.quote(name)}"
     return None
+
+
+def find_file(context: CommandContext, argument: str) -> Path:
+    """Find a workflow file by its path, or by its name as all commands do.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    path = context.resolve(argument)
+    is_there = path.exists() or path.is_symlink()
+    found = None
+    if is_there or not is_path(argument):
+        found = resolve_workflow(
+            str(path) if is_there else argument,
+            cwd=context.search_folder or Path("/"),
+            workflow_paths=context.settings.workflow_paths,
+        )
+    if found is None:
+        hint = _find_hint(context, argument)
+        raise NotFoundError("workflow file", argument, hint=hint)
+    return found
 
 
 def read_workflow_file(path: Path) -> FoundWorkflow:

@@ -14,7 +14,7 @@ from uwfgit.errors import (
     UsageError,
     UwfError,
 )
-from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id
+from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id, read_hash
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.node.builtin import find_builtin_node
 from uwfgit.model.node.node import Node
@@ -327,9 +327,7 @@ def load_node(ledger: Ledger, text: str, *, thread: str | None = None) -> Node:
         AmbiguousError: Threads hold different contents under the hash.
         CorruptError: It is damaged.
     """
-    wanted = find_hash(text)
-    if wanted is None:
-        raise UsageError(f"'{text}' is not a hash", hint="a hash has 13 characters")
+    wanted = read_hash(text)
     if thread is not None:
         record = open_record(ledger.store, find_tip(ledger, thread))
         found = record.node(wanted) if wanted in record.places else None

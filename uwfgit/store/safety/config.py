@@ -259,7 +259,7 @@ def _find_refusal(entry: ConfigEntry) -> str | None:
         return None if plain else f"'{entry.written}' is not a plain number"
     names = {"remote": _REMOTE, "branch": _BRANCH}.get(entry.section, frozenset())
     if not entry.subsection or entry.name not in names:
-        return f"'{entry.written}' may not stand in a store's config"
+        return f"'{entry.written}' is not allowed in a store's config"
     is_plain = entry.name == "tagopt" and value in ("--tags", "--no-tags")
     if entry.subsection.startswith("-") or (value.startswith("-") and not is_plain):
         return f"'{entry.written}' starts with '-', as an option would"

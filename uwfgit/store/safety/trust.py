@@ -296,11 +296,12 @@ def _check_history(
     if not is_changed and "packed-refs" in found:
         is_changed = b" refs/replace/" in (path / "packed-refs").read_bytes()
     if is_changed:
+        git = f"git --git-dir={shlex.quote(str(path))} replace"
         yield problem_at(
             HISTORY,
             folder,
             "shows a changed history: replace refs",
-            "look at them with 'git replace -l', remove them with 'git replace -d'",
+            f"look at them with: {git} -l; remove one with: {git} -d OBJECT",
         )
 
 
