@@ -7,11 +7,12 @@ from uwfgit.errors import InvalidError, StateError
 from uwfgit.fleet.batch import Line, open_batch, read_lines
 from uwfgit.ids import Hash, thread_time_ms
 from uwfgit.model.workflow.inputs import Schemas
+from uwfgit.store.layout import task_line
 
 WORKFLOW = Hash("0" * 13)
 SCHEMAS: Schemas = {
-    "url": {"type": "string"},
     "depth": {"type": "integer", "default": 1},
+    "url": {"type": "string"},
 }
 
 
@@ -28,6 +29,40 @@ def test_a_line_is_inputs_or_a_task() -> None:
     assert [each.task for each in lines] == ["Look", "Look"]
     assert lines[1].values == {"depth": 2, "url": "b"}
     assert read_lines('"Do it"', task=None, schemas={})[0].task == "Do it"
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        pytest.param('{"url": "a"}\n{"url": "b"}', ["a", "b"], id="one"),
+        pytest.param('{"url": "a"}', ["a"], id="a-single-line"),
+        pytest.param(
+            '{"url": "a", "depth": 2}\n{"depth": 2, "url": "b"}',
+            ["a", "b"],
+            id="what-all-share-tells-nothing",
+        ),
+        pytest.param(
+            '{"url": "a", "depth": 2}\n{"url": "b"}',
+            ["depth=2, url=a", "b"],
+            id="several",
+        ),
+        pytest.param('{"url": "a"}\n{"url": "a"}', ["a", "a"], id="equal"),
+        pytest.param('{"url": " a\\n\\nb "}', ["a b"], id="lines"),
+        pytest.param('{"url": ""}', ['""'], id="empty"),
+        pytest.param(f'{{"url": "{"x" * 99}"}}', ["x" * 59 + "…"], id="long"),
+        pytest.param('{"url": "a"}\n"Do it"', ["a", "Do it"], id="a-task"),
+    ],
+)
+def test_each_line_of_inputs_is_listed_by_what_is_its_own(
+    text: str, titles: list[str]
+) -> None:
+    schemas = SCHEMAS if "Do it" not in text else {"url": {"default": "c"}}
+    lines = read_lines(text, task="Look\nwell", schemas=schemas)
+
+    shown = [task_line(each.prompt.encode()) for each in lines]
+    assert shown == titles
+    of_inputs = [each for each in lines if each.task != "Do it"]
+    assert {each.prompt.partition("\n\n")[2] for each in of_inputs} == {"Look\nwell"}
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,25 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from uwfgit.errors import InvalidError, Problem, StateError, StoreError, UwfError
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.schema.messages import shorten
 from uwfgit.model.workflow.inputs import Schemas, complete_inputs
 from uwfgit.store.canonical import Json, normalise
 
 _RANDOM_BYTES: Final = 10
 _MOST_LINES: Final = 100_000
+_VALUE_CHARS: Final = 60
+_TITLE_CHARS: Final = 100
+"""Less than listings show of a task."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -31,6 +36,13 @@ class Line(Struct, frozen=True, kw_only=True):
     number: int
     task: str
     values: Mapping[str, Json]
+    title: str | None = None
+    """What tells it from the other lines, where the task does not."""
+
+    @property
+    def prompt(self) -> str:
+        """What its thread is asked to do; the first line is what listings show."""
+        return self.task if self.title is None else f"{self.title}\n\n{self.task}"
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -107,6 +119,7 @@ def read_lines(text: str, *, task: str | None, schemas: Schemas) -> tuple[Line, 
         raise InvalidError(f"it has {len(rows):,} lines, more than {_MOST_LINES:,}")
     problems: list[Problem] = []
     lines = []
+    given: list[Mapping[str, Json]] = []
     for number, row in rows:
         try:
             value = normalise(json.loads(row, object_pairs_hook=_unique))
@@ -121,6 +134,9 @@ def read_lines(text: str, *, task: str | None, schemas: Schemas) -> tuple[Line, 
         problems += [_problem(number, each.message, each) for each in found]
         if not found:
             is_text = isinstance(value, str)
+            given.append(
+                {} if is_text else {n: value[n] for n in schemas if n in value}
+            )
             lines.append(
                 Line(
                     number=number,
@@ -130,7 +146,33 @@ def read_lines(text: str, *, task: str | None, schemas: Schemas) -> tuple[Line, 
             )
     if problems:
         raise InvalidError(problems)
-    return tuple(lines)
+    titles = _list_titles(given)
+    return tuple(
+        replace(line, title=title) for line, title in zip(lines, titles, strict=True)
+    )
+
+
+def _list_titles(given: Sequence[Mapping[str, Json]]) -> Iterator[str | None]:
+    """Yield what tells each line from the others: the values that not all share."""
+    first = given[0]
+    shared = {
+        name
+        for name, value in first.items()
+        if len(given) > 1 and all(name in g and g[name] == value for g in given)
+    }
+    for values in given:
+        own = {name: v for name, v in values.items() if name not in shared} or values
+        texts = {
+            name: shorten(_as_text(value), _VALUE_CHARS) for name, value in own.items()
+        }
+        is_one = len(texts) == 1
+        parts = texts.values() if is_one else map("=".join, texts.items())
+        yield shorten(", ".join(parts), _TITLE_CHARS) or None
+
+
+def _as_text(value: Json) -> str:
+    is_text = isinstance(value, str) and value.strip()
+    return str(value) if is_text else json.dumps(value, ensure_ascii=False)
 
 
 def _check(value: Json, task: str | None, schemas: Schemas) -> Iterator[Problem]:

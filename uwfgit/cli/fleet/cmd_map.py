@@ -211,7 +211,7 @@ def _start(
             queue.ledger,
             workflow=found.workflow,
             data=found.data,
-            prompt=row.line.task,
+            prompt=row.line.prompt,
             cwd=context.cwd,
             cwd_in_repo=place,
             root_commit=root,
