@@ -68,6 +68,24 @@ def test_a_script_gives_the_steps_a_thread_would_have(uwf: Uwf, home: Path) -> N
     assert not (home / "store").exists()
 
 
+def test_replies_without_a_status_are_used_too(uwf: Uwf, work: Path) -> None:
+    (work / "one.yaml").write_text(
+        "version: 1\nname: one\ndescription: d\nroles:\n"
+        "  a: { description: A, goal: g, capabilities: [], procedure: p, output: o,\n"
+        "    frontmatter: { type: object, properties: { n: { type: integer } } } }\n"
+        "graph:\n  $START:\n    new: { role: a, prompt: Go }\n"
+        "    resume: { role: a, prompt: On }\n  a: [{ role: $END, prompt: Done }]\n"
+    )
+    (work / "one.replies.yaml").write_text(
+        'replies: { a: ["---\\nn: 1\\n---\\n", "---\\nn: 2\\n---\\n"] }\n'
+    )
+
+    walked = uwf("workflow", "simulate", "one.yaml", "--script", "one.replies.yaml")
+
+    assert walked.code == 0
+    assert walked.err == "note: 1 reply of 'a' not used\n"
+
+
 def test_it_agrees_with_the_thread_that_the_script_runs(uwf: Uwf, ended: str) -> None:
     walked = uwf("workflow", "simulate", "ping.yaml", *SCRIPT, "--json").json
     items = uwf("step", "list", ended, "--json").json["items"]

@@ -19,6 +19,8 @@ _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
 _LOOKED_AT: Final = 10_000
 _LINE_CHARS: Final = 200
+_MARKS: Final = "-=~`*_#. "
+"""A line of these alone only parts or closes something."""
 
 
 def count_of(number: int, noun: str) -> str:
@@ -66,9 +68,9 @@ def headline(body: str, fields: Mapping[str, object]) -> str | None:
 
 
 def last_line(text: str) -> str | None:
-    """Return the last line that says something."""
+    """Return the last line that says something, not the end of a block."""
     lines = (line.strip() for line in reversed(text[-_LOOKED_AT:].splitlines()))
-    return next((_shortened(line) for line in lines if line), None)
+    return next((_shortened(line) for line in lines if line.strip(_MARKS)), None)
 
 
 def _shortened(line: str) -> str:

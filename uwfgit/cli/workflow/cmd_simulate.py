@@ -249,7 +249,8 @@ def _ask_agent(
 def _unused_replies(script: Script, done: Simulation) -> dict[str, int]:
     if done.status != "end":
         return {}
-    used = Counter(step.role for step in done.steps if step.status is not None)
+    # Roles whose edges have conditions may report no status.
+    used = Counter(step.role for step in done.steps)
     left = {role: len(texts) - used[role] for role, texts in script.replies.items()}
     return {role: count for role, count in left.items() if count > 0}
 
