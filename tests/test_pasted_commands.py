@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import uwfgit
+from uwfgit.cli.frame.app import main
+from uwfgit.cli.frame.screen import shown, shown_page
+from uwfgit.shell import quote_word, quote_words
 
 _ROOT: Final = Path(uwfgit.__file__).parent
-_COMMAND = re.compile(r"(?:^|[:;`'] ?|, )(?:uwf [a-z]+|rm|chmod|chown|mv) [^`;:]*\0")
+_COMMAND = re.compile(
+    r"(?:^|[:;`'] ?|, )(?:uwf [a-z]+|git -\S+|git [a-z]+ -|cd|rm|chmod|chown|mv|kill"
+    r"|echo) [^`;:]*\0"
+)
 _SAFE = re.compile(
-    r"(?:shlex\.)?\bquote\(|\b(?:thread|found|oid|hash|number|commit|copy|command|ids|quoted"
+    r"\bquote_words?\(|\b(?:thread|found|oid|hash|number|commit|copy|command|ids|quoted"
     r"|tail\(.*)\b\W*$|^[A-Z_]+$|steps - 1"
 )
 """Quoted, or of a form that uwf itself checks: ids, hashes and numbers."""
@@ -38,7 +48,8 @@ _OWN: Final = {
     "engine/run/control.py: _GOES_ON[state.status]",
     "model/ledger/keep.py: verb",
     "model/ledger/registering.py: verb",
-    "store/safety/hooks.py: name",
+    "store/safety/trust.py: name",
+    "cli/thread/next_command.py: wait",
     "web/render/forms.py: act",
     # Numbers, ids and hashes.
     "cli/fleet/cmd_fleet.py: queue.remote.name",
@@ -100,3 +111,51 @@ def test_no_name_of_a_stranger_stands_bare_in_a_command() -> None:
     }
 
     assert found == set()
+
+
+def test_words_are_quoted_in_one_place() -> None:
+    bare = re.compile(r"shlex\.(?:quote|join)|from shlex|import .*\bas shlex")
+    found = {
+        str(path.relative_to(_ROOT))
+        for path in _ROOT.rglob("*.py")
+        if bare.search(path.read_text("utf-8"))
+    }
+
+    assert found == {"shell.py"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(b"plain", b"two words", b"it's", b"", "é ü 漢 👩‍💻".encode(), b"-x"),
+        *(b"a\xffb", b"\xffff", b"it's \xc3", b"\\x41 \xe9", b"$(id) `id` \x80"),
+        *(b"\x1b[31mred", b"two\nlines\r\n", b"tab\there", b"\x9b31m", b"bell\a"),
+        *("\u202egpj".encode(), "a\u200bb".encode(), "\u2028".encode(), b"\x011"),
+    ],
+)
+def test_a_shell_reads_the_name_back_from_what_is_shown(name: bytes) -> None:
+    word = quote_word(os.fsdecode(name))
+
+    assert shown(word) == word == shown_page(word)
+    script = f"printf '<%s>' {word}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    assert done.stdout == b"<" + name + b">"
+
+
+def test_a_half_of_a_pair_is_quoted_too() -> None:
+    assert quote_words(["rm", "\ud800"]) == r"rm $'\xed\xa0\x80'"
+
+
+def test_a_command_in_a_hint_names_a_folder_that_is_no_utf_8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = os.fsdecode(os.fsencode(tmp_path) + b"/st\xffore's")
+
+    main(["thread", "list", "--store", store])
+
+    command = re.search(r"uwf init --store (.*)", capsys.readouterr().err)
+    assert command is not None
+    words = ["bash", "-c", f"printf %s {command[1]}"]
+    assert subprocess.run(words, capture_output=True, check=True).stdout == (
+        os.fsencode(store)
+    )

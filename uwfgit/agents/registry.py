@@ -15,6 +15,7 @@ from uwfgit.agents.clis.kinds import CLI_KINDS, load_cli
 from uwfgit.agents.installed import find_installed
 from uwfgit.config import AgentSettings, JudgeSettings, Settings
 from uwfgit.errors import ConfigError
+from uwfgit.shell import quote_word
 from uwfgit.spelling import suggest
 from uwfgit.store.canonical import Json
 
@@ -382,7 +383,7 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
     if words and "/" in words[0] and (around.base_dir / words[0]).is_file():
         return ConfigError(
             f"agent '{words[0]}' is not executable",
-            hint=f"chmod +x {shlex.quote(words[0])}",
+            hint=f"chmod +x {quote_word(words[0])}",
         )
     names = [*around.settings.agents, *tuple(KINDS)]
     return ConfigError(

@@ -7,7 +7,6 @@ finds what it had begun. Nothing else has to be kept line by line.
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -21,6 +20,7 @@ from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.schema.messages import shorten
 from uwfgit.model.workflow.inputs import Schemas, complete_inputs
+from uwfgit.shell import quote_word
 from uwfgit.store.canonical import Json, normalise
 
 _RANDOM_BYTES: Final = 10
@@ -84,7 +84,7 @@ def open_batch(ledger: Ledger, name: str, workflow: Hash) -> Batch:
             raise StateError(
                 f"batch '{name}' was begun with workflow {batch.workflow}, "
                 f"and this is {workflow}",
-                hint=f"go on with it: `uwf fleet map {shlex.quote(batch.workflow)} …`; "
+                hint=f"go on with it: `uwf fleet map {quote_word(batch.workflow)} …`; "
                 "or begin another with --name",
             )
         return batch

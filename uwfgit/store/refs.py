@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from uwfgit.errors import CorruptError, LockedError
 from uwfgit.ids import Oid
+from uwfgit.shell import quote_word
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import pause
@@ -200,6 +200,6 @@ def _require_patience(
         what = held.relative_to(store.path).as_posix().removesuffix(".lock")
         error = LockedError(f"ref '{what}'", holder=f"'{held}'")
         error.hint = (
-            f"try again; when no git is at work here: rm {shlex.quote(str(held))}"
+            f"try again; when no git is at work here: rm {quote_word(str(held))}"
         )
         raise error from exc

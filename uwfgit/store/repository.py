@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from uwfgit.errors import (
     StoreError,
     UntrustedError,
 )
+from uwfgit.shell import quote_word
 from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.git_lock import replacing
@@ -75,7 +75,7 @@ def open_store(
     if not is_known(path, home=home):
         raise UntrustedError(
             f"store '{path}' was not made or trusted by you on this machine",
-            hint=f"if you know it: uwf store trust {shlex.quote(str(path))}",
+            hint=f"if you know it: uwf store trust {quote_word(str(path))}",
         )
     config = _require_safe(path)
     _require_format(path, config, missing=False)
@@ -258,4 +258,4 @@ def _require_format(
 
 
 def _init_hint(path: Path) -> str:
-    return f"run: uwf init --store {shlex.quote(str(path))}"
+    return f"run: uwf init --store {quote_word(str(path))}"

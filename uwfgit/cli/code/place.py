@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from uwfgit.errors import InvalidError, NotFoundError, StateError
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.cli.frame.context import CommandContext
@@ -51,7 +51,7 @@ def require_sides(step: KnownStep) -> Sides:
         name = f"{step.thread}:{step.number}"
         raise StateError(
             f"the code around step {name} was not kept",
-            hint=f"uwf step show {shlex.quote(name)} may say why",
+            hint=f"uwf step show {quote_word(name)} may say why",
         )
     return Sides(step=step, before=step.before, after=step.after)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uwfgit.errors import NotFoundError, UwfError
 from uwfgit.ids import find_hash, find_thread_id
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.cli.frame.context import CommandContext
@@ -37,7 +37,7 @@ def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
         return None
     for path in others:
         if _knows(context, path, error.name):
-            return f"it is in another store; add: --store {shlex.quote(str(path))}"
+            return f"it is in another store; add: --store {quote_word(str(path))}"
     return None
 
 

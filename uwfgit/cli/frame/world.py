@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -21,6 +20,7 @@ from msgspec import Struct
 from uwfgit.cli.frame.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError, StateError, UwfError
+from uwfgit.shell import quote_word
 from uwfgit.store.safety.plainfile import read_plain
 
 VARIABLE: Final = "UWF_READY_FD"
@@ -72,7 +72,7 @@ class StoreChoice(Struct, frozen=True, kw_only=True):
     def init_hint(self) -> str:
         """Say how to make it."""
         words = {"repository": "", "user": " --user"}
-        named = f" --store {shlex.quote(str(self.path))}"
+        named = f" --store {quote_word(str(self.path))}"
         return f"create it with: uwf init{words.get(self.source, named)}"
 
 

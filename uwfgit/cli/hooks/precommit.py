@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,7 @@ from uwfgit.cli.frame.packaged import find_packaged
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.hooks.receiving import SHARED_KEY
 from uwfgit.errors import NotFoundError, StoreError, UsageError
+from uwfgit.shell import quote_word
 from uwfgit.store.safety.newfile import write_new
 from uwfgit.store.safety.plainfile import read_start
 
@@ -207,7 +207,7 @@ def _require_run(path: Path) -> Installed:
     if path.name != HOOK or ".husky" in path.parts or os.access(path, os.X_OK):
         return Installed(path=path)
     reason = f"git does not run {path}: it is not executable; run:"
-    return Installed(path=path, reason=reason, add=f"chmod +x {shlex.quote(str(path))}")
+    return Installed(path=path, reason=reason, add=f"chmod +x {quote_word(str(path))}")
 
 
 def _read(path: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.secrets import DOTENV_FILE
 from uwfgit.cli.frame.world import read_config
 from uwfgit.errors import ConfigError, UsageError
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.agents.installed import Installed
@@ -196,7 +196,7 @@ def _require_whole(
         make_agent(choice.agent, around)
     except ConfigError as exc:
         keys = _NEEDS.get(choice.kind or "", ("command",))
-        named = [shlex.quote(f"agents.{choice.agent}.{key}") for key in keys]
+        named = [quote_word(f"agents.{choice.agent}.{key}") for key in keys]
         first = [f"`uwf config set {quoted} …`" for quoted in named]
         raise UsageError(
             f"--agent: {exc.message}", hint=f"first {' and '.join(first)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import stat
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from uwfgit.errors import StoreError, UwfError
+from uwfgit.shell import quote_word
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def is_there(path: Path, *, home: Path) -> StoreError:
     hint = "name another folder"
     if is_known(path, home=home):
         # A clone that was killed has left it, maybe.
-        hint += f", or bring the rest: uwf pull --store {shlex.quote(str(path))}"
+        hint += f", or bring the rest: uwf pull --store {quote_word(str(path))}"
     return StoreError(f"'{path}' is there already", hint=hint)
 
 

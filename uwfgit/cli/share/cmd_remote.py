@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_table
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import UsageError
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.store.handle import Store
@@ -126,7 +126,7 @@ def _find_address(
         if not address:
             raise UsageError(
                 f"no URL, and this repository has no remote '{name}'",
-                hint=f"give one: uwf remote add {shlex.quote(name)} URL",
+                hint=f"give one: uwf remote add {quote_word(name)} URL",
             )
     else:
         address = absolute_url(url, context.cwd)

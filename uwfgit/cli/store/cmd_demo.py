@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shlex
 import shutil
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.packaged import find_packaged
 from uwfgit.cli.frame.screen import shown_lines
 from uwfgit.errors import InvalidError, StoreError
+from uwfgit.shell import quote_word, quote_words
 
 app = make_single()
 
@@ -141,7 +141,7 @@ class _Stage(Struct, frozen=True, kw_only=True):
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(printed):
             code = run_command(list(words), context)
-        self.show(shlex.join(["uwf", *words]), printed.getvalue())
+        self.show(quote_words(["uwf", *words]), printed.getvalue())
         if code:
             said = "; ".join(printed.getvalue().split("\n")).strip("; ")
             raise StoreError(f"'uwf {words[0]}' failed: {said}")
@@ -161,7 +161,7 @@ class _Stage(Struct, frozen=True, kw_only=True):
         if done.code:
             raise StoreError(f"git {words[0]} failed: {done.complaint}")
         prefix = ["git"] if store is None else ["uwf", "git"]
-        self.show(shlex.join([*prefix, *words]), done.text)
+        self.show(quote_words([*prefix, *words]), done.text)
 
 
 def _play(stage: _Stage) -> tuple[str, str]:
@@ -207,7 +207,7 @@ def _program(context: CommandContext) -> str:
     called = Path(sys.argv[0])
     if called.name != "uwf" or shutil.which("uwf", path=path):
         return "uwf"
-    return shlex.quote(str(called.absolute()))
+    return quote_word(str(called.absolute()))
 
 
 def _closing_words(root: Path, page: Path, thread: str, *, program: str) -> str:
@@ -215,11 +215,11 @@ def _closing_words(root: Path, page: Path, thread: str, *, program: str) -> str:
         [
             f"Everything is in {root}.",
             "Look around:",
-            f"  cd {shlex.quote(str(root / 'blog'))}",
+            f"  cd {quote_word(str(root / 'blog'))}",
             f"  {program} thread read {thread}",
             f"  {program} git log -p thread/{thread}",
             f"  {program} web --open",
-            f"Remove it with: rm -r {shlex.quote(str(root))}",
+            f"Remove it with: rm -r {quote_word(str(root))}",
             f"The thread as a page, to open in a browser: {page.as_uri()}",
         ]
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +23,7 @@ from uwfgit.cli.live.judges import write_summary
 from uwfgit.cli.thread.runs import find_folder, recall_of
 from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
 from uwfgit.errors import InvalidError, StateError, UsageError
+from uwfgit.shell import quote_word, quote_words
 
 if TYPE_CHECKING:
     from uwfgit.engine.beside.opening import Opened
@@ -93,7 +93,7 @@ def open_command(
 
 
 def _print(context: CommandContext, opened: Opened) -> None:
-    line = f"cd {shlex.quote(str(opened.cwd))} && {shlex.join(opened.command)}"
+    line = f"cd {quote_word(str(opened.cwd))} && {quote_words(opened.command)}"
     context.output.emit(
         {
             "role": opened.role,

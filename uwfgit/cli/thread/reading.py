@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
+from uwfgit.shell import quote_word
 
 SEPARATOR: Final = "\n\n---\n\n"
 _HEADER_ROOM: Final = 200
@@ -211,7 +211,7 @@ def _turns_within(
     if first:
         lines.append(
             f"*{count_of(first, 'earlier turn')} left out; see all with* "
-            f"`uwf step turns {thread} --role {shlex.quote(shown(step.role))}`"
+            f"`uwf step turns {thread} --role {quote_word(step.role)}`"
         )
     return "\n\n".join([*lines, *blocks[first:]])
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.web.hub.doors import Doors
@@ -32,7 +32,7 @@ def add(
     context = get_context(ctx)
     secret = _doors(context).add(name, renew=renew)
     context.output.emit({"name": name, "secret": secret}, lambda: secret)
-    command = f"uwf connect URL --name {quote(name)}"
+    command = f"uwf connect URL --name {quote_word(name)}"
     context.output.say(f"there, put it into UWF_HUB_SECRET and run: {command}")
 
 

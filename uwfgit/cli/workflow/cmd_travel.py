@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +27,7 @@ from uwfgit.errors import (
     UntrustedError,
     UwfError,
 )
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
@@ -171,7 +171,7 @@ def _tell_of_children(
         except UwfError:
             context.output.say(
                 f"a role is done by workflow '{shown(name)}', which is not here: "
-                f"uwf workflow add {shlex.quote(shown(str(origin)))}"
+                f"uwf workflow add {quote_word(str(origin))}"
             )
 
 
@@ -308,7 +308,7 @@ def update_command(
     fetched = _fetch(context, ledger, replace(origin, oid=None))
     theirs = fetched.source.workflow.name
     if theirs != name:
-        address = shlex.quote(str(replace(fetched.origin, oid=None)))
+        address = quote_word(str(replace(fetched.origin, oid=None)))
         raise StateError(
             f"the workflow there is called '{theirs}' by now",
             hint=f"add it as that: uwf workflow add {address}",

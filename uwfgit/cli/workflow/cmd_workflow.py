@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +31,7 @@ from uwfgit.cli.workflow.cmd_travel import (
     update_command,
 )
 from uwfgit.cli.workflow.cmd_validate import validate_command
+from uwfgit.shell import quote_word
 
 app = make_group("Check, register and show workflows.")
 
@@ -378,9 +378,7 @@ def remove(ctx: typer.Context, name: NameArgument) -> None:
     context.output.emit(
         {"name": name, "removed": True}, lambda: f"removed {shown(name)}"
     )
-    context.output.say(
-        f"bring it back: uwf workflow restore {shlex.quote(shown(name))}"
-    )
+    context.output.say(f"bring it back: uwf workflow restore {quote_word(name)}")
 
 
 @add_command(app, "restore")

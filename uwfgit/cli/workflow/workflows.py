@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from uwfgit.model.workflow.source import (
 )
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.model.yaml.dump import dump_yaml
+from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar
 
 
@@ -118,7 +118,7 @@ def _find_hint(context: CommandContext, name: str) -> str | None:
     with suppress(NotFoundError):
         if all(name != each.name for each in list_examples()):
             return None
-        return f"begin with the example: uwf workflow new --from {shlex.quote(name)}"
+        return f"begin with the example: uwf workflow new --from {quote_word(name)}"
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
@@ -30,6 +29,7 @@ from uwfgit.model.workflow.workflow import (
     require_workflow_file,
     workflow_nodes,
 )
+from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import (
     NODES,
@@ -222,7 +222,7 @@ def restore_workflow(ledger: Ledger, name: str) -> Registered:
         if find_branch(ledger, name) is not None:
             raise StateError(
                 f"workflow '{name}' is registered",
-                hint=f"its older versions: uwf workflow history {shlex.quote(name)}",
+                hint=f"its older versions: uwf workflow history {quote_word(name)}",
             )
         if not removed:
             hint = "see what was removed: uwf workflow list --trash"
@@ -244,7 +244,7 @@ def _choose(versions: tuple[Version, ...], wanted: Hash | None) -> Version:
     raise NotFoundError(
         "version",
         f"{name}@{wanted}",
-        hint=f"see its versions: uwf workflow history {shlex.quote(name)}",
+        hint=f"see its versions: uwf workflow history {quote_word(name)}",
     )
 
 

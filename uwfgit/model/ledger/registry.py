@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -19,6 +18,7 @@ from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
 from uwfgit.model.thread.derive import format_message, parse_trailers
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
+from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar
 from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.layout import (
@@ -117,7 +117,7 @@ def load_registered(ledger: Ledger, name: str, version: Hash | None = None) -> E
     raise NotFoundError(
         "version",
         f"{name}@{version}",
-        hint=f"see its versions: uwf workflow history {shlex.quote(name)}",
+        hint=f"see its versions: uwf workflow history {quote_word(name)}",
     )
 
 

@@ -6,7 +6,6 @@ The checks read; only a finding's own ``mend`` changes anything.
 from __future__ import annotations
 
 import os
-import shlex
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
+from uwfgit.shell import quote_word
 from uwfgit.store.care.loose import MANY_LOOSE
 from uwfgit.store.care.maintain import ObjectCount, count_objects
 from uwfgit.store.care.size import format_size
@@ -89,7 +89,7 @@ def check_store_settings(store: Store) -> Iterator[HealthFinding]:
             level="problem",
             message=f"refspecs of remote '{name}' overwrite threads: a plain fetch or "
             "push takes recorded work away",
-            hint=f"uwf doctor --fix, then uwf remote add {shlex.quote(name)}",
+            hint=f"uwf doctor --fix, then uwf remote add {quote_word(name)}",
             mend=lambda: _drop_forced(store),
         )
     if not wrong and not forced:
@@ -100,7 +100,7 @@ def check_store_settings(store: Store) -> Iterator[HealthFinding]:
             level="note",
             message=f"remote '{name}' has no refspecs: plain git brings and sends no "
             "threads",
-            hint=f"uwf remote add {shlex.quote(name)}",
+            hint=f"uwf remote add {quote_word(name)}",
         )
 
 
@@ -148,7 +148,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> HealthFinding | None:
             check="refs",
             level="problem",
             message=f"'{name}' is not a name that uwf gives; it is not listed",
-            hint=f"if nobody needs it: uwf git update-ref -d {shlex.quote(name)}",
+            hint=f"if nobody needs it: uwf git update-ref -d {quote_word(name)}",
         )
     if name.startswith(_REMOTES):
         return None
@@ -159,7 +159,7 @@ def _check_ref(store: Store, name: str, oid: Oid) -> HealthFinding | None:
             check="refs",
             level="problem",
             message=f"'{name}' leads nowhere: {exc.message}",
-            hint=f"its last commits: uwf git reflog {shlex.quote(name)}",
+            hint=f"its last commits: uwf git reflog {quote_word(name)}",
         )
     return None
 
@@ -212,7 +212,7 @@ def check_local(store: Store) -> Iterator[HealthFinding]:
             level="problem",
             message=f"'{path}' {problem}: threads count as others' until they are "
             "trusted again",
-            hint=f"put a copy of it back, or: rm {shlex.quote(str(path))}; then run "
+            hint=f"put a copy of it back, or: rm {quote_word(str(path))}; then run "
             "each thread once with --trust",
         )
     elif aside.exists():
@@ -220,7 +220,7 @@ def check_local(store: Store) -> Iterator[HealthFinding]:
             check="local",
             level="note",
             message=f"a damaged file was put aside: '{aside}'",
-            hint=f"when nobody needs it: rm {shlex.quote(str(aside))}",
+            hint=f"when nobody needs it: rm {quote_word(str(aside))}",
         )
     else:
         yield HealthFinding(check="local", level="ok", message="can be read")
@@ -318,7 +318,7 @@ def check_locks(store: Store) -> Iterator[HealthFinding]:
             check="locks",
             level="problem",
             message=f"'{path}' was left by a git that is gone",
-            hint=f"when no git is at work here: rm {shlex.quote(str(path))}",
+            hint=f"when no git is at work here: rm {quote_word(str(path))}",
             mend=mend,
         )
     if not held and not stale:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import secrets
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Final
 
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
+from uwfgit.shell import quote_word
 from uwfgit.store.care.health import HealthFinding, shorten
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
@@ -168,7 +168,7 @@ def check_broken_refs(store: Store) -> Iterator[HealthFinding]:
                 check="refs",
                 level="problem",
                 message=f"'{name}' is gone, and nobody removed it",
-                hint=f"uwf git update-ref {shlex.quote(name)} {oid}",
+                hint=f"uwf git update-ref {quote_word(name)} {oid}",
             )
 
 
@@ -182,7 +182,7 @@ def _broken(store: Store, name: str) -> HealthFinding:
             level="problem",
             message=f"'{name}' is damaged",
             hint="its log does not tell what it pointed at; a remote may have it: "
-            f"rm {shlex.quote(str(store.path / name))}, then uwf pull",
+            f"rm {quote_word(str(store.path / name))}, then uwf pull",
         )
     return HealthFinding(
         check="refs",
@@ -280,12 +280,12 @@ def check_packs(store: Store) -> Iterator[HealthFinding]:
 
 
 def _indexless(pack: Path, what: str) -> HealthFinding:
-    index = shlex.quote(str(pack.with_suffix(".idx")))
+    index = quote_word(str(pack.with_suffix(".idx")))
     return HealthFinding(
         check="objects",
         level="problem",
         message=f"'{pack}' {what}",
-        hint=f"rm -f {index}; uwf git index-pack {shlex.quote(str(pack))}",
+        hint=f"rm -f {index}; uwf git index-pack {quote_word(str(pack))}",
     )
 
 

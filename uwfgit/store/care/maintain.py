@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import struct
 import time
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
+from uwfgit.shell import quote_word
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.streaming import leave_to_git
 from uwfgit.store.handle import Store
@@ -239,7 +239,7 @@ def _require_unlocked(path: Path) -> None:
     for held in list_git_locks(path):
         error = LockedError(f"'{held}'")
         error.hint = (
-            f"try again; when no git is at work here: rm {shlex.quote(str(held))}"
+            f"try again; when no git is at work here: rm {quote_word(str(held))}"
         )
         raise error
 

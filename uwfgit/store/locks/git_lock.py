@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from uwfgit.errors import LockedError
+from uwfgit.shell import quote_word
 from uwfgit.store.locks.flock import is_let_go, pause, try_hold
 
 _WAIT: Final = 2.0
@@ -66,7 +66,7 @@ def _take(path: Path, beside: Path, own: Path, descriptor: int) -> None:
                     error = LockedError(f"'{beside}'")
                     error.hint = (
                         "try again; when no git is at work here: "
-                        f"rm {shlex.quote(str(beside))}"
+                        f"rm {quote_word(str(beside))}"
                     )
                     raise error from exc
             else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import LockedError
+from uwfgit.shell import quote_word
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import Holder, Lock, lock, pause, read_holder
 from uwfgit.store.locks.moving import (
@@ -96,7 +96,7 @@ def _require_free(store: Store, refs: Iterable[str]) -> None:
                 error = LockedError(f"'{path}'")
                 error.hint = (
                     "try again; when no git is at work here: "
-                    f"rm {shlex.quote(str(path))}"
+                    f"rm {quote_word(str(path))}"
                 )
                 raise error
             pause()

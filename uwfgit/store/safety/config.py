@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem
+from uwfgit.shell import quote_word
 
 # Git's grammar less the forms that neither git nor a person at ease writes: a
 # key beside its section, a value over several lines. What is not plain is
@@ -232,11 +232,11 @@ def check_config(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Proble
             continue
         hint = (
             "if you know how it came there: git config --file "
-            f"{shlex.quote(str(path / 'config'))} --unset-all "
-            f"{shlex.quote(entry.written)}"
+            f"{quote_word(str(path / 'config'))} --unset-all "
+            f"{quote_word(entry.written)}"
         )
         if is_mirror(entry):
-            hint = f"uwf init --store {shlex.quote(str(path))}"
+            hint = f"uwf init --store {quote_word(str(path))}"
         yield Problem(
             code=CONFIG,
             message=reason,
@@ -270,7 +270,7 @@ def _find_refusal(entry: ConfigEntry) -> str | None:
 
 def config_hint(path: Path) -> str:
     """Return what makes a store's config again, whose file was lost or cut."""
-    file, store = shlex.quote(str(path / "config")), shlex.quote(str(path))
+    file, store = quote_word(str(path / "config")), quote_word(str(path))
     return (
         f"git config --file {file} core.bare true && uwf init --store {store}; "
         "remotes are to be added again"
@@ -278,7 +278,7 @@ def config_hint(path: Path) -> str:
 
 
 def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
-    quoted = shlex.quote(str(path))
+    quoted = quote_word(str(path))
     if not config:
         yield problem_at(SHAPE, path / "config", "is empty", config_hint(path))
         return

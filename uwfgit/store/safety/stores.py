@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from uwfgit.errors import StoreError, UntrustedError
+from uwfgit.shell import quote_word
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.safety.newfile import write_over
 from uwfgit.store.safety.plainfile import read_start
@@ -91,7 +91,7 @@ def _read_lines(path: Path) -> list[str]:
             if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise UntrustedError(
                     f"'{path}' may be written by others",
-                    hint=f"chmod go-w {shlex.quote(str(path))}",
+                    hint=f"chmod go-w {quote_word(str(path))}",
                 )
             return [line for line in file.read().split("\n") if line]
     except FileNotFoundError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem, StoreError
+from uwfgit.shell import quote_word
 from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.safety.config import (
     SHAPE,
@@ -119,7 +119,7 @@ def find_links(path: Path) -> tuple[Problem, ...]:
             LINK,
             Path(folder) / name,
             "is a symbolic link" if stat.S_ISLNK(mode) else "is not a plain file",
-            f"if you know it, remove it: rm {shlex.quote(str(Path(folder) / name))}",
+            f"if you know it, remove it: rm {quote_word(str(Path(folder) / name))}",
         )
         for folder, folders, files in os.walk(path, onerror=_raise)
         for name in (*folders, *files)
@@ -208,7 +208,7 @@ def _missing_hint(path: Path, name: str, *, is_ours: bool) -> str:
 
 
 def _head_hint(path: Path) -> str:
-    return f"echo 'ref: {HEAD_REF}' > {shlex.quote(str(path / 'HEAD'))}"
+    return f"echo 'ref: {HEAD_REF}' > {quote_word(str(path / 'HEAD'))}"
 
 
 def _check_files(
@@ -296,7 +296,7 @@ def _check_history(
     if not is_changed and "packed-refs" in found:
         is_changed = b" refs/replace/" in (path / "packed-refs").read_bytes()
     if is_changed:
-        git = f"git --git-dir={shlex.quote(str(path))} replace"
+        git = f"git --git-dir={quote_word(str(path))} replace"
         yield problem_at(
             HISTORY,
             folder,
@@ -328,7 +328,7 @@ def _find_damage(path: Path) -> Iterator[Problem]:
             path / "packed-refs",
             f"is damaged from line {line} on",
             "keep its good lines; a branch that is lost with the others stands last "
-            f"in its file below {shlex.quote(str(path / 'logs'))}",
+            f"in its file below {quote_word(str(path / 'logs'))}",
         )
 
 
@@ -338,7 +338,7 @@ def _foreign(path: Path, place: Path, status: os.stat_result) -> Problem:
         # A container's root, who wrote into a folder of the user's.
         hint = (
             "if it was yours before root wrote there, as in a container: "
-            f"sudo chown -R {os.geteuid()} {shlex.quote(str(path))}"
+            f"sudo chown -R {os.geteuid()} {quote_word(str(path))}"
         )
     message = f"belongs to another user (uid {status.st_uid})"
     return problem_at(OWNER, place, message, hint)
@@ -349,7 +349,7 @@ def _writable(path: Path, place: Path) -> Problem:
         MODE,
         place,
         "may be written by other users",
-        f"chmod -R go-w {shlex.quote(str(path))}",
+        f"chmod -R go-w {quote_word(str(path))}",
     )
 
 

@@ -6,7 +6,6 @@ top of both, or ours becomes a thread of its own.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -21,6 +20,7 @@ from uwfgit.model.thread.event import Event, iter_events, tell_resolve
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.sharing import compare_sharing
+from uwfgit.shell import quote_word
 from uwfgit.store.ancestry import is_ancestor, iter_first_parents
 from uwfgit.store.care.tracking import find_tracked
 from uwfgit.store.genesis import GENESIS_OID
@@ -189,7 +189,7 @@ def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) ->
         problem = describe_report(reports[0]) if reports else "it was not verified"
         raise InvalidError(
             f"the side of '{divergence.remote}' does not verify: {problem}",
-            hint=f"look at it: uwf git log {shlex.quote(theirs)}",
+            hint=f"look at it: uwf git log {quote_word(theirs)}",
         )
     ledger.local.record_verified(theirs)
 

@@ -5,7 +5,6 @@ Shared by push, pull and bundles.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -13,6 +12,7 @@ from msgspec import Struct, field
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.family import family_of
+from uwfgit.shell import quote_word
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import read_last_reason, scan_refs, tracking_ref
 from uwfgit.store.git.refbatch import move_many
@@ -164,7 +164,7 @@ def back_hint(remote: Remote, ref: str) -> str:
     name = find_ref_thread(ref) or ref.removeprefix("refs/heads/")
     return (
         "someone took commits away there that it had; yours are kept, to send them "
-        f"again: uwf push {remote.name} {shlex.quote(name)}"
+        f"again: uwf push {remote.name} {quote_word(name)}"
     )
 
 
@@ -291,9 +291,7 @@ def removed_message(ref: str) -> str:
     thread = find_ref_thread(ref)
     name = ref.removeprefix(WORKFLOW_PREFIX)
     way = (
-        f"thread restore {thread}"
-        if thread
-        else f"workflow restore {shlex.quote(name)}"
+        f"thread restore {thread}" if thread else f"workflow restore {quote_word(name)}"
     )
     return f"removed here, and nothing new since; to have it again: uwf {way}"
 
@@ -301,7 +299,7 @@ def removed_message(ref: str) -> str:
 def approval_hint(ref: str) -> str:
     """Say how to go on where two people approved the same step."""
     name = ref.removeprefix("refs/tags/")
-    drop = f"uwf git tag -d {shlex.quote(name)}"
+    drop = f"uwf git tag -d {quote_word(name)}"
     return f"approved here and there; to have theirs: {drop}; uwf pull"
 
 

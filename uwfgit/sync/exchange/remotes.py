@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from uwfgit.errors import InvalidError, NotFoundError, RemoteError, UsageError
 from uwfgit.ids import ThreadId, find_thread_id, is_hash, is_thread_id
+from uwfgit.shell import quote_word
 from uwfgit.store.care.config_edit import append_section
 from uwfgit.store.care.tracking import BUNDLE, tracking_ref
 from uwfgit.store.git.gitcmd import check_operand, run_git
@@ -194,14 +194,14 @@ def get_remote(store: Store, name: str) -> Remote:
         raise NotFoundError(
             "remote",
             name,
-            hint=f"set it up: uwf remote add {shlex.quote(name)} URL; "
+            hint=f"set it up: uwf remote add {quote_word(name)} URL; "
             "without the two it is the origin of the code here",
         )
     if found.kind == "other" or not found.url:
         raise RemoteError(
             "its refspecs are not those of threads (a mirror is never one)",
             remote=name,
-            hint=f"set it up: uwf remote add {shlex.quote(name)} "
+            hint=f"set it up: uwf remote add {quote_word(name)} "
             "(--shared for one with code in it)",
         )
     return found
@@ -337,7 +337,7 @@ def add_remote(
             raise RemoteError(
                 f"is there already: {shown_url(known.url)} ({known.kind})",
                 remote=name,
-                hint=f"remove it first: uwf remote rm {shlex.quote(name)}",
+                hint=f"remove it first: uwf remote rm {quote_word(name)}",
             )
         args = ["config", "--remove-section", f"remote.{name}"]
         done = run_git(args, git_dir=store.path, environment=environment)

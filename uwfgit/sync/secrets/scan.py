@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Final
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid, is_oid, is_thread_id
+from uwfgit.shell import quote_word
 from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
@@ -337,7 +337,7 @@ def way_out(findings: Sequence[SecretFinding], leaving: Sequence[Leaving] = ()) 
     if thread is not None:
         way = f": uwf thread redact {thread}"
     elif names[0] == WORKFLOWS:
-        name = shlex.quote(names[1])
+        name = quote_word(names[1])
         way = f": uwf workflow rm {name}, then add its file again without it"
     else:
         way = ""

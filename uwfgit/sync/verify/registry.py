@@ -5,7 +5,6 @@ Compared by oid, never by hash: a second content for a hash is quickly made.
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from typing import Final, Literal
 
@@ -22,6 +21,7 @@ from uwfgit.model.workflow.origin import is_kept_origin
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import workflow_nodes
 from uwfgit.model.yaml.core import parse_yaml
+from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import NODES, WORKFLOW_FILE, is_workflow_name, workflow_folder
@@ -177,7 +177,7 @@ def require_version(store: Store, report: ThreadReport, name: str) -> ThreadRepo
 
 def diverged_versions_hint(store: Store, name: str) -> str:
     """Say how to go on with a workflow that two people registered versions of."""
-    mine, name = find_versions(store, name).hashes, shlex.quote(name)
+    mine, name = find_versions(store, name).hashes, quote_word(name)
     again = f", then yours again: uwf workflow rollback {name} {mine[0]}"
     return (
         "both registered versions; to go on from theirs: "
