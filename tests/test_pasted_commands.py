@@ -50,7 +50,7 @@ _OWN: Final = {
     "model/ledger/registering.py: verb",
     "store/safety/trust.py: name",
     "cli/thread/next_command.py: wait",
-    "web/render/forms.py: act",
+    "web/render/forms/refused.py: act",
     # Numbers, ids and hashes.
     "cli/fleet/cmd_fleet.py: queue.remote.name",
     "fleet/batch.py: batch.workflow",

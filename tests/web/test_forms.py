@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from uwfgit.model.workflow.inputs import require_inputs
-from uwfgit.web.render.forms import start_form
+from uwfgit.web.render.forms.start import start_form
 from uwfgit.web.render.frame import ALL_ACTS, Site
 from uwfgit.web.render.markup import Carried, tag
 from uwfgit.web.serve.acts import typed_inputs

@@ -18,7 +18,7 @@ from uwfgit.model.thread.record import load_tip, open_record
 from uwfgit.model.thread.step import Step
 from uwfgit.store.repository import open_store
 from uwfgit.web.render.diff import diff_page
-from uwfgit.web.render.forms import thread_acts
+from uwfgit.web.render.forms.acts import thread_acts
 from uwfgit.web.render.frame import ALL_ACTS, Site
 from uwfgit.web.render.thread import thread_page
 from uwfgit.web.serve.links import ServedLinks

@@ -22,7 +22,8 @@ from uwfgit.store.repository import open_store
 from uwfgit.web.hub.far import FarReading
 from uwfgit.web.hub.line import OddError
 from uwfgit.web.render.diff import diff_page
-from uwfgit.web.render.forms import start_form, thread_acts
+from uwfgit.web.render.forms.acts import thread_acts
+from uwfgit.web.render.forms.start import start_form
 from uwfgit.web.render.frame import ALL_ACTS, Site
 from uwfgit.web.render.node import node_page
 from uwfgit.web.render.thread import thread_page

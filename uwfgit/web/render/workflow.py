@@ -11,7 +11,7 @@ from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
 from uwfgit.web.render.code import code_block, json_block
-from uwfgit.web.render.forms import input_text, input_types
+from uwfgit.web.render.forms.start import input_text, input_types
 from uwfgit.web.render.frame import Site, facts, fold, moment, page, section, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag

@@ -16,7 +16,12 @@ from msgspec import UNSET, Struct, field
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.workflow.inputs import parse_input
-from uwfgit.web.render.forms import default_text, input_choices, input_text, input_types
+from uwfgit.web.render.forms.start import (
+    default_text,
+    input_choices,
+    input_text,
+    input_types,
+)
 
 _STATUS: Final = {
     "not-found": 404,

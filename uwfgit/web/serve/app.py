@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from uwfgit.errors import UwfError
-from uwfgit.web.render.forms import problem_page
+from uwfgit.web.render.forms.refused import problem_page
 from uwfgit.web.serve.api import Api
 from uwfgit.web.serve.gate import Gate
 from uwfgit.web.serve.pages import Pages

@@ -13,14 +13,14 @@ from starlette.routing import Route
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.web.render.diff import diff_page
-from uwfgit.web.render.forms import (
+from uwfgit.web.render.forms.acts import thread_acts
+from uwfgit.web.render.forms.refused import (
     folder_form,
     problem_page,
-    start_form,
-    thread_acts,
     trust_form,
     written,
 )
+from uwfgit.web.render.forms.start import start_form
 from uwfgit.web.render.markup import Html
 from uwfgit.web.render.node import node_page
 from uwfgit.web.render.report import report_page
