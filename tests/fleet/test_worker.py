@@ -16,7 +16,7 @@ from tests.fleet.crew import (
     tip_there,
     word_of,
 )
-from tests.sync.people import ASK, DONE, GOOD, Person
+from tests.sync.people import ASK, BAD, DONE, GOOD, Person
 from uwfgit.errors import RejectedError, StateError
 from uwfgit.fleet.queue import iter_states, queue_ref
 from uwfgit.fleet.steer import cancel, clear, put, retry
@@ -36,6 +36,22 @@ def test_a_queued_thread_is_run_to_its_end(ada: Person, bob: Person) -> None:
     assert hands.events() == ["claimed", "pushed", "pushed", "done"]
     assert tip_there(ada, thread) == bob.tip(thread)
     assert load_tip(bob.store, thread).state.status == "end"
+
+
+def test_a_thread_that_loops_waits_for_a_person_after_so_many_steps(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    says = (DONE, BAD, DONE, BAD, DONE, BAD)
+    worker, _ = make_worker(bob, *says, terms={"once": True, "max_steps": 3})
+
+    worker.run()
+
+    assert worker.jobs.ran == {thread: "waiting"}
+    assert load_tip(bob.store, thread).state.steps == 3
+    state = contents(ada).entries[thread].state
+    assert state.reason == "limits.maxSteps is reached after 3 steps"
+    assert tip_there(ada, thread) == bob.tip(thread)
 
 
 def test_the_queue_s_log_tells_the_whole_story(ada: Person, bob: Person) -> None:

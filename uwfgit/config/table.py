@@ -144,7 +144,7 @@ KEYS: Final = (
         "integer",
         layers=BOTH,
         minimum=1,
-        about="How many steps `exec --all` takes before it stops.",
+        about="How many steps `exec --all`, or a worker's claim, takes at most.",
     ),
     _key(
         "limits.maxCostUsd",

@@ -74,10 +74,14 @@ class Hands(Protocol):
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """How a worker works; times in seconds."""
+    """How a worker works; times in seconds.
+
+    ``max_steps`` bounds the steps of one claim, so that a loop ends.
+    """
 
     name: str
     slots: int = 1
+    max_steps: int = 100
     lease: int = LEASE
     poll: float = 30.0
     grace: float = 20.0

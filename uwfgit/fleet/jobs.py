@@ -14,6 +14,7 @@ from uwfgit.fleet.queue import Queue, queue_ref
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Tip, load_tip
+from uwfgit.model.wording import count_of
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.exchange.queue_entry import read_entry
 from uwfgit.sync.exchange.queue_state import QueueState
@@ -37,6 +38,8 @@ class Job(Struct, kw_only=True):
     run: Run | None = None
     result: RunResult | None = None
     """How the newest step ended, while that is not pushed yet."""
+    steps: int = 0
+    """How many are over."""
     retry: float = 0.0
     is_lost: bool = False
     is_stopped: bool = False
@@ -75,7 +78,7 @@ class Jobs(Struct, kw_only=True):
             job.result = job.run.poll()
             if job.result is None:
                 return
-            job.run = None
+            job.run, job.steps = None, job.steps + 1
         if self.monotonic() < job.retry:
             return
         try:
@@ -138,9 +141,14 @@ class Jobs(Struct, kw_only=True):
             )
         if result is not None and result.exit_code == _BUSY:
             return self._state(job, "queued", reason=result.error)
+        why = None
         if result is not None and result.exit_code:
-            return self._state(job, "waiting", reason=result.error or "it was refused")
-        return self._claim_state(job)
+            why = result.error or "it was refused"
+        elif job.steps >= self.terms.max_steps:
+            why = f"limits.maxSteps is reached after {count_of(job.steps, 'step')}"
+        return (
+            self._state(job, "waiting", reason=why) if why else self._claim_state(job)
+        )
 
     def _state(self, job: Job, word: str, **facts: object) -> QueueState:
         entry = read_entry(self.queue.store, job.claim)

@@ -167,6 +167,7 @@ def worker(  # noqa: PLR0917 - one parameter an option
     terms = Terms(
         name=called,
         slots=slots,
+        max_steps=context.settings.limits.max_steps,
         lease=lease,
         poll=poll,
         grace=grace,
