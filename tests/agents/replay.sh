@@ -17,7 +17,10 @@ done
 if [ -n "$REPLAY_PAUSE" ]; then
   while IFS= read -r line; do printf '%s\n' "$line"; sleep "$REPLAY_PAUSE"; done < "$here.out"
 else
-  cat "$here.out"
+  # A time that is yet to come: told to the test as well.
+  soon=$(($(date +%s) + 3))
+  if grep -q @SOON@ "$here.out"; then echo $soon > "$REPLAY.soon"; fi
+  sed "s/\"@SOON@\"/$soon/" "$here.out"
 fi
 cat "$here.err" >&2
 code=$(cat "$here.code")

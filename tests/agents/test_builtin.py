@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tests.agents.children import make_request
 from tests.agents.fake_api import Call, Drip, FakeApi, Move, Request, Say, Script, modes
 from tests.builders import files_of
+from tests.steady import steadily
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn
 from uwfgit.agents.builtin.agent import BuiltinAgent
 from uwfgit.agents.builtin.answer import make_answer_tool
@@ -411,9 +412,11 @@ def test_what_came_before_a_failure_is_kept(work: Path) -> None:
     say = Say(text="half of the answer, and then nothing more", piece_chars=4)
     script = modes.always(Drip(say=say, pause_seconds=0.3))
 
-    with FakeApi(script) as api:
-        reply = _agent(api, timeout_seconds=2).run(_request(work))
+    def run() -> AgentReply:
+        with FakeApi(script) as api:
+            return _agent(api, timeout_seconds=2).run(_request(work))
 
+    reply = steadily(run, within=0.8)
     assert reply.failure is not None
     assert reply.text.startswith("half")
     assert reply.turns[-1].content == reply.text

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from tests.agents.children import make_request
 from tests.agents.gateway_server import DONE, Event, Gateway, serve, turn
-from uwfgit.agents.base import AgentReply, ToolCall, Turn, Usage
+from tests.steady import steadily
+from uwfgit.agents.base import AgentReply, Failure, ToolCall, Turn, Usage
 from uwfgit.agents.gateway import GatewayAgent
 
 GOOD = "---\n$status: done\n---\n"
@@ -23,8 +24,11 @@ def _run(
     session: str | None = None,
     told: list[Turn] | None = None,
     name: str = "dev",
+    silent_seconds: float = 1,
 ) -> AgentReply:
-    agent = GatewayAgent(label="far", url=gateway.url, gateway=name, silent_seconds=1)
+    agent = GatewayAgent(
+        label="far", url=gateway.url, gateway=name, silent_seconds=silent_seconds
+    )
     tell = None if told is None else told.append
     request = replace(make_request(cwd=work, on_turn=tell), session_id=session)
     return agent.run(request)
@@ -103,12 +107,14 @@ def test_after_a_silence_it_reconnects_once_where_it_was(tmp_path: Path) -> None
 
 
 def test_heartbeats_keep_a_silent_agent_alive(tmp_path: Path) -> None:
-    beats: list[Event] = [("heartbeat", {}), ("wait", 0.35)]
+    beats: list[Event] = [("heartbeat", {}), ("wait", 0.1)]
 
-    with serve([*beats * 4, turn(0, GOOD), DONE]) as gateway:
-        assert _run(gateway, tmp_path).failure is None
+    def work() -> tuple[Failure | None, int]:
+        with serve([*beats * 7, turn(0, GOOD), DONE]) as gateway:
+            reply = _run(gateway, tmp_path, silent_seconds=0.5)
+        return reply.failure, len(gateway.heard)
 
-    assert len(gateway.heard) == 2
+    assert steadily(work, within=0.3) == (None, 2)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.agents.children import ENVIRONMENT, is_alive, run_python, wait_for_death
 from tests.program import wait_until
+from tests.steady import steadily
 from uwfgit.agents.base import Failure
 from uwfgit.agents.children import child, lines, process, stopping
 from uwfgit.agents.children.process import TimeLimits, run_process
@@ -305,7 +306,8 @@ def test_a_variable_the_system_refuses_is_a_failure(
 
 
 def test_a_silent_child_is_stopped_and_what_it_said_kept(tmp_path: Path) -> None:
-    result = run_argv(["sh", "-c", "echo thinking; exec sleep 60"], tmp_path, idle=0.6)
+    words = ["sh", "-c", "echo thinking; exec sleep 60"]
+    result = steadily(lambda: run_argv(words, tmp_path, idle=0.6), within=0.3)
 
     assert result.failure is not None
     assert result.failure.phase == "agent"
@@ -326,7 +328,8 @@ def test_a_child_that_closed_its_outputs_is_silent(tmp_path: Path) -> None:
 def test_stderr_counts_as_a_sign_of_life(tmp_path: Path) -> None:
     ticking = "for i in 1 2 3 4 5 6 7 8; do sleep 0.3; echo . >&2; done; echo done"
 
-    result = run_argv(["sh", "-c", ticking], tmp_path, idle=1.6)
+    words = ["sh", "-c", ticking]
+    result = steadily(lambda: run_argv(words, tmp_path, idle=1.6), within=0.6)
 
     assert (result.stdout, result.failure) == ("done\n", None)
 
@@ -362,7 +365,7 @@ def test_one_that_works_and_prints_at_its_end_is_not_hung(
 ) -> None:
     code = f"import time, subprocess\nend = time.monotonic() + 2.4\n{work}\nprint('x')"
 
-    result = run_python(code, cwd=tmp_path, idle=1.4)
+    result = steadily(lambda: run_python(code, cwd=tmp_path, idle=1.4), within=0.6)
 
     assert (result.stdout, result.failure) == ("x\n", None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.cli.calls import Uwf
 from tests.cli.family import FILES
 from tests.cli.test_cli_modes import REPLAY
 from tests.cli.test_cli_modes import WORKFLOW as BUILD
-from tests.cli.test_waiting import set_limit
+from tests.cli.test_waiting import ended_limit, set_limit
 from tests.code.repo import Repo
 from tests.fleet.seats import Seat
 from tests.program import PATIENCE, wait_until
@@ -87,8 +86,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_thread_back(
     (thread,) = ada.queue(1)
     (bob.home / "slow").touch()
     worker = bob.work("--grace", "0.2")
-    wait_until(lambda: ada.items()[thread]["state"] == "claimed")
-    time.sleep(1.0)
+    wait_until((bob.home / "busy").exists)
 
     worker.send_signal(signal.SIGTERM)
     _, err = worker.communicate(timeout=PATIENCE)
@@ -158,7 +156,7 @@ def test_a_thread_whose_agent_met_a_limit_comes_back_when_it_is_over(
     bob.uwf("config", "set", "agents.a.command", str(REPLAY))
     (thread,) = ada.queue(1, "./build.yaml")
 
-    until = set_limit(tmp_path, seconds=6) // 1000
+    set_limit(tmp_path, seconds=None)
     worker = bob.start("worker", "--trust-pushers", "--agent", "a", "--poll", "0.3")
     wait_until(lambda: ada.items()[thread]["state"] == "done")
     worker.send_signal(signal.SIGTERM)
@@ -171,7 +169,7 @@ def test_a_thread_whose_agent_met_a_limit_comes_back_when_it_is_over(
     states = [line.split(f" queue {thread}: ") for line in told.splitlines()]
     words = [word for _, word in states]
     assert words == ["queued", "claimed", "waiting", "claimed", "done"]
-    assert int(states[3][0]) >= until
+    assert int(states[3][0]) >= ended_limit(replay)
     ada.uwf("pull")
     assert ada.uwf("thread", "log", thread).count("limit") == 1
     ada.uwf("verify")
@@ -264,8 +262,7 @@ def test_with_work_trees_the_code_goes_on_at_the_next_worker(
     (bob.home / "slow").touch()
     words = ("--worktrees", "--repo", str(places["bob"]), "--grace", "0.2")
     worker = bob.work(*words)
-    wait_until(lambda: thread in git(code, "ls-remote", str(code)))
-    time.sleep(0.5)
+    wait_until((bob.home / "busy").exists)
 
     worker.send_signal(signal.SIGTERM)
     _, err = worker.communicate(timeout=PATIENCE)

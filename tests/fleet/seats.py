@@ -15,7 +15,7 @@ from tests.program import PATIENCE
 AGENT = """\
 #!/bin/sh
 cat > /dev/null
-test -e "$UWF_HOME/slow" && sleep 600
+test -e "$UWF_HOME/slow" && touch "$UWF_HOME/busy" && sleep 600
 case "$UWF_ROLE" in
 writer) printf -- '---\\n$status: done\\ntext: one\\n---\\nWritten.\\n' ;;
 *) printf -- '---\\n$status: good\\n---\\nFine.\\n' ;;

@@ -16,6 +16,7 @@ import pytest
 
 from uwfgit.errors import ConflictError, LockedError, RefConflictError, StoreError
 from uwfgit.store.handle import Store, git_errors
+from uwfgit.store.locks import flock
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.locks.writing import alone, write_whole, writing
@@ -130,15 +131,25 @@ def test_who_is_alone_keeps_writers_away_and_writers_keep_him_away(
     assert caught.value.what == "the store"
 
 
-def test_a_writer_waits_until_nobody_is_alone(store: Store) -> None:
+def test_a_writer_waits_until_nobody_is_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
-    began = threading.Event()
+    began, waits = threading.Event(), threading.Event()
 
     def be_alone() -> None:
         with alone(store, command="uwf gc", wait=1):
             began.set()
-            time.sleep(0.3)
+            waits.wait(60)
             order.append("alone")
+
+    pause = flock.pause
+
+    def pause_and_tell() -> None:
+        waits.set()
+        pause()
+
+    monkeypatch.setattr(flock, "pause", pause_and_tell)
 
     other = threading.Thread(target=be_alone)
     other.start()
