@@ -234,7 +234,7 @@ cat > /dev/null
 case "$UWF_ROLE" in
 writer) echo made > made
   printf -- '---\\n$status: done\\ntext: one\\n---\\nWritten.\\n' ;;
-*) if [ -e "$UWF_HOME/slow" ]; then sleep 600; fi
+*) if [ -e "$UWF_HOME/slow" ]; then touch "$UWF_HOME/busy"; sleep 600; fi
   if [ -e made ]; then printf -- '---\\n$status: good\\n---\\nFine.\\n'
   else printf -- '---\\n$status: bad\\nwhy: no file\\n---\\n'; fi ;;
 esac
