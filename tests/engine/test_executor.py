@@ -291,6 +291,28 @@ def test_three_rounds_of_suspend_and_resume_keep_the_base_prompt(
     assert (state.status, state.current_role, state.steps) == ("idle", "worker", 5)
 
 
+@pytest.mark.parametrize("is_forked", [False, True], ids=["own", "inherited"])
+def test_later_roles_read_the_answer_that_stood_behind_a_poked_step(
+    ledger: Ledger,
+    thread: ThreadId,
+    is_forked: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    go(ledger, thread, DONE, suspend("Which colour?"))
+    resume(ledger, thread, BAD, note="Blue.")
+    if is_forked:
+        thread = fork_thread(ledger, thread, at=3).thread
+    poke(ledger, thread, BAD, note="Shorter.")
+    prompts: list[str] = []
+
+    def act(request: AgentRequest) -> str:
+        prompts.append(request.prompt)
+        return DONE
+
+    exec_thread(acting(ledger, act), thread, count=1)
+
+    assert "A person had told it:\n\n> Blue.\n>\n> Shorter.\n" in prompts[0]
+
+
 def test_resume_without_a_note_has_none(ledger: Ledger, thread: ThreadId) -> None:
     go(ledger, thread, suspend())
 

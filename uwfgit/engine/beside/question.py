@@ -13,6 +13,7 @@ from uwfgit.engine.ask.prompt import QuestionParts, question_prompt
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.memory import files_of, restore_copy
+from uwfgit.engine.run.notes import PastNotes
 from uwfgit.engine.run.run import Run, past_step
 from uwfgit.errors import ConfigError, CorruptError
 from uwfgit.ids import ThreadId
@@ -84,6 +85,7 @@ def _copy_session(run: Run, step: Step) -> str | None:
 
 
 def _request(run: Run, step: Step, question: str, session: str | None) -> AgentRequest:
+    notes = PastNotes(run.record)
     parts = QuestionParts(
         thread=run.thread,
         number=step.number,
@@ -91,7 +93,7 @@ def _request(run: Run, step: Step, question: str, session: str | None) -> AgentR
         role=run.role,
         task=run.record.start.prompt,
         past=(
-            past_step(run.record, each)
+            past_step(each, notes)
             for each in run.record.iter_steps()
             if each.number <= step.number
         ),

@@ -36,8 +36,8 @@ def hold_slot(engine: Engine) -> Iterator[None]:
     with ExitStack() as stack:
         if not _try_slots(engine, stack):
             engine.on_wait(
-                f"waiting: {engine.settings.max_running} steps run already "
-                "(concurrency.maxRunning)"
+                "waiting for another step to end "
+                f"(concurrency.maxRunning is {engine.settings.max_running})"
             )
             while not _try_slots(engine, stack):
                 time.sleep(_PAUSE)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import countOf, itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,14 +63,46 @@ def iter_runs(
             return
 
 
-def note_of(record: Record, step: Step) -> str | None:
-    """Return what a recorded step's agent had been told by people, all of it."""
-    tries = (record.node(node, STEP_TYPE).payload for node in step.previous_attempts)
-    said = [*(each["note"] for each in tries), step.note]
-    return "\n\n".join(_once(note for note in said if note is not None)) or None
+class PastNotes:
+    """What people had said for recorded steps, asked for newest step first.
+
+    A step that was done again stands for those it took the place of: what they
+    were told, such as the answer to a question, counts for it as well.
+    """
+
+    def __init__(self, record: Record) -> None:
+        """Begin at the newest event; nothing is read before it is asked for."""
+        self._record = record
+        self._runs: dict[tuple[Hash | None, str | None], list[Hash]] = {}
+        self._seen: set[Hash | None] = set()
+        self._events = iter_events(record.store, record.tip.commit)
+        # Most threads have no other runs than their steps.
+        types = map(itemgetter(0), record.places.values())
+        self._has_more = countOf(types, STEP_TYPE) > record.tip.state.steps
+
+    def of(self, step: Step) -> str | None:
+        """Return what a step's agent had been told, all of it."""
+        if not self._has_more:
+            return step.note and step.note.strip()
+        runs = self._runs_of(step)
+        tries = [each for each in step.previous_attempts if each not in runs]
+        payloads = [self._record.node(each, STEP_TYPE).payload for each in tries + runs]
+        said = [*(each["note"] for each in payloads), step.note]
+        return "\n\n".join(_once(note for note in said if note is not None)) or None
+
+    def _runs_of(self, step: Step) -> list[Hash]:
+        while step.prev is None or step.prev not in self._seen:
+            event = next(self._events, None)
+            if event is None:
+                break
+            if event.node is not None and event.name in RUN_EVENTS:
+                self._runs.setdefault((event.prev, event.role), []).append(event.node)
+                self._seen.add(event.node)
+        runs = self._runs.get((step.prev, step.role), [])
+        return [each for each in reversed(runs) if each != step.hash]
 
 
-def _once(notes: Iterator[str]) -> tuple[str, ...]:
+def _once(notes: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note.strip() for note in notes))
 
 

@@ -20,7 +20,7 @@ from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.folder import find_cwd
-from uwfgit.engine.run.notes import find_notes, note_of
+from uwfgit.engine.run.notes import PastNotes, find_notes
 from uwfgit.errors import (
     CorruptError,
     NotFoundError,
@@ -218,10 +218,11 @@ class Run(Struct, frozen=True, kw_only=True):
         if self.replaced is not None and self.replaced.hash == told:
             told = self.prev
         steps = self.record.iter_steps()
+        notes = PastNotes(self.record)
         for step in islice(steps, 1 if self.replaced else 0, None):
             if step.hash == told:
                 return
-            yield past_step(self.record, step)
+            yield past_step(step, notes)
 
     def prompt(self, session: AgentSession | None) -> str:
         """Assemble what the agent is told, in the session or without one."""
@@ -334,7 +335,7 @@ class Run(Struct, frozen=True, kw_only=True):
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
 
 
-def past_step(record: Record, step: Step) -> PastStep:
+def past_step(step: Step, notes: PastNotes) -> PastStep:
     """Return what the roles after a step are told of it."""
     return PastStep(
         number=step.number,
@@ -342,7 +343,7 @@ def past_step(record: Record, step: Step) -> PastStep:
         output=step.output,
         body=step.body,
         agent=step.agent,
-        note=note_of(record, step),
+        note=notes.of(step),
     )
 
 
