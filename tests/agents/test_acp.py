@@ -132,7 +132,7 @@ def test_lines_that_are_not_the_protocol_are_counted(tmp_path: Path) -> None:
     reply = _run("noise", tmp_path)
 
     assert reply.failure is None
-    assert "1 lines of the server were not its protocol" in reply.warnings
+    assert "not of its protocol: 1 line of the server" in reply.warnings
 
 
 def test_an_interrupted_server_is_told_to_cancel_and_then_stopped(

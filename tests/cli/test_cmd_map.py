@@ -87,6 +87,7 @@ def test_without_dask_it_says_what_to_install(
         ("--inputs", "f", "-j", "0"),
         ("--inputs", "f", "--executor", "cloud"),
         ("--inputs", "f", "--executor", "dask:"),
+        ("origin", "--inputs", "f"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(

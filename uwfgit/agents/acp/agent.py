@@ -18,6 +18,7 @@ from uwfgit.agents.children.process import ProcessResult, run_process
 from uwfgit.agents.foreign_json import Event
 from uwfgit.agents.speech import Speech
 from uwfgit.agents.stdio import merge_environment, time_limits
+from uwfgit.model.wording import count_of
 
 VERSION: Final = 1
 ALL_TOOLS: Final = "all"
@@ -254,7 +255,8 @@ class _Dialogue(Struct, kw_only=True, dict=True):
         if self.denied:
             found.append(f"allow kinds of tools with agents.{self.agent.label}.tools")
         if self.peer.noise:
-            found.append(f"{self.peer.noise} lines of the server were not its protocol")
+            noise = count_of(self.peer.noise, "line")
+            found.append(f"not of its protocol: {noise} of the server")
         if self.updates.is_cut:
             found.append("the agent said more than is kept of a run")
         # That a server stays until it is stopped is the rule, not a remark.

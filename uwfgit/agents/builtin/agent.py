@@ -37,6 +37,7 @@ from uwfgit.agents.http.client import HttpBounds, Refusal
 from uwfgit.agents.speech import Speech
 from uwfgit.agents.stdio import time_limits
 from uwfgit.constants import MAX_TIME
+from uwfgit.model.wording import count_of
 
 MAX_TURNS: Final = 30
 CORRECTION_TURNS: Final = 3
@@ -191,7 +192,7 @@ class _Loop(Struct, kw_only=True, dict=True):
             left = most - number
             if left == WARN_TURNS:
                 self._tell_model(_HURRY.format(left=left))
-        message = f"no answer within {most} turns"
+        message = f"no answer within {count_of(most, 'turn')}"
         if not self.request.correction:
             message += f"; allow more with agents.{self.agent.label}.maxTurns"
         return Failure(phase="agent", message=message)

@@ -26,6 +26,7 @@ from uwfgit.cli.frame.output import (
 from uwfgit.cli.frame.world import require_extra
 from uwfgit.constants import STATUS
 from uwfgit.errors import RemoteError, UsageError
+from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
     from uwfgit.cli.fleet.errand import Errand, LocalErrands
@@ -112,6 +113,11 @@ def map_command(
     context = get_context(ctx)
     if not inputs:
         raise UsageError("--inputs is missing", hint="--inputs FILE.jsonl")
+    if options and not options[0].startswith("-"):
+        raise UsageError(
+            f"'{options[0]}' is not an option of `uwf worker`",
+            hint="the queue is that of --remote NAME",
+        )
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs: {jobs} is less than 1")
     if executor != "process" and not executor.removeprefix(_DASK):
@@ -177,7 +183,8 @@ def _begin(
         tip.thread for tip in tips if tip.state.status not in {"end", "cancelled"}
     )
     context.output.say(
-        f"batch {batch.name}: {len(rows)} lines, {len(missing)} new, {len(left)} to run"
+        f"batch {batch.name}: {count_of(len(rows), 'line')}, {len(missing)} new, "
+        f"{len(left)} to run"
     )
     contents = queue.fetch()
     wanted = [tip.thread for tip in tips if _is_to_queue(queue, contents, tip)]

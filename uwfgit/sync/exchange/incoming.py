@@ -20,6 +20,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import STEP_EVENTS, read_event
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import parse_state
+from uwfgit.model.wording import count_of
 from uwfgit.store.ancestry import has_object, is_ancestor, iter_first_parents
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
@@ -178,7 +179,7 @@ def _verify_threads(work: _Work, fetched: Mapping[str, Oid]) -> dict[str, str]:
     # What nobody says anything about is not good.
     problems = dict.fromkeys(threads.values(), "it was not verified")
     if threads and work.wire.on_progress is not None:
-        work.wire.on_progress(f"verifying {len(threads)} threads")
+        work.wire.on_progress(f"verifying {count_of(len(threads), 'thread')}")
     for report in work.verify(work.scratch, list(threads)) if threads else ():
         ref = threads[ThreadId(report.thread)]
         if not report.ok:
