@@ -25,7 +25,7 @@ from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
-from uwfgit.store.git.worktree import Identity
+from uwfgit.store.git.settings import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup

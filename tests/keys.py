@@ -10,8 +10,7 @@ from shutil import which
 
 import pytest
 
-from uwfgit.store.git.signer import Mode, Signer, Signing
-from uwfgit.store.git.signing import sign_commit
+from uwfgit.store.git.signing import Mode, Signer, Signing, sign_commit
 
 needs_ssh = pytest.mark.skipif(which("ssh-keygen") is None, reason="no ssh-keygen")
 

@@ -47,7 +47,7 @@ from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import encode_state
 from uwfgit.model.workflow.workflow import Target, Workflow, require_workflow_file
 from uwfgit.store.canonical import encode_json
-from uwfgit.store.git.worktree import Identity
+from uwfgit.store.git.settings import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (

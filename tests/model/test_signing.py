@@ -21,8 +21,7 @@ from uwfgit.errors import ConfigError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.git.enclosing import find_enclosing
-from uwfgit.store.git.signer import Mode, Signer, Signing
-from uwfgit.store.git.signing import read_signing, sign_commit
+from uwfgit.store.git.signing import Mode, Signer, Signing, read_signing, sign_commit
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.locks.flock import read_holder

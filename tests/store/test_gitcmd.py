@@ -11,9 +11,9 @@ import pytest
 
 from uwfgit.errors import StoreError, UsageError
 from uwfgit.store.git import streaming
-from uwfgit.store.git.environment import clean_environment
 from uwfgit.store.git.gitcmd import (
     check_operand,
+    clean_environment,
     find_git,
     run_git,
 )

@@ -20,7 +20,6 @@ from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node
 from uwfgit.model.node.node import make_text
 from uwfgit.store.care import maintain
-from uwfgit.store.care.loose import estimate_loose
 from uwfgit.store.care.maintain import (
     GcReport,
     Prune,
@@ -31,6 +30,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.objects import write_blob
+from uwfgit.store.pack.pack import estimate_loose
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import open_store
 

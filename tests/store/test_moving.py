@@ -15,8 +15,15 @@ from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import read_holder
-from uwfgit.store.locks.holding import announce, hold_refs, lock_path, tidy_up
-from uwfgit.store.locks.moving import Moves, format_move, parse_moves
+from uwfgit.store.locks.holding import (
+    Moves,
+    announce,
+    format_move,
+    hold_refs,
+    lock_path,
+    parse_moves,
+    tidy_up,
+)
 from uwfgit.store.objects import Person, read_commit, write_commit
 from uwfgit.store.refs import find_ref, list_refs, move_ref
 from uwfgit.store.repository import open_store

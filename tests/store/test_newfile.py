@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import files_of
 from uwfgit.errors import InvalidError, StoreError
-from uwfgit.store.safety.newfile import write_new, write_over
+from uwfgit.store.files import write_new, write_over
 
 
 def test_a_file_is_written_with_its_folders_and_mode(tmp_path: Path) -> None:

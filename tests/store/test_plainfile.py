@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uwfgit.store.safety.plainfile import read_plain, read_start
+from uwfgit.store.files import read_plain, read_start
 
 
 def test_a_file_is_read_whole_also_through_a_link(tmp_path: Path) -> None:

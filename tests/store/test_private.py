@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from uwfgit.store.files import only_mine, write_private
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.writing import writing
-from uwfgit.store.private import only_mine, write_private
 
 
 @pytest.fixture(autouse=True)

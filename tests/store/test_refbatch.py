@@ -10,7 +10,7 @@ from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
-from uwfgit.store.locks.moving import Moves
+from uwfgit.store.locks.holding import Moves
 from uwfgit.store.refs import find_ref
 
 COUNTS = pytest.mark.parametrize("count", [3, 40])

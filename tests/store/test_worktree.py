@@ -10,7 +10,8 @@ import pytest
 
 from uwfgit.errors import ConfigError
 from uwfgit.store.git.enclosing import Enclosing, enclosing_setting, find_enclosing
-from uwfgit.store.git.worktree import Identity, find_identity, read_head, root_commit
+from uwfgit.store.git.settings import Identity, find_identity
+from uwfgit.store.git.worktree import read_head, root_commit
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 pytestmark = pytest.mark.compat

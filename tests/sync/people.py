@@ -16,7 +16,7 @@ from tests.builders import Clock, begin, git, make_ledger, reply
 from uwfgit.engine.run.executor import poke_thread, resume_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.git.worktree import Identity
+from uwfgit.store.git.settings import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref

@@ -34,7 +34,7 @@ from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import encode_state
 from uwfgit.model.workflow.workflow import Target
-from uwfgit.store.git.worktree import Identity
+from uwfgit.store.git.settings import Identity
 
 Make = Callable[[Person, int], ThreadId]
 

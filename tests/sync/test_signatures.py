@@ -17,7 +17,7 @@ from uwfgit.errors import StoreError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import load_tip
 from uwfgit.store.git.reading import copy_history
-from uwfgit.store.git.signer import Mode
+from uwfgit.store.git.signing import Mode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.sync.diverged.diverge import Way

@@ -14,7 +14,7 @@ from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError
 from uwfgit.model.yaml.core import parse_yaml
 from uwfgit.store.canonical import Json
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 ScriptEntry = tuple[str, ...]
 """A reply, then the answers to its corrections; the last one repeats."""

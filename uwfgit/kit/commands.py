@@ -14,7 +14,7 @@ from uwfgit.config import Settings, settings_from
 from uwfgit.config.dotenv import parse_dotenv
 from uwfgit.kit.create import make_main
 from uwfgit.model.yaml.core import parse_yaml
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 _MOST_BYTES: Final = 1024 * 1024
 _MOCK_DATA: Final = "--mock-data"

@@ -13,8 +13,8 @@ from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.model.thread.record import Record, Start, load_tip, open_record
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Role, Workflow
+from uwfgit.store.files import read_plain
 from uwfgit.store.repository import open_store
-from uwfgit.store.safety.plainfile import read_plain
 
 _NEEDED: Final = (
     "UWF_STORE",

@@ -13,13 +13,14 @@ from uwfgit.shell import quote_word
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import pause
-from uwfgit.store.locks.holding import announce, remove_dead
-from uwfgit.store.locks.moving import (
+from uwfgit.store.locks.holding import (
     NO_MOVES,
     PACKED,
     Moves,
+    announce,
     compare,
     move_together,
+    remove_dead,
     require_plain,
 )
 from uwfgit.store.objects import Person, format_person

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from uwfgit.agents.http.chat import ChatMessage
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 _ID: Final = re.compile(r"[0-9a-f]{32}")

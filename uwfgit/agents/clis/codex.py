@@ -18,7 +18,7 @@ from uwfgit.agents.clis.transcript import Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten, read_api_error
 from uwfgit.constants import MAX_TIME
 from uwfgit.model.thread.usage import is_grown, usage_since
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")
 _WAIT: Final = re.compile(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import InvalidError, NotFoundError, UsageError
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 if TYPE_CHECKING:
     from uwfgit.config import Limits

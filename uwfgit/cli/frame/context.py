@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import typer
 from msgspec import Struct, field
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.mask import Masker
     from uwfgit.store.git.enclosing import Enclosing
-    from uwfgit.store.git.signer import Signer, Signing
-    from uwfgit.store.git.worktree import Identity
+    from uwfgit.store.git.settings import Identity
+    from uwfgit.store.git.signing import Signer
     from uwfgit.store.handle import Store
     from uwfgit.store.local import Local
 
@@ -200,7 +200,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
             merge_packs(store, self.environment)
 
     def _may_create(self) -> bool:
-        from uwfgit.store.git.worktree import find_settings
+        from uwfgit.store.git.settings import find_settings
 
         home = self.home_for_paths
         found = find_settings(
@@ -223,8 +223,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.model.ledger.kept import Kept
         from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node.node import STEP_TYPE
-        from uwfgit.store.git.signer import NO_SIGNER
-        from uwfgit.store.git.worktree import Identity
+        from uwfgit.store.git.settings import Identity
+        from uwfgit.store.git.signing import NO_SIGNER
         from uwfgit.store.local import Local
         from uwfgit.store.lookup.table import Lookup
 
@@ -248,26 +248,18 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def make_signer(self, store: Store) -> Signer:
         """Return what signs the commits of a store, should the user want that."""
-        from uwfgit.store.git.signer import Signer
+        from uwfgit.store.git.signing import Signer, read_signing, sign_commit
 
-        def read() -> Signing:
-            from uwfgit.store.git.signing import read_signing
-
-            return read_signing(
-                self.environment,
-                store=store.path,
-                enclosing=self.enclosing,
-                home=self.home_for_paths,
-            )
-
-        def make(*facts: Any) -> bytes:  # noqa: ANN401 - as the signer gives them
-            from uwfgit.store.git.signing import sign_commit
-
-            return sign_commit(*facts)
-
+        read = partial(
+            read_signing,
+            self.environment,
+            store=store.path,
+            enclosing=self.enclosing,
+            home=self.home_for_paths,
+        )
         return Signer(
             read=read,
-            make=make,
+            make=sign_commit,
             environment=self.environment,
             warn=self.output.warn,
         )
@@ -275,7 +267,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
     @cached_property
     def identity(self) -> Identity:
         """Who commits: git's identity, else the configured one, else a made-up one."""
-        from uwfgit.store.git.worktree import Identity, find_identity
+        from uwfgit.store.git.settings import Identity, find_identity
 
         found = find_identity(
             self.environment, enclosing=self.enclosing, home=self.home_for_paths

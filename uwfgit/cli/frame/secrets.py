@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uwfgit.model.mask import Masker, Secret, collect_secrets
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 if TYPE_CHECKING:
     from uwfgit.config import Settings

@@ -21,7 +21,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConfigError, StateError, UwfError
 from uwfgit.shell import quote_word
-from uwfgit.store.safety.plainfile import read_plain
+from uwfgit.store.files import read_plain
 
 VARIABLE: Final = "UWF_READY_FD"
 """Names the file descriptor to write to; of no meaning to a worker's children."""

@@ -16,8 +16,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.hooks.receiving import SHARED_KEY
 from uwfgit.errors import NotFoundError, StoreError, UsageError
 from uwfgit.shell import quote_word
-from uwfgit.store.safety.newfile import write_new
-from uwfgit.store.safety.plainfile import read_start
+from uwfgit.store.files import read_start, write_new
 
 if TYPE_CHECKING:
     from uwfgit.store.handle import Store

@@ -140,7 +140,7 @@ def _find_address(
 def _repository_remotes(context: CommandContext) -> dict[str, _Found]:
     """Return the remotes of the repository around, by name, as git reads them."""
     from uwfgit.cli.share.remote_session import belongs_here
-    from uwfgit.store.git.asking import ask_addresses, ask_remotes
+    from uwfgit.store.git.settings import ask_addresses, ask_remotes
     from uwfgit.sync.exchange.remotes import absolute_url
 
     if context.enclosing is None:

@@ -192,7 +192,7 @@ def open_wire(context: CommandContext, remote: Remote | None = None) -> Iterator
     environment, folder = context.environment, None
     root = _followed_root(context, remote)
     if remote is not None and remote.follows is not None and root is not None:
-        from uwfgit.store.git.asking import pass_settings
+        from uwfgit.store.git.settings import pass_settings
 
         folder = root
         environment = pass_settings(
@@ -231,7 +231,7 @@ def require_same_address(context: CommandContext, store: Store, remote: Remote) 
     Raises:
         RemoteError: The repository's remote leads elsewhere, or is gone.
     """
-    from uwfgit.store.git.asking import (
+    from uwfgit.store.git.settings import (
         ask_addresses,
         ask_push_addresses,
         pass_settings,

@@ -93,7 +93,7 @@ def _make_root(context: CommandContext, folder: str | None) -> Path:
 
 def _environment(context: CommandContext) -> dict[str, str]:
     """Leave out what would lead elsewhere; make up an identity where there is none."""
-    from uwfgit.store.git.worktree import find_identity
+    from uwfgit.store.git.settings import find_identity
 
     kept = {
         name: value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uwfgit.config.dotenv import add_variable, is_variable_name, parse_dotenv
 from uwfgit.config.keys import check_value
 from uwfgit.errors import ConfigError, UwfError
-from uwfgit.store.safety.newfile import write_over
+from uwfgit.store.files import write_over
 
 if TYPE_CHECKING:
     from uwfgit.model.yaml.located import Located, Mark

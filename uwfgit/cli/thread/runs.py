@@ -88,7 +88,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
         wait_for_limit,
     )
     from uwfgit.engine.run.executor import exec_thread
-    from uwfgit.store.care.loose import MANY_LOOSE, estimate_loose
+    from uwfgit.store.pack.pack import MANY_LOOSE, estimate_loose
 
     context = get_context(ctx)
     if count is not None and count < 1:

@@ -223,8 +223,8 @@ def _is_vouched(
 
 def own_keys(context: CommandContext) -> tuple[str, ...]:
     """Name the user's own signing key as git does in what it says of a signature."""
+    from uwfgit.store.git.settings import find_settings
     from uwfgit.store.git.signing import name_key
-    from uwfgit.store.git.worktree import find_settings
 
     found = find_settings(
         ("user.signingkey",), context.environment, enclosing=context.enclosing

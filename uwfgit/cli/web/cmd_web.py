@@ -153,7 +153,7 @@ def _open(context: CommandContext, address: str) -> bool:
     """Open the address through a file of this user's: no list of processes shows it."""
     import html
 
-    from uwfgit.store.private import write_private
+    from uwfgit.store.files import write_private
     from uwfgit.web.serve.keys import keys_folder
 
     path = keys_folder(context.home) / "open.html"

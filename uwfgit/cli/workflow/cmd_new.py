@@ -15,7 +15,7 @@ from uwfgit.cli.frame.output import Column, format_json, format_table, write
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.workflow.examples import example_files, list_examples
 from uwfgit.errors import UsageError
-from uwfgit.store.safety.newfile import write_new
+from uwfgit.store.files import write_new
 
 FOLDER: Final = ".workflows"
 SCHEMA_FILE: Final = "workflow.schema.json"

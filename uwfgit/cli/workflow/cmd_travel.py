@@ -339,7 +339,7 @@ def export_command(
     """
     from uwfgit.cli.workflow.workflows import find_ledger, find_workflow
     from uwfgit.model.workflow.source import name_of
-    from uwfgit.store.safety.newfile import write_new
+    from uwfgit.store.files import write_new
 
     context = get_context(ctx)
     found = find_workflow(context, find_ledger(context), workflow)

@@ -13,7 +13,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import Problem
 from uwfgit.model.picture.columns import cut, display_width
-from uwfgit.store.safety.plainfile import read_start
+from uwfgit.store.files import read_start
 
 _WIDTH: Final = 80
 _CARET: Final = "^"

@@ -27,8 +27,8 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.mask import NO_MASK, Masker, mask_warnings
 from uwfgit.model.schema.variants import find_variants
 from uwfgit.store.canonical import Json
+from uwfgit.store.files import write_private
 from uwfgit.store.handle import Store
-from uwfgit.store.private import write_private
 
 HEAD_CHARS: Final = 1_000
 """What ``record.toolResults: head`` keeps of a tool's result."""

@@ -41,10 +41,10 @@ from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.ancestry import iter_first_parents
 from uwfgit.store.canonical import Json, encode_json
+from uwfgit.store.files import write_private
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession
-from uwfgit.store.private import write_private
 
 _VARIABLE_BYTES: Final = 100_000
 MAX_ASKED_BYTES: Final = 3 * 1024 * 1024

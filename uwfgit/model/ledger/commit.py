@@ -20,9 +20,9 @@ from uwfgit.model.thread.event import By, Told
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.state import AGENT_EMAIL, agent_label, encode_state
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.git.signer import NO_SIGNER, Signer
+from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
-from uwfgit.store.locks.moving import NO_MOVES, Moves
+from uwfgit.store.locks.holding import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import Person, format_commit, new_file, read_commit
 from uwfgit.store.pack.batch import Batch

@@ -32,8 +32,8 @@ from uwfgit.model.thread.record import (
 from uwfgit.model.thread.state import ThreadState, parse_state
 from uwfgit.model.thread.step import Step
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.git.signer import Signer
-from uwfgit.store.git.worktree import Identity
+from uwfgit.store.git.settings import Identity
+from uwfgit.store.git.signing import Signer
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
 from uwfgit.store.local import Local

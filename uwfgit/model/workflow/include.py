@@ -13,7 +13,7 @@ from msgspec import Struct
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.model.yaml.core import Included
-from uwfgit.store.safety.plainfile import read_start
+from uwfgit.store.files import read_start
 
 _PARSED: Final = frozenset({".json", ".yaml", ".yml"})
 _MAX_CHAIN: Final = 20

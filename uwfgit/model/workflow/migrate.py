@@ -26,7 +26,7 @@ from uwfgit.model.yaml.edit_marks import MarkedEntry, entries, is_map, text_of
 from uwfgit.model.yaml.edits import EditError
 from uwfgit.model.yaml.located import Located, SourcePlace
 from uwfgit.store.canonical import format_path
-from uwfgit.store.safety.newfile import write_over
+from uwfgit.store.files import write_over
 
 _BOM = "\ufeff"
 

@@ -21,7 +21,7 @@ from uwfgit.model.workflow.include import find_git_marks, open_includes
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.model.yaml.core import IncludeReader, dump_yaml, read_yaml, sort_problems
-from uwfgit.store.safety.plainfile import read_start
+from uwfgit.store.files import read_start
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _INDEX: Final = "index"

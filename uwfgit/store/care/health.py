@@ -18,7 +18,6 @@ from msgspec import Struct
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.shell import quote_word
-from uwfgit.store.care.loose import MANY_LOOSE
 from uwfgit.store.care.maintain import ObjectCount, count_objects
 from uwfgit.store.care.size import format_size
 from uwfgit.store.care.tracking import BUNDLE, list_tracked
@@ -39,7 +38,7 @@ from uwfgit.store.locks.flock import Holder, read_holder
 from uwfgit.store.locks.holding import has_leftovers, list_git_locks, lock_path, tidy_up
 from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
-from uwfgit.store.pack.pack import MANY_PACKS
+from uwfgit.store.pack.pack import MANY_LOOSE, MANY_PACKS
 from uwfgit.store.refs import list_refs
 from uwfgit.store.safety import init
 from uwfgit.store.safety.config import read_config

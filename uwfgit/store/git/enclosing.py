@@ -12,8 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import ConfigError, InvalidError
+from uwfgit.store.files import read_start
 from uwfgit.store.safety.config import find_value, read_config
-from uwfgit.store.safety.plainfile import read_start
 
 _POINTER_BYTES: Final = 64 * 1024
 

@@ -8,8 +8,7 @@ from typing import Final
 from uwfgit.errors import LockedError, RefConflictError, StoreError
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
-from uwfgit.store.locks.holding import announce
-from uwfgit.store.locks.moving import PACKED, Moves
+from uwfgit.store.locks.holding import PACKED, Moves, announce
 from uwfgit.store.refs import find_ref, move_refs
 
 _NONE: Final = "0" * 40

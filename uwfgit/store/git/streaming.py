@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias
 
 from uwfgit.errors import StoreError
-from uwfgit.store.git.environment import clean_environment
 from uwfgit.store.git.gitcmd import (
     CODE_OPTIONS,
     OPTIONS,
     GitResult,
+    clean_environment,
     exit_code,
     git_command,
 )

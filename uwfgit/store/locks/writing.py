@@ -9,11 +9,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Final, TypeVar
 
 from uwfgit.errors import ConflictError, CorruptError, RefConflictError, StoreError
+from uwfgit.store.files import only_mine
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock, pause
 from uwfgit.store.locks.holding import lock_path
-from uwfgit.store.private import only_mine
 
 T = TypeVar("T")
 

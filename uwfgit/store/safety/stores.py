@@ -18,9 +18,8 @@ from pathlib import Path
 
 from uwfgit.errors import StoreError, UntrustedError
 from uwfgit.shell import quote_word
+from uwfgit.store.files import read_start, write_over
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.safety.newfile import write_over
-from uwfgit.store.safety.plainfile import read_start
 
 _NAME = "stores"
 _IDS = "store-ids"

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from uwfgit.errors import InvalidError, Problem, StoreError
 from uwfgit.shell import quote_word
+from uwfgit.store.files import write_over
 from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.safety.config import (
     SHAPE,
@@ -29,7 +30,6 @@ from uwfgit.store.safety.config import (
     problem_at,
     read_config,
 )
-from uwfgit.store.safety.newfile import write_over
 
 INNER: Final = (
     "refs/heads",

@@ -25,7 +25,7 @@ from uwfgit.store.layout import (
     find_ref_thread,
     thread_ref,
 )
-from uwfgit.store.locks.moving import Moves
+from uwfgit.store.locks.holding import Moves
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, Remote, is_exchanged
 from uwfgit.sync.verify.registry import diverged_versions_hint

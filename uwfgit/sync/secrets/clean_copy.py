@@ -42,8 +42,8 @@ from uwfgit.model.thread.step import read_fields
 from uwfgit.model.thread.usage import usage_from_payload, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
-from uwfgit.store.git.signer import NO_SIGNER
-from uwfgit.store.git.worktree import Identity
+from uwfgit.store.git.settings import Identity
+from uwfgit.store.git.signing import NO_SIGNER
 from uwfgit.store.layout import (
     SUMMARY_FILE,
     WORKFLOW_FILE,

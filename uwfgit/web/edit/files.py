@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConflictError, NotFoundError, StoreError
+from uwfgit.store.files import write_over
 from uwfgit.store.layout import is_workflow_name
-from uwfgit.store.safety.newfile import write_over
 
 SUFFIXES: Final = (".yaml", ".yml")
 

@@ -11,8 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import InvalidError, StoreError
-from uwfgit.store.safety.newfile import write_over
-from uwfgit.store.safety.plainfile import read_start
+from uwfgit.store.files import read_start, write_over
 from uwfgit.web.render.frame import GENERATOR
 
 MANIFEST: Final = "uwf-export.json"

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from uwfgit.errors import NotFoundError, StateError, StoreError, UsageError
-from uwfgit.store.safety.newfile import write_over
+from uwfgit.store.files import write_over
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
 """What a client may be called."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import StoreError
-from uwfgit.store.private import write_private
+from uwfgit.store.files import write_private
 
 CODE_SECONDS: Final = 60
 BEARER: Final = "token"
