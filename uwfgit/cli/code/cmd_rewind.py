@@ -13,8 +13,8 @@ from uwfgit.cli.code.place import (
     require_sides,
 )
 from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.engine import make_camera, now
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.frame.snapshots import make_camera, now
 from uwfgit.errors import LockedError, NotFoundError, StateError, UsageError
 from uwfgit.model.wording import count_of
 

@@ -16,9 +16,9 @@ from uwfgit.cli.code.place import path_inside
 from uwfgit.cli.code.why_text import blame_text, why_text
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
+from uwfgit.cli.frame.engine import has_secret, make_camera, now
 from uwfgit.cli.frame.output import format_json
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.frame.snapshots import has_secret, make_camera, now
 from uwfgit.errors import InvalidError, NotFoundError, StateError, UsageError, UwfError
 
 if TYPE_CHECKING:

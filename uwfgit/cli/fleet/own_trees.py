@@ -11,7 +11,7 @@ from uwfgit.cli.check.folder import folder_below
 from uwfgit.cli.code.cmd_exchange import pull_code, push_code
 from uwfgit.cli.code.place import list_known
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.cli.frame.snapshots import make_camera, now
+from uwfgit.cli.frame.engine import make_camera, now
 from uwfgit.code.blame.steps import KnownStep
 from uwfgit.code.chain import Label
 from uwfgit.code.rewind import rewind

@@ -20,13 +20,16 @@ from uwfgit.cli.frame.options import GlobalOptions
 from uwfgit.cli.frame.output import Output
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.world import (
+    DOTENV_FILE,
     VARIABLE,
     InputSource,
     Ready,
     StoreChoice,
+    make_masker,
     now_ms,
     own_folder,
     read_config,
+    read_dotenv,
     registered_home,
     utc_offset,
 )
@@ -331,15 +334,11 @@ class CommandContext(Struct, kw_only=True, dict=True):
     @cached_property
     def variables(self) -> Mapping[str, str]:
         """Where API keys are: the environment, over the user's ``.env`` file."""
-        from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
-
         return {**read_dotenv(self.home / DOTENV_FILE), **self.environment}
 
     @cached_property
     def masker(self) -> Masker:
         """What knows the secrets of this user: of variables, ``.env`` and settings."""
-        from uwfgit.cli.frame.secrets import make_masker
-
         # Where nothing is configured, no setting is a secret or names one.
         is_configured = self._layers != (None, None)
         settings = self.settings if is_configured else None
@@ -364,8 +363,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def mask_message(self, text: str) -> str:
         """Take known secrets out of a message; nothing that is broken is a bar."""
-        from uwfgit.cli.frame.secrets import make_masker
-
         try:
             return make_masker(self.environment, self.home).mask_cut(text)
         except UwfError:

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CONFIG_FILE, CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.frame.secrets import DOTENV_FILE
-from uwfgit.cli.frame.world import read_config
+from uwfgit.cli.frame.world import DOTENV_FILE, read_config
 from uwfgit.errors import ConfigError, UsageError
 from uwfgit.shell import quote_word
 
@@ -140,7 +139,7 @@ def _find_kind(
 
 
 def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> None:
-    from uwfgit.cli.frame.secrets import read_dotenv_text
+    from uwfgit.cli.frame.world import read_dotenv_text
     from uwfgit.cli.setup.choice import (
         change_config,
         change_dotenv,

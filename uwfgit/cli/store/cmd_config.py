@@ -13,8 +13,7 @@ from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CONFIG_FILE, CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_json, format_table
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.frame.secrets import DOTENV_FILE
-from uwfgit.cli.frame.world import read_config
+from uwfgit.cli.frame.world import DOTENV_FILE, read_config
 from uwfgit.config import get_key, masked, parse_dotted, set_key, unset_key
 from uwfgit.errors import ConfigError
 

@@ -16,7 +16,7 @@ from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.agents.installed import find_installed, find_program
 from uwfgit.agents.registry import KINDS, Surroundings, make_agent
 from uwfgit.cli.frame.context import CONFIG_FILE, REPOSITORY_FILE, CommandContext
-from uwfgit.cli.frame.secrets import DOTENV_FILE, read_dotenv
+from uwfgit.cli.frame.world import DOTENV_FILE, read_dotenv
 from uwfgit.config import AgentSettings
 from uwfgit.errors import UwfError
 from uwfgit.store.care.health import HealthFinding

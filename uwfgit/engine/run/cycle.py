@@ -19,7 +19,7 @@ from uwfgit.engine.run.run import Run
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import add_usage
-from uwfgit.store.care.guard import changed_files, fingerprint
+from uwfgit.store.safety.trust import changed_files, fingerprint
 
 
 def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -91,7 +91,7 @@ def _run_agent(run: Run) -> CycleEnd:
 
 def _talk(run: Run) -> CycleEnd:
     store, limits = run.engine.ledger.store, run.engine.settings.limits
-    guard = fingerprint(store)
+    guard = fingerprint(store.path)
     meter = Meter(
         agent=run.agent,
         limits=limits,
@@ -122,7 +122,7 @@ def _talk(run: Run) -> CycleEnd:
             failure = Failure(phase="budget", message=meter.excess)
             usage = add_usage(talk.usage, meter.unheard)
             talk = replace(talk, outcome=failure, usage=usage)
-        if tampered := changed_files(guard, fingerprint(store)):
+        if tampered := changed_files(guard, fingerprint(store.path)):
             # What such an agent reports is no step.
             message = f"the agent changed the store's own files: {', '.join(tampered)}"
             if isinstance(talk.outcome, Failure):

@@ -278,7 +278,6 @@ def config_hint(path: Path) -> str:
 
 
 def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
-    quoted = quote_word(str(path))
     if not config:
         yield problem_at(SHAPE, path / "config", "is empty", config_hint(path))
         return
@@ -296,7 +295,7 @@ def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
             path,
             "uses sha256 object names; uwf reads sha1 only",
             "convert it: git init --bare --object-format=sha1 NEW && "
-            f"git --git-dir={quoted} fast-export --all | "
+            f"git --git-dir={quote_word(str(path))} fast-export --all | "
             "git --git-dir=NEW fast-import",
         )
     if (find_value(config, "extensions.refstorage") or "files").lower() != "files":
@@ -304,5 +303,6 @@ def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
             FORMAT,
             path,
             "keeps its refs as reftable; uwf reads the files format only",
-            f"convert it: git --git-dir={quoted} refs migrate --ref-format=files",
+            f"convert it: git --git-dir={quote_word(str(path))} refs migrate "
+            "--ref-format=files",
         )

@@ -7,6 +7,7 @@ it or out of it, so it may hold those that are written here, byte by byte, alone
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -386,3 +387,29 @@ def install_hook(git_dir: Path, name: str) -> bool:
     except OSError as exc:
         raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
     return True
+
+
+def fingerprint(path: Path) -> dict[str, str]:
+    """Return a digest of each file that steers git in a store: no agent changes one.
+
+    A file that cannot be read has an empty digest, so its coming and going
+    shows as well.
+    """
+    names = ["config", "info/attributes"]
+    with suppress(OSError):
+        names += sorted(f"hooks/{name}" for name in os.listdir(path / "hooks"))  # noqa: PTH208 - twice a step
+    return {name: _digest(f"{path}/{name}") for name in names}
+
+
+def _digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - twice a step
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
+
+
+def changed_files(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
+    """Name the files that differ between two fingerprints."""
+    names = before.keys() | after.keys()
+    return tuple(sorted(n for n in names if before.get(n) != after.get(n)))
