@@ -22,7 +22,8 @@ from uwfgit.store.objects import (
     read_commit,
 )
 from uwfgit.store.pack.batch import Batch
-from uwfgit.store.pack.pack import ObjectKind, name_object
+from uwfgit.store.pack.pack import CODES, ObjectKind
+from uwfgit.store.raw import name_object
 
 Object = tuple[ObjectKind, bytes]
 
@@ -86,4 +87,4 @@ def _tree(entries: Mapping[str, TreeEntry]) -> Object:
 
 
 def _oid(kind: ObjectKind, data: bytes) -> Oid:
-    return Oid(name_object(kind, data).hex())
+    return Oid(name_object(CODES[kind], data).hex())

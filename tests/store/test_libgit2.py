@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 
 from uwfgit.store.handle import Store
-from uwfgit.store.pack.pack import ObjectKind, name_object, write_pack
+from uwfgit.store.pack.pack import ObjectKind, write_pack
+from uwfgit.store.raw import BLOB, name_object
 
 _ASK = """
 import os
@@ -88,7 +89,7 @@ print(mapped)
 def test_a_run_maps_little_of_a_large_pack(store: Store) -> None:
     blobs = [os.urandom(64 * 1024) for _ in range(128)]
     packed: dict[bytes, tuple[ObjectKind, bytes]] = {
-        name_object("blob", data): ("blob", data) for data in blobs
+        name_object(BLOB, data): ("blob", data) for data in blobs
     }
     with write_pack(store, packed, fsync=False):
         pass

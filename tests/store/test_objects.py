@@ -38,7 +38,7 @@ from uwfgit.store.objects import (
     write_commit,
     write_object,
 )
-from uwfgit.store.pack.pack import name_object
+from uwfgit.store.raw import COMMIT, name_object
 
 ABSENT: Final = Oid("12" * 20)
 ADA: Final = Person(name="Ada", email="ada@example.com", time=1_800_000_000, offset=60)
@@ -426,7 +426,7 @@ def test_git_reads_such_a_commit_as_it_was_meant(store: Store) -> None:
         tree,
         [GENESIS_OID],
     )
-    assert made == name_object("commit", str(twin).encode()).hex()
+    assert made == name_object(COMMIT, str(twin).encode()).hex()
 
 
 def test_an_entry_is_compared_and_shown_without_its_data() -> None:

@@ -16,7 +16,8 @@ from uwfgit.store.handle import Store, make_store
 from uwfgit.store.objects import read_blob, write_blob
 from uwfgit.store.pack import pack as packs
 from uwfgit.store.pack.batch import Batch
-from uwfgit.store.pack.pack import ObjectKind, WrittenPack, name_object
+from uwfgit.store.pack.pack import CODES, ObjectKind, WrittenPack
+from uwfgit.store.raw import BLOB, TREE, name_object
 
 BLOBS: list[tuple[ObjectKind, bytes]] = [("blob", b"node %d\n" % n) for n in range(300)]
 
@@ -42,7 +43,7 @@ class Named(WrittenPack, frozen=True, kw_only=True):
 def write_pack(
     store: Store, objects: Sequence[tuple[ObjectKind, bytes]], *, fsync: bool = False
 ) -> Named:
-    names = [name_object(kind, data) for kind, data in objects]
+    names = [name_object(CODES[kind], data) for kind, data in objects]
     written = packs.write_pack(
         store, dict(zip(names, objects, strict=True)), fsync=fsync
     )
@@ -86,15 +87,15 @@ def make_event() -> list[tuple[ObjectKind, bytes]]:
     """Make a commit, its tree and two blobs, one of them large."""
     large = os.urandom(100_000) + bytes(1_000_000)
     entries = (
-        (b"100644 a\0", name_object("blob", b"")),
+        (b"100644 a\0", name_object(BLOB, b"")),
         (
             b"100644 b\0",
-            name_object("blob", large),
+            name_object(BLOB, large),
         ),
     )
     tree = b"".join(head + oid for head, oid in entries)
     commit = (
-        f"tree {name_object('tree', tree).hex()}\n"
+        f"tree {name_object(TREE, tree).hex()}\n"
         "author A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nm\n"
     ).encode()
     return [("blob", b""), ("blob", large), ("tree", tree), ("commit", commit)]

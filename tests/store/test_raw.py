@@ -28,8 +28,8 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.pack.pack import ObjectKind, name_object, write_pack
-from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects
+from uwfgit.store.pack.pack import ObjectKind, write_pack
+from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects, name_object
 from uwfgit.store.repository import init_store
 
 DATA: Final = bytes(range(256)) * 400 + os.urandom(9000)
@@ -135,7 +135,7 @@ def test_a_pack_replaces_damaged_loose_objects(store: Store) -> None:
     path = _loose(store, oid)
     _write(path, path.read_bytes()[:50])
 
-    with write_pack(store, {name_object("blob", DATA): ("blob", DATA)}, fsync=False):
+    with write_pack(store, {name_object(BLOB, DATA): ("blob", DATA)}, fsync=False):
         pass
 
     assert read_blob(store, oid) == DATA
@@ -146,7 +146,7 @@ def test_many_are_read_wherever_they_are_and_none_that_is_not_as_asked(
     store: Store,
 ) -> None:
     packed: dict[bytes, tuple[ObjectKind, bytes]] = {
-        name_object("blob", each): ("blob", each) for each in (b"a", b"b" * 99)
+        name_object(BLOB, each): ("blob", each) for each in (b"a", b"b" * 99)
     }
     with write_pack(store, packed, fsync=False):
         first, wide = (Oid(name.hex()) for name in packed)

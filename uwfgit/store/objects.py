@@ -159,12 +159,8 @@ def list_tree(store: Store, oid: Oid) -> dict[str, TreeEntry]:
     """
     return {
         name.decode(errors=_ODD): TreeEntry(oid=Oid(entry.hex()), mode=int(mode, 8))
-        for mode, name, entry in _list_entries(store, oid)
+        for mode, name, entry in _parse_entries(oid, store.raw.read_tree(oid))
     }
-
-
-def _list_entries(store: Store, oid: Oid) -> list[tuple[bytes, bytes, bytes]]:
-    return _parse_entries(oid, store.raw.read_tree(oid))
 
 
 def _parse_entries(oid: Oid, data: bytes) -> list[tuple[bytes, bytes, bytes]]:
@@ -184,7 +180,9 @@ def find_entry(store: Store, tree: Oid, path: str) -> TreeEntry | None:
     for wanted in path.encode().split(b"/"):
         if entry.mode != TREE_MODE:
             return None
-        for mode, name, oid in _list_entries(store, entry.oid):
+        for mode, name, oid in _parse_entries(
+            entry.oid, store.raw.read_tree(entry.oid)
+        ):
             if name == wanted:
                 entry = TreeEntry(oid=Oid(oid.hex()), mode=int(mode, 8))
                 break

@@ -32,7 +32,6 @@ from uwfgit.store.safety.stores import (
     register_store,
     write_id,
 )
-from uwfgit.store.safety.trust import mend_hook
 
 _STORE_CODES = frozenset({SHAPE, FORMAT})
 
@@ -86,7 +85,9 @@ def open_store(
         with git_errors(f"fix the settings of store '{path}'"):
             init.mend_settings(path, config)
             init.mend_main(path)
-        mend_hook(path, "pre-push")
+        with suppress(StoreError):
+            # Another in its place, which git does not run, is left alone.
+            trust.install_hook(path, "pre-push")
         pygit2.settings.enable_fsync_gitdir(fsync)
     flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
     with git_errors(f"open store '{path}'"):

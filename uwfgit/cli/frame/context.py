@@ -77,7 +77,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
     @cached_property
     def ready(self) -> Ready:
         """The line to the command that started this process as a worker."""
-        return Ready.from_environment(self.environment)
+        text = self.environment.get(VARIABLE, "")
+        return Ready(int(text) if text.isascii() and text.isdigit() else None)
 
     @cached_property
     def cwd(self) -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
         tell=lambda text: context.output.say(shown(text)),
         masker=context.masker,
         command=context.command,
-        on_ready=context.ready.tell_begun,
+        on_ready=partial(context.ready.tell, {"ready": True}),
         on_wait=lambda why: context.output.say(shown(why)),
         read_reply=make_reader(
             context.settings, variables=context.variables, now_ms=now_ms

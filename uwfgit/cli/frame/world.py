@@ -36,21 +36,8 @@ class Ready(Struct):
 
     descriptor: int | None
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Ready:
-        """Find the line; without one, nothing is said."""
-        text = environment.get(VARIABLE, "")
-        return cls(int(text) if text.isascii() and text.isdigit() else None)
-
-    def tell_begun(self) -> None:
-        """Say that the thread is held and its first step is about to run."""
-        self._tell({"ready": True})
-
-    def tell_failure(self, error: Mapping[str, object]) -> None:
-        """Say why nothing will run: code, message and hint."""
-        self._tell({"error": error})
-
-    def _tell(self, message: Mapping[str, object]) -> None:
+    def tell(self, message: Mapping[str, object]) -> None:
+        """Say that the first step is about to run, or why nothing will run."""
         descriptor, self.descriptor = self.descriptor, None
         if descriptor is None:
             return

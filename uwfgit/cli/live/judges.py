@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from uwfgit.engine.judge.judging import Judge, Supervisor
     from uwfgit.engine.run.engine import Engine
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.workflow.workflow import Workflow
 
 
 def with_judges(
@@ -31,14 +30,8 @@ def with_judges(
         ConfigError: The supervisor is not configured rightly.
         UsageError: A word of ``--budget`` is not NAME=N.
     """
-
-    def find(name: str) -> Workflow:
-        from uwfgit.cli.workflow.workflows import find_workflow
-
-        return find_workflow(context, ledger, name).workflow
-
     limits = read_budget(engine.settings.limits, budget)
-    who, ledger = context.settings.supervise, engine.ledger
+    who = context.settings.supervise
     supervisor: Supervisor | None = None
     if who is not None:
         from uwfgit.engine.judge.judging import Supervisor
@@ -48,7 +41,6 @@ def with_judges(
     return replace(
         engine,
         settings=replace(engine.settings, limits=limits),
-        find_workflow=find,
         supervisor=supervisor,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -143,12 +144,13 @@ def git(
 
 def _require_scan(context: CommandContext, read: GitWords, store: Path) -> None:
     from uwfgit.store.care.integrity import is_scanning
-    from uwfgit.store.safety.trust import mend_hook
+    from uwfgit.store.safety.trust import install_hook
 
     if read.is_unscanned:
         context.output.warn("--no-verify: nothing is scanned for secrets")
         return
-    mend_hook(store, "pre-push")
+    with suppress(StoreError):
+        install_hook(store, "pre-push")
     if not is_scanning(store):
         raise StoreError(
             f"'{store / 'hooks' / 'pre-push'}' is not what uwf writes: "

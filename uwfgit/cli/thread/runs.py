@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -38,10 +39,10 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.picture.columns import cut
 
 if TYPE_CHECKING:
-    from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.thread.background import Worker
     from uwfgit.engine.run.executor import Engine, RunReport, StepReport
     from uwfgit.model.ledger.ledger import Ledger
+    from uwfgit.model.workflow.workflow import Workflow
 
 _UNDER: Final = " " * 10
 
@@ -210,14 +211,13 @@ def run_started(
 ) -> None:
     """Run a thread that was just started until it stops."""
     from uwfgit.cli.frame.engine import make_engine
-    from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.engine.run.executor import exec_thread
     from uwfgit.store.libgit2 import map_little
 
     map_little()
-    notifier = Notifier(context)
+    began = time.monotonic()
     with refusal_told(context, ledger, thread), Watching(context) as watching:
         report = exec_thread(
             replace(make_engine(context, ledger), watcher=watching),
@@ -226,7 +226,7 @@ def run_started(
             agent=agent,
             on_step=_step_printer(context),
         )
-    finish_run(context, ledger, report, notifier=notifier)
+    finish_run(context, ledger, report, began=began)
 
 
 def _run(
@@ -234,8 +234,6 @@ def _run(
 ) -> None:
     """Run a thread here, or see it run by a worker; print what came of it."""
     from uwfgit.cli.frame.engine import make_engine
-    from uwfgit.cli.live.judges import with_judges
-    from uwfgit.cli.live.notify import Notifier
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
@@ -246,15 +244,20 @@ def _run(
     map_little()
     found = resolve_thread(ledger, thread)
     worker: Worker | None = None
-    notifier = Notifier(context)
+    began = time.monotonic()
     with refusal_told(context, ledger, found):
         ledger.local.set_last(found)
         folder = find_folder(context, call.cwd)
-        engine = with_judges(context, make_engine(context, ledger), call.budget)
+        engine = make_engine(context, ledger)
+        if call.budget or engine.settings.supervise is not None:
+            from uwfgit.cli.live.judges import with_judges
+
+            engine = with_judges(context, engine, call.budget)
         admit = make_admit(context, ledger, engine.choose, trust=call.trust)
         engine = replace(
             engine,
             admit=admit,
+            find_workflow=partial(_find_workflow, context, ledger),
             recall=recall_of(fresh=call.fresh, memory=call.memory),
             is_trusted=make_is_trusted(context, ledger),
         )
@@ -269,7 +272,13 @@ def _run(
                 )
     if worker is not None:
         _finish_start(context, with_detour(ledger, report), worker)
-    finish_run(context, ledger, report, notifier=notifier)
+    finish_run(context, ledger, report, began=began)
+
+
+def _find_workflow(context: CommandContext, ledger: Ledger, name: str) -> Workflow:
+    from uwfgit.cli.workflow.workflows import find_workflow
+
+    return find_workflow(context, ledger, name).workflow
 
 
 def recall_of(*, fresh: bool, memory: bool) -> Literal["proven", "any", "none"]:
@@ -370,12 +379,14 @@ def finish_run(
     ledger: Ledger,
     report: RunReport,
     *,
-    notifier: Notifier | None = None,
+    began: float | None = None,
 ) -> None:
     """Print what a run did and the way on; leave with its exit code."""
     report = with_detour(ledger, report)
-    if notifier is not None:
-        notifier.tell(report)
+    if began is not None and report.steps and report.status in {"suspended", "end"}:
+        from uwfgit.cli.live.notify import tell_end
+
+        tell_end(context, report, began=began)
     if report.status == "end" and report.steps and context.settings.summarize:
         from uwfgit.cli.live.judges import summarize_at_end
 

@@ -25,9 +25,9 @@ from uwfgit.store.pack.pack import (
     CODES,
     ObjectKind,
     WrittenPack,
-    name_object,
     write_pack,
 )
+from uwfgit.store.raw import name_object
 
 
 class Batch(Struct, kw_only=True):
@@ -44,7 +44,7 @@ class Batch(Struct, kw_only=True):
         """
         if kind == "blob":
             require_blob(data)
-        oid = name_object(kind, data)
+        oid = name_object(CODES[kind], data)
         self.objects[oid] = (kind, data)
         return Oid(oid.hex())
 

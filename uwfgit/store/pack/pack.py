@@ -22,7 +22,6 @@ from typing import Final, Literal, NamedTuple, Self
 from msgspec import Struct
 
 from uwfgit.errors import StoreError
-from uwfgit.store import raw
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.raw import BLOB, COMMIT, TREE
 
@@ -139,7 +138,7 @@ def write_pack(
 
     Args:
         store: Where to.
-        objects: By the names that :func:`name_object` gives.
+        objects: By their raw oids.
         fsync: Whether to wait until the disk has them.
 
     Raises:
@@ -154,11 +153,6 @@ def write_pack(
             if (name := oid.hex())[:2] in folders:
                 store.raw.repair(name, CODES[kind], data)
         return WrittenPack(store=store, path=_write_files(store, objects, fsync=fsync))
-
-
-def name_object(kind: ObjectKind, data: bytes) -> bytes:
-    """Return the raw oid of an object."""
-    return raw.name_object(CODES[kind], data)
 
 
 def _write_files(

@@ -220,9 +220,11 @@ def _check_files(
         path / name: found[name] for name in (*_FOLDERS, *_FILES) if name in found
     }
     guarded = {path: own, **guarded}
-    for place, status in guarded.items():
-        if status.st_uid != user:
-            yield _foreign(path, place, status)
+    yield from (
+        _foreign(path, place, status)
+        for place, status in guarded.items()
+        if status.st_uid != user
+    )
     is_private = not own.st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     forbidden = stat.S_IWOTH | (0 if shared else stat.S_IWGRP)
     for place, status in guarded.items():
@@ -231,10 +233,7 @@ def _check_files(
             yield _writable(path, place)
     # That a group may write one below is no danger in a folder that nobody else
     # can enter; git makes them with the umask's mode.
-    yield from _check_inner(path, stat.S_IWOTH if is_private else forbidden)
-
-
-def _check_inner(path: Path, forbidden: int) -> Iterator[Problem]:
+    forbidden = stat.S_IWOTH if is_private else forbidden
     for place in (path / name for name in INNER):
         try:
             status = place.lstat()
@@ -244,7 +243,7 @@ def _check_inner(path: Path, forbidden: int) -> Iterator[Problem]:
             # A hook that is one is named already.
             if place.parent.name != "hooks":
                 yield problem_at(LINK, place, "is a symbolic link")
-        elif status.st_uid != os.geteuid():
+        elif status.st_uid != user:
             yield _foreign(path, place, status)
         elif status.st_mode & forbidden:
             yield _writable(path, place)
@@ -352,18 +351,6 @@ def _writable(path: Path, place: Path) -> Problem:
         "may be written by other users",
         f"chmod -R go-w {quote_word(str(path))}",
     )
-
-
-def mend_hook(git_dir: Path, name: str) -> None:
-    """Write a hook where there is none, or let git run it again.
-
-    Another in its place, which git does not run either, is left alone; and so
-    is a folder that cannot be written.
-    """
-    path = git_dir / "hooks" / name
-    if not os.path.lexists(path) or (not path.is_symlink() and is_own_hook(path)):
-        with suppress(StoreError):
-            install_hook(git_dir, name)
 
 
 def install_hook(git_dir: Path, name: str) -> bool:
