@@ -157,6 +157,19 @@ def test_a_reason_that_reads_like_a_hold_is_none(
     assert "held" not in again + uwf("thread", "list").out
 
 
+def test_a_run_that_a_worker_takes_step_by_step_is_looked_at_too(
+    uwf: Uwf, judge: Judge, thread: str
+) -> None:
+    supervise(uwf, every=2)
+    judge.decides("stop")
+
+    first = run(uwf, thread)
+    second = run(uwf, thread, "--taken", "1")
+
+    assert (first.code, second.code) == (0, 3)
+    assert len(judge.asked) == 1
+
+
 @pytest.mark.slow
 def test_it_looks_after_every_so_many_steps_of_a_run(
     uwf: Uwf, judge: Judge, thread: str

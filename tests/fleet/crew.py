@@ -62,6 +62,8 @@ class ActingHands:
     secret: str | None = None
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    """How many steps of a claim each start was told of."""
 
     def pull(self, thread: ThreadId) -> str | None:
         self.person.pull(only=thread)
@@ -73,7 +75,8 @@ class ActingHands:
     def distrust_thread(self, _: Tip) -> str | None:
         return None
 
-    def start(self, tip: Tip) -> Step:
+    def start(self, tip: Tip, *, taken: int) -> Step:
+        self.taken.append(taken)
         said = self.by_role.get(tip.state.current_role or "")
         if said is None:
             said = self.says.pop(0) if len(self.says) > 1 else self.says[0]

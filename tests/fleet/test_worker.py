@@ -43,11 +43,12 @@ def test_a_thread_that_loops_waits_for_a_person_after_so_many_steps(
 ) -> None:
     thread = queue_thread(ada)
     says = (DONE, BAD, DONE, BAD, DONE, BAD)
-    worker, _ = make_worker(bob, *says, terms={"once": True, "max_steps": 3})
+    worker, hands = make_worker(bob, *says, terms={"once": True, "max_steps": 3})
 
     worker.run()
 
     assert worker.jobs.ran == {thread: "waiting"}
+    assert hands.taken == [0, 1, 2]
     assert load_tip(bob.store, thread).state.steps == 3
     state = contents(ada).entries[thread].state
     assert state.reason == "limits.maxSteps is reached after 3 steps"

@@ -50,8 +50,8 @@ class Hands(Protocol):
     def distrust_thread(self, tip: Tip) -> str | None:
         """Return why a thread is not to be run."""
 
-    def start(self, tip: Tip) -> Run:
-        """Start one step of a thread."""
+    def start(self, tip: Tip, *, taken: int) -> Run:
+        """Start one step of a thread, of which so many were taken under the claim."""
 
     def blocked(self, thread: ThreadId, new: Oid, old: Oid) -> str | None:
         """Return what keeps the thread's new commits from leaving."""

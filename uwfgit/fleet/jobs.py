@@ -121,7 +121,7 @@ class Jobs(Struct, kw_only=True):
         if not self._push(job, state, head):
             return
         if state.word == "claimed":
-            job.run, job.result = self.hands.start(tip), None
+            job.run, job.result = self.hands.start(tip, taken=job.steps), None
             return
         self._let_go(job, state)
 

@@ -304,7 +304,7 @@ class Worker:
         if tip.state.status in {"end", "cancelled"} or tip.commit != job.pushed:
             job.result = RunResult(exit_code=0)
         else:
-            job.run = self.hands.start(tip)
+            job.run = self.hands.start(tip, taken=job.steps)
         return True
 
     def _bring(self, entry: Entry) -> tuple[Tip | None, str | None]:

@@ -161,11 +161,12 @@ class WorkerHands(Struct, kw_only=True):
             self.tell("no-worktree", thread=tip.thread, why=exc.message)
             return trees.folder_of(tip.thread)
 
-    def start(self, tip: Tip) -> ChildRun:
+    def start(self, tip: Tip, *, taken: int) -> ChildRun:
         """Start one step of a thread, or the retry of one that was interrupted."""
         verb = "resume" if tip.state.status == "suspended" else "exec"
         words = ["--store", str(self.ledger.store.path), "thread", verb, tip.thread]
         words += ["--trust", "--json", "--quiet"]
+        words += ["--taken", str(taken)] if taken and verb == "exec" else []
         words += ["--agent", self.agent] if self.agent is not None else []
         # Who is trusted with commands is trusted with what agents remember.
         words += ["--memory"] if self.trust_pushers else []

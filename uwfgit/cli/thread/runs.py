@@ -76,6 +76,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     budget: BudgetOption = None,
     wait: WaitOption = None,
     background: BackgroundOption = False,
+    taken: Annotated[int, typer.Option("--taken", hidden=True)] = 0,
 ) -> None:
     """Run the next step of a thread.
 
@@ -100,6 +101,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     patience = None if wait is None else read_duration(wait)
 
     def run(engine: Engine, found: ThreadId, **how: Any) -> RunReport:  # noqa: ANN401 - as executor takes them
+        engine = replace(engine, taken=taken)
         report = exec_thread(engine, found, count=most, **how)
         while patience is not None and wait_for_limit(context, engine, found, patience):
             left = None if most is None else max(1, most - count_good(report))

@@ -56,6 +56,7 @@ class Engine(Struct, frozen=True, kw_only=True):
         watcher: Looks on while a step runs.
         supervisor: Looks at a run after every so many steps, and may stop it.
         beside: What its looks at this run have cost so far.
+        taken: How many steps of the run other processes took, for its looks.
         find_workflow: Finds a workflow that an agent's alias names.
         admit: Looks at a thread before anything of it runs, given the
             ``--agent`` and ``--cwd`` flags; raises when it may not run. Gives
@@ -83,6 +84,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     watcher: Watcher | None = None
     supervisor: Supervisor | None = None
     beside: Beside = NOTHING_BESIDE
+    taken: int = 0
     find_workflow: Callable[[str], Workflow] | None = None
     admit: Callable[[Record, str, str | None, Path | None], Ground | None] = (
         lambda _record, _role, _agent, _cwd: None

@@ -116,7 +116,7 @@ def exec_thread(
                 is_paused = take_pause(ledger, thread, held)
                 if ends[-1].end is not RunEnd.DONE or is_paused:
                     break
-                look = _look(engine, record, len(ends))
+                look = _look(engine, record, engine.taken + len(ends))
                 if look.stops:
                     return report_waiting(record, report_run(record, ends, reports))
                 engine = replace(engine, beside=look.beside)
