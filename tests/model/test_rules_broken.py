@@ -40,6 +40,7 @@ BROKEN = [
     ("S1", "{ role: worker, prompt", "{ ‸rolle: worker, prompt", "edge-role"),
     ("S1", ', prompt: "Do {{plan}}."', "", "edge-without-prompt"),
     ("S1", "    frontmatter:\n      oneOf", "    ‸schema:\n      oneOf", "another-word-is-one-problem"),
+    ("S1", "goal: Plan.", "‸<<: {goal: Plan.}", "what-a-merge-key-lacks-is-one-problem"),
     ("S2", "goal: Plan.", "goal: Plan.\n    ‸colour: red", "unknown-field"),
     ("S2", "description: Solve it", "description: Solve it\n‸author: me", "top-level"),
     ("S2", "{ role: $END, prompt: Blocked. }", "{ role: $END, prompt: B., ‸to: x }", "e"),

@@ -15,6 +15,8 @@ from uwfgit.store.canonical import Json
 
 RESERVED: Final = (START, END, SUSPEND)
 
+_MERGE: Final = "<<"
+_MERGE_HINT: Final = "YAML 1.2 has no merge keys: write the fields out"
 NAME_PATTERN: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _ROLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _STATUS_MAX: Final = 64
@@ -142,6 +144,12 @@ def _check_fields(
 ) -> None:
     missing = [n for n, rule in fields.items() if rule.required and n not in value]
     unknown = [n for n in value if n not in fields and not is_free(n)]
+    if _MERGE in unknown and missing and not older:
+        names = ", ".join(f"'{name}'" for name in missing)
+        message = f"'{_MERGE}' merges nothing; missing are: {names}"
+        found.add("S1", (*path, _MERGE), message, hint=_MERGE_HINT, key=True)
+        unknown.remove(_MERGE)
+        missing = []
     for name in () if older else missing:
         # Much like it, or another word that people write for it.
         words = _OTHER_WORDS.get(name, ())
@@ -169,8 +177,8 @@ def _report_unknown(
     meant = found.find_similar(name, fields)
     if meant is not None:
         hint = f"did you mean '{meant}'?"
-    elif name == "<<":
-        hint = "YAML 1.2 has no merge keys: write the fields out"
+    elif name == _MERGE:
+        hint = _MERGE_HINT
     else:
         hint = f"remove it, or name it 'x-{name}' to keep it"
     message = f"field '{name}' is not known"

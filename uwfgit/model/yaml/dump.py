@@ -76,7 +76,7 @@ def read_tagged(text: str, tag: str) -> Scalar:
     value = read_plain(text)
     # bool is an int to isinstance, never to YAML.
     if not isinstance(value, allowed) or (isinstance(value, bool) != (kind == "bool")):
-        raise ValueError(f"'{text[:40]}' is no !!{kind}")
+        raise ValueError(f"'{text[:40]}' is not a !!{kind}")
     return float(value) if kind == "float" and value is not None else value
 
 
