@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
-from uwfgit.engine.decide.plan import find_detour, next_prompt
+from uwfgit.engine.decide.next_step import find_detour, next_prompt
 from uwfgit.engine.judge.supervise import Look, supervise
 from uwfgit.engine.run.cycle import run_cycle
 from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps

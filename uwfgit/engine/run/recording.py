@@ -14,7 +14,8 @@ from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, cut_middle, find_answer, shorten_turns
 from uwfgit.engine.ask.ask import Talk
 from uwfgit.engine.ask.live import keep_words, live_path, turn_payload
-from uwfgit.engine.decide.plan import is_routing_error, outcome_with
+from uwfgit.engine.decide.next_step import outcome_with
+from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
 from uwfgit.engine.run.notes import find_pending

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError
-from uwfgit.engine.decide.plan import first_prompt, next_prompt, outcome_with
+from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_with
 from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
