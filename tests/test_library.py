@@ -26,7 +26,7 @@ from uwfgit.store.care.maintain import REPACK
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.objects import blob_oid
-from uwfgit.store.pack.pack import MANY_PACKS
+from uwfgit.store.pack import MANY_PACKS
 from uwfgit.store.repository import init_store, open_store
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,8 @@ import pytest
 
 import uwfgit
 from uwfgit.cli.frame.app import main
-from uwfgit.cli.frame.screen import shown, shown_page
+from uwfgit.cli.frame.output import shown_page
+from uwfgit.cli.frame.screen import shown
 from uwfgit.shell import quote_word, quote_words
 
 _ROOT: Final = Path(uwfgit.__file__).parent
@@ -60,8 +61,8 @@ _OWN: Final = {
     "engine/beside/trash.py: trash",
     "cli/check/cmd_check.py: each",
     "sync/secrets/kin.py: takers[-1]",
-    "store/pack/pack.py: os.getpid()",
-    "store/pack/pack.py: socket.gethostname()",
+    "store/pack.py: os.getpid()",
+    "store/pack.py: socket.gethostname()",
     "sync/exchange/incoming.py: steps[0]",
     "sync/review/review.py: last",
     "sync/secrets/secret_refs.py: clean",

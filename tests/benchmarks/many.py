@@ -21,8 +21,7 @@ from uwfgit.store.objects import (
     list_tree,
     read_commit,
 )
-from uwfgit.store.pack.batch import Batch
-from uwfgit.store.pack.pack import CODES, ObjectKind
+from uwfgit.store.pack import CODES, Batch, ObjectKind
 from uwfgit.store.raw import name_object
 
 Object = tuple[ObjectKind, bytes]

@@ -14,7 +14,7 @@ from tests.builders import git, make_workflow, reply, workflow_data
 from tests.cli.calls import Uwf
 from uwfgit.store.care.maintain import REPACK
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.pack.pack import MANY_PACKS
+from uwfgit.store.pack import MANY_PACKS
 
 STRACE = shutil.which("strace")
 

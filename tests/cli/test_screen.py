@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.screens import is_unsafe, list_unsafe
-from uwfgit.cli.frame.output import format_json, format_yaml
-from uwfgit.cli.frame.screen import (
-    UNSAFE,
-    paint_log,
-    shown,
-    shown_lines,
-    shown_page,
-)
+from uwfgit.cli.frame.output import format_json, format_yaml, shown_page
+from uwfgit.cli.frame.screen import UNSAFE, paint_log, shown, shown_lines
 
 # As text comes, and with what is never seen there at every turn.
 NASTY = st.sampled_from(

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from uwfgit.store.handle import Store
-from uwfgit.store.pack.pack import ObjectKind, write_pack
+from uwfgit.store.pack import ObjectKind, write_pack
 from uwfgit.store.raw import BLOB, name_object
 
 _ASK = """
@@ -68,7 +68,7 @@ def test_the_programs_tls_is_pythons_own() -> None:
 _MAPPED: Final = """
 import sys
 from pathlib import Path
-from uwfgit.store.libgit2 import map_little
+from uwfgit.store.handle import map_little
 from uwfgit.store.raw import BLOB, RawObjects
 if "little" in sys.argv:
     map_little()

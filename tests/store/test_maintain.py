@@ -30,7 +30,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.objects import write_blob
-from uwfgit.store.pack.pack import estimate_loose
+from uwfgit.store.pack import estimate_loose
 from uwfgit.store.refs import find_ref
 from uwfgit.store.repository import open_store
 

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
+from uwfgit.store import pack as packs
 from uwfgit.store.handle import Store, make_store
 from uwfgit.store.objects import read_blob, write_blob
-from uwfgit.store.pack import pack as packs
-from uwfgit.store.pack.batch import Batch
-from uwfgit.store.pack.pack import CODES, ObjectKind, WrittenPack
+from uwfgit.store.pack import CODES, Batch, ObjectKind, WrittenPack
 from uwfgit.store.raw import BLOB, TREE, name_object
 
 BLOBS: list[tuple[ObjectKind, bytes]] = [("blob", b"node %d\n" % n) for n in range(300)]

@@ -28,7 +28,7 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.pack.pack import ObjectKind, write_pack
+from uwfgit.store.pack import ObjectKind, write_pack
 from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects, name_object
 from uwfgit.store.repository import init_store
 

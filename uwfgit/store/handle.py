@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,6 +17,8 @@ from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.raw import RawObjects
 
 STATE_DIR = "uwf"
+_WINDOW: Final = 64 * 1024
+_MAPPED: Final = 1024 * 1024
 
 
 class Store(Struct, frozen=True, kw_only=True):
@@ -71,3 +74,14 @@ def git_errors(what: str) -> Iterator[None]:
         raise StoreError(f"cannot {what}: {exc.strerror or exc}") from exc
     except (pygit2.GitError, pygit2.Passthrough, ValueError) as exc:
         raise StoreError(f"cannot {what}: {exc}") from exc
+
+
+def map_little() -> None:
+    """Have little of the packs in memory at once, from now on in this process.
+
+    libgit2 maps a GiB of a pack at a time and lets go of none below 8 GiB. That is for
+    who reads many objects, which takes a half longer here; who waits for an agent for
+    hours has read a few of each step.
+    """
+    pygit2.settings.mwindow_size = _WINDOW
+    pygit2.settings.mwindow_mapped_limit = _MAPPED

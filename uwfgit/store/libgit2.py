@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 _PROGRAM = "uwfgit.cli.start"
 _NO_CERTIFICATES = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.sep}
@@ -63,18 +63,4 @@ with _without_certificates() if _PROGRAM in sys.modules else nullcontext():
     import pygit2
     from pygit2.enums import RepositoryOpenFlag
 
-__all__ = ["RepositoryOpenFlag", "map_little", "pygit2"]
-
-_WINDOW: Final = 64 * 1024
-_MAPPED: Final = 1024 * 1024
-
-
-def map_little() -> None:
-    """Have little of the packs in memory at once, from now on in this process.
-
-    libgit2 maps a GiB of a pack at a time and lets go of none below 8 GiB. That is for
-    who reads many objects, which takes a half longer here; who waits for an agent for
-    hours has read a few of each step.
-    """
-    pygit2.settings.mwindow_size = _WINDOW
-    pygit2.settings.mwindow_mapped_limit = _MAPPED
+__all__ = ["RepositoryOpenFlag", "pygit2"]

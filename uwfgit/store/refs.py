@@ -24,7 +24,7 @@ from uwfgit.store.locks.holding import (
     require_plain,
 )
 from uwfgit.store.objects import Person, format_person
-from uwfgit.store.pack.pack import sync_folder
+from uwfgit.store.pack import sync_folder
 
 _LOCK_WAIT: Final = 2.0
 _FAILURE_WAIT: Final = 0.1

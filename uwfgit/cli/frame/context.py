@@ -196,7 +196,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def _merge_packs(self, store: Store) -> None:
         """Have git merge a store's packs once there are many, and wait for nothing."""
-        from uwfgit.store.pack.pack import MANY_PACKS, tidy_packs
+        from uwfgit.store.pack import MANY_PACKS, tidy_packs
 
         if tidy_packs(store) > MANY_PACKS:
             from uwfgit.store.care.maintain import merge_packs

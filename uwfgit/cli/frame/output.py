@@ -17,9 +17,9 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from uwfgit.cli.frame.options import GlobalOptions
-from uwfgit.cli.frame.screen import UNSAFE, escape_json, shown, shown_lines, shown_page
+from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.model.picture.columns import cut, display_width, wrap
-from uwfgit.model.wording import count_of, format_duration, format_time
+from uwfgit.model.wording import UNSAFE, count_of, escape, format_duration, format_time
 
 __all__ = [
     "Column",
@@ -36,6 +36,7 @@ __all__ = [
     "indent_rest",
     "is_yes",
     "ring",
+    "shown_page",
     "talk",
     "talk_git",
     "talk_over",
@@ -43,6 +44,8 @@ __all__ = [
     "write",
 ]
 
+# The colours that uwf writes itself, and nothing else that begins with an escape.
+_COLOR: Final = re.compile(r"(\x1b\[(?:0|2|3[1-6])m)")
 _STATUS_COLORS: Final = {
     "idle": "36",
     "running": "34",
@@ -167,6 +170,19 @@ def _is_terminal(stream: Any) -> bool:  # noqa: ANN401 - stdout may be None or r
         return False
 
 
+def shown_page(text: str) -> str:
+    r"""Return what uwf put together, safe to print: of escapes, its own colours stay.
+
+    The last gate before a stream. Foreign parts have come through the functions
+    of ``screen``, which leave no colours in them; text that has is not changed.
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    parts = _COLOR.split(text)
+    parts[::2] = (UNSAFE.sub(escape, part) for part in parts[::2])
+    return "".join(parts)
+
+
 def write(text: str) -> None:
     """Write text for people to stdout; no escape but of our own colours passes."""
     _put(shown_page(text))
@@ -250,7 +266,16 @@ def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
     else:
         text = json.dumps(payload, indent=2, ensure_ascii=False)
     # What a terminal must not get stands in strings only: the value is the same.
-    return UNSAFE.sub(escape_json, text)
+    return UNSAFE.sub(_escape_json, text)
+
+
+def _escape_json(match: re.Match[str]) -> str:
+    r"""Return what :data:`UNSAFE` found as JSON escapes it: ``\uXXXX``."""
+    code = ord(match[0])
+    if code <= 0xFFFF:  # noqa: PLR2004 - the basic plane's end
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def format_yaml(payload: Any) -> str:  # noqa: ANN401 - a JSON value

@@ -18,43 +18,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from uwfgit.model.wording import UNSAFE, escape, shown, shown_lines
+from uwfgit.model.wording import UNSAFE, shown, shown_lines
 
 __all__ = [
     "UNSAFE",
-    "escape_json",
     "paint_diff",
     "paint_log",
     "shown",
     "shown_lines",
-    "shown_page",
 ]
-
-# The colours that uwf writes itself, and nothing else that begins with an escape.
-_COLOR: Final = re.compile(r"(\x1b\[(?:0|2|3[1-6])m)")
-
-
-def shown_page(text: str) -> str:
-    r"""Return what uwf put together, safe to print: of escapes, its own colours stay.
-
-    The last gate before a stream. Foreign parts have come through the functions
-    above, which leave no colours in them; text that has is not changed.
-    """
-    if text.replace("\n", "").isprintable():
-        return text
-    parts = _COLOR.split(text)
-    parts[::2] = (UNSAFE.sub(escape, part) for part in parts[::2])
-    return "".join(parts)
-
-
-def escape_json(match: re.Match[str]) -> str:
-    r"""Return what :data:`UNSAFE` found as JSON escapes it: ``\uXXXX``."""
-    code = ord(match[0])
-    if code <= 0xFFFF:  # noqa: PLR2004 - the basic plane's end
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
-
 
 _DIFF: Final = {"+": "32", "-": "31", "@": "36"}
 _COMMIT: Final = re.compile(r"[*|/\\ ]*commit [0-9a-f]{40}")

@@ -90,7 +90,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
         wait_for_limit,
     )
     from uwfgit.engine.run.executor import exec_thread
-    from uwfgit.store.pack.pack import MANY_LOOSE, estimate_loose
+    from uwfgit.store.pack import MANY_LOOSE, estimate_loose
 
     context = get_context(ctx)
     if count is not None and count < 1:
@@ -216,7 +216,7 @@ def run_started(
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.engine.run.executor import exec_thread
-    from uwfgit.store.libgit2 import map_little
+    from uwfgit.store.handle import map_little
 
     map_little()
     began = time.monotonic()
@@ -240,7 +240,7 @@ def _run(
     from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
     from uwfgit.model.ledger.ledger import resolve_thread
-    from uwfgit.store.libgit2 import map_little
+    from uwfgit.store.handle import map_little
 
     ledger = context.open_ledger(write=True, create=False)
     map_little()

@@ -25,7 +25,7 @@ from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.locks.holding import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import Person, format_commit, new_file, read_commit
-from uwfgit.store.pack.batch import Batch
+from uwfgit.store.pack import Batch
 from uwfgit.store.refs import move_refs
 
 P = ParamSpec("P")

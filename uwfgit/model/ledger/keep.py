@@ -28,7 +28,7 @@ from uwfgit.store.objects import (
     read_commit,
     walk_files,
 )
-from uwfgit.store.pack.batch import Batch
+from uwfgit.store.pack import Batch
 from uwfgit.store.refs import find_ref, replace_ref
 
 _WAIT: Final = 10.0

@@ -46,7 +46,7 @@ from uwfgit.store.objects import (
     new_file,
     read_commit,
 )
-from uwfgit.store.pack.batch import Batch
+from uwfgit.store.pack import Batch
 from uwfgit.store.refs import find_ref, move_refs
 
 T = TypeVar("T")

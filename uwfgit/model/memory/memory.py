@@ -32,7 +32,7 @@ from uwfgit.store.objects import (
     read_commit,
     write_blob,
 )
-from uwfgit.store.pack.batch import Batch
+from uwfgit.store.pack import Batch
 from uwfgit.store.refs import find_ref, move_ref
 
 MAX_SESSION_BYTES: Final = 64 * 1024 * 1024

@@ -38,7 +38,7 @@ from uwfgit.store.locks.flock import Holder, read_holder
 from uwfgit.store.locks.holding import has_leftovers, list_git_locks, lock_path, tidy_up
 from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
-from uwfgit.store.pack.pack import MANY_LOOSE, MANY_PACKS
+from uwfgit.store.pack import MANY_LOOSE, MANY_PACKS
 from uwfgit.store.refs import list_refs
 from uwfgit.store.safety import init
 from uwfgit.store.safety.config import read_config

@@ -26,7 +26,7 @@ from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock
 from uwfgit.store.locks.holding import ANY, announce, list_git_locks, lock_path
 from uwfgit.store.locks.writing import alone
-from uwfgit.store.pack.pack import tidy_packs
+from uwfgit.store.pack import tidy_packs
 from uwfgit.store.refs import find_ref, list_refs, move_refs
 
 _FOLDERS: Final = 256

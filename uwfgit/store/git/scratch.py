@@ -20,7 +20,7 @@ from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.pack.pack import WrittenPack, keep_note, sync_folder
+from uwfgit.store.pack import WrittenPack, keep_note, sync_folder
 
 _FOLDER: Final = "scratch"
 # Whoever reads it checks it, byte by byte; git's own check would refuse the

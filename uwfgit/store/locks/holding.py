@@ -25,7 +25,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Holder, Lock, lock, pause, read_holder
 from uwfgit.store.log import log_event
-from uwfgit.store.pack.pack import sync_folder
+from uwfgit.store.pack import sync_folder
 
 PACKED: Final = "packed-refs"
 _NONE: Final = "-"

@@ -1,7 +1,8 @@
-"""Many objects at once: one pack with its index, in place of loose files.
+"""Many objects at once: gathered in memory, written as one pack with its index.
 
-The only place that writes the files below ``objects/pack``. Nothing is
-deltified; that is the work of git's own repack.
+A loose object costs a file and, with fsync, two waits for the disk; a pack of any
+number of them costs two files and three waits. The only place that writes the files below
+``objects/pack``. Nothing is deltified; that is the work of git's own repack.
 """
 
 from __future__ import annotations
@@ -19,11 +20,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from uwfgit.errors import StoreError
+from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
-from uwfgit.store.raw import BLOB, COMMIT, TREE
+from uwfgit.store.objects import (
+    TREE_MODE,
+    TreeEntry,
+    encode_tree,
+    list_tree,
+    require_blob,
+    require_width,
+    write_object,
+)
+from uwfgit.store.raw import BLOB, COMMIT, TREE, name_object
 
 _NOTE: Final = re.compile(rb"uwf pid ([0-9]{1,10}) on ([^\n]{1,255})\n")
 _STALE_SECONDS: Final = 3600
@@ -277,3 +288,90 @@ def estimate_loose(store: Path) -> int:
         return len(os.listdir(store / "objects" / _SAMPLE)) * _FOLDERS  # noqa: PTH208 - once a command
     except OSError:
         return 0
+
+
+class Batch(Struct, kw_only=True):
+    """Objects named already, and not yet written."""
+
+    store: Store
+    objects: dict[bytes, tuple[ObjectKind, bytes]] = field(default_factory=dict)
+
+    def add(self, kind: ObjectKind, data: bytes) -> Oid:
+        """Name an object and keep it for :meth:`write`.
+
+        Raises:
+            SizeError: It is a blob larger than any reader accepts.
+        """
+        if kind == "blob":
+            require_blob(data)
+        oid = name_object(CODES[kind], data)
+        self.objects[oid] = (kind, data)
+        return Oid(oid.hex())
+
+    def find(self, oid: Oid) -> bytes | None:
+        """Return the bytes of an object that waits here."""
+        found = self.objects.get(bytes.fromhex(oid))
+        return found[1] if found else None
+
+    def edit_tree(
+        self, base: Oid | None, changes: Mapping[str, TreeEntry | None]
+    ) -> Oid:
+        """Add ``base`` with some paths set, or removed where the value is ``None``.
+
+        Only the trees on the way to a changed path are added, and the files whose
+        content comes along; a tree left without entries disappears.
+
+        Raises:
+            SizeError: A folder would hold more than any reader accepts.
+            CorruptError: A tree on the way cannot be read.
+        """
+        return self.add("tree", encode_tree(self._edit(base, changes)))
+
+    def _edit(
+        self, base: Oid | None, changes: Mapping[str, TreeEntry | None], at: str = ""
+    ) -> dict[str, TreeEntry]:
+        entries = list_tree(self.store, base) if base is not None else {}
+        below: dict[str, dict[str, TreeEntry | None]] = {}
+        for path, change in changes.items():
+            name, slash, rest = path.partition("/")
+            if slash:
+                below.setdefault(name, {})[rest] = change
+                continue
+            if change is not None and change.data is not None:
+                self.objects[bytes.fromhex(change.oid)] = ("blob", change.data)
+            _set(entries, name, change)
+        for name, inner in below.items():
+            old = entries.get(name)
+            known = old.oid if old and old.is_tree else None
+            found = self._edit(known, inner, f"{at}{name}/")
+            tree = self.add("tree", encode_tree(found)) if found else None
+            _set(entries, name, TreeEntry(oid=tree, mode=TREE_MODE) if tree else None)
+        require_width(entries, at)
+        return entries
+
+    def write(self) -> WrittenPack:
+        """Write all objects, which are safe from a repack until it is released.
+
+        All of them, known or not: what a thread has lost, or git is about to
+        prune, is there again afterwards.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        return write_pack(self.store, self.objects, fsync=self.store.fsync)
+
+    def write_loose(self) -> None:
+        """Write all objects of which no ref is to name one, for a prune to take.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        for kind, data in self.objects.values():
+            write_object(self.store, CODES[kind], data)
+
+
+def _set(entries: dict[str, TreeEntry], name: str, entry: TreeEntry | None) -> None:
+    if entry is None:
+        entries.pop(name, None)
+    else:
+        entries[name] = entry

@@ -1,1 +1,0 @@
-"""Many objects at once, as a pack."""
