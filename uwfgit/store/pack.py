@@ -1,8 +1,8 @@
 """Many objects at once: gathered in memory, written as one pack with its index.
 
 A loose object costs a file and, with fsync, two waits for the disk; a pack of any
-number of them costs two files and three waits. The only place that writes the files below
-``objects/pack``. Nothing is deltified; that is the work of git's own repack.
+number of them costs two files and three waits. The only place that writes the files
+below ``objects/pack``. Nothing is deltified; that is the work of git's own repack.
 """
 
 from __future__ import annotations
