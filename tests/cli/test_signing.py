@@ -116,6 +116,20 @@ def test_a_signature_by_another_than_the_committer_does_not_pass(
 
 
 @needs_ssh
+def test_a_signer_is_trusted_by_the_fingerprint_that_ssh_keygen_prints(
+    uwf: Uwf, keys: Keys
+) -> None:
+    keys.set("uwf.sign=tip")
+    thread = start(uwf)
+
+    trusted = uwf("trust", "add", "--from", thread, "--json")
+
+    words = ["ssh-keygen", "-lf", str(keys.make("ada"))]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert trusted.json == {"added": [told.split()[1]]}
+
+
+@needs_ssh
 def test_a_missing_key_stops_a_run_before_its_agent(uwf: Uwf, keys: Keys) -> None:
     thread = start(uwf)
     keys.set("uwf.sign=tip", "user.signingkey=/nowhere/key")

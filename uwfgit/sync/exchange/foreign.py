@@ -92,7 +92,8 @@ def find_signer(
         return None
     listed = {name.casefold() for name in principals}
     # Upper and lower case of a key id are one; of a principal they are not.
-    if signed.signer in principals or not listed.isdisjoint(signed.keys):
+    keys = {key.casefold() for key in signed.keys}
+    if signed.signer in principals or not listed.isdisjoint(keys):
         return signed.signer
     return None
 

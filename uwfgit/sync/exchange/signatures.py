@@ -151,7 +151,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 class Signed(Struct, frozen=True, kw_only=True):
     """A commit and what git says of its signature.
 
-    ``keys`` are the key's id and fingerprints in lower case.
+    ``keys`` are the key's id and fingerprints, as git writes them.
     """
 
     commit: Oid
@@ -236,7 +236,7 @@ def _ask(
                 commit=Oid(commit),
                 grade=grade,
                 signer=signer,
-                keys=frozenset(key.casefold() for key in keys if key),
+                keys=frozenset(filter(None, keys)),
                 committer=committer,
                 event=event.strip(),
             )
