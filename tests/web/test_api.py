@@ -38,6 +38,12 @@ def test_it_reads_what_the_command_line_prints(
         assert server.get("/api/workflows").json["items"][0]["name"] == "ping"
         changes = server.get(f"/workflows/ping/{workflow['hash']}/changes")
         assert "+name: ping" in changes.text
+        newest = server.get("/workflows/ping")
+        assert (newest.status, newest.headers["location"]) == (
+            303,
+            f"/workflows/ping/{workflow['hash']}",
+        )
+        assert server.get("/workflows/nobody").status == 404
         served = server.get("/api/workflows/ping").json
         assert {key: served[key] for key in ("roles", "graph", "hash")} == {
             key: workflow[key] for key in ("roles", "graph", "hash")

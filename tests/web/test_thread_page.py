@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import Clock, make_ledger
 from tests.cli.calls import Uwf
 from uwfgit.engine.run.control import pause_thread
 from uwfgit.engine.run.hold import hold_thread
-from uwfgit.ids import ThreadId
+from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import load_tip, open_record
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Snapshot, Step
 from uwfgit.store.repository import open_store
 from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.forms.acts import thread_acts
@@ -180,3 +182,49 @@ def test_two_lists_are_compared_word_by_word_as_they_stand(
     assert "- a.py\n- <mark>b.py</mark>" in both
     assert "- a.py\n- <mark>c.py</mark>" in both
     assert '<ul class="values"><li>a.py</li><li>b.py</li></ul>' in alone
+
+
+def test_the_fields_of_an_answer_stand_as_they_were_asked_for(
+    uwf: Uwf, work: Path
+) -> None:
+    (work / "asked.yaml").write_text(
+        BLANK.replace("name: blank", "name: asked")
+        .replace(
+            "{ $status: { const: done }, said: { type: string } }",
+            "{ $status: { const: done }, a: {}, said: {}, zeal: {} }",
+        )
+        .replace("required: [$status]", "required: [$status, zeal, said]")
+    )
+    answer = {"a": 1, "said": "x", "zeal": 2, "$status": "done"}
+    block = "\n".join(f"{name}: {value}" for name, value in answer.items())
+    replies = {"replies": {"first": [f"---\n{block}\n---\n"]}}
+    (work / "asked.replies.yaml").write_text(json.dumps(replies))
+    begun = uwf("thread", "start", "asked.yaml", "-p", "x", "--json").json["threadId"]
+    uwf("thread", "exec", begun, "--agent", "scripted:asked.replies.yaml")
+
+    page = read_page(read_ledger(uwf), begun, "idle")
+    shown = uwf("step", "show", f"{begun}:1", "--json").json["output"]
+
+    fields = page.partition('class="fields"')[2].partition("</dl>")[0]
+    assert re.findall(r"<dt>(\w+)</dt>", fields) == ["zeal", "said", "a"]
+    assert list(shown) == ["$status", "zeal", "said", "a"]
+
+
+def test_a_step_leads_to_what_it_changed_in_the_code(uwf: Uwf, thread: str) -> None:
+    uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+    view = view_of(read_ledger(uwf), thread, "idle")
+    (entry,) = view.block
+    assert entry.run is not None
+    href = f'href="/threads/{thread}/code/1"'
+    served = replace(SITE, script="/static/web.js")
+
+    found = []
+    for after in ("b", "a"):
+        snapshot = Snapshot(before=Oid("a" * 40), after=Oid(after * 40))
+        code = replace(entry.run.step.code, snapshot=snapshot)
+        run = replace(entry.run, step=replace(entry.run.step, code=code))
+        page = thread_page(served, replace(view, block=(replace(entry, run=run),)))
+        found.append(page.partition('class="folds"')[0].count(href))
+
+    # What changed nothing leads nowhere.
+    assert found == [1, 0]

@@ -173,13 +173,17 @@ def duration_ms(step: Step) -> int:
 
 def step_payload(record: Record, step: Step, detail: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
     """Return a step in full: all fields, output and detail expanded."""
+    from uwfgit.model.schema.variants import as_asked
+
+    role = record.workflow.roles.get(step.role)
+    output = step.output if role is None else as_asked(role.schema, step.output)
     return {
         "threadId": record.tip.thread,
         **step_item(record, step),
         "start": step.start,
         "prev": step.prev,
         "outputHash": step.output_hash,
-        "output": dict(step.output),
+        "output": dict(output),
         "detailHash": step.detail_hash,
         "detail": detail,
         **write_fields(step),

@@ -116,6 +116,24 @@ def merge_forms(schema: Json) -> Form:
     return merged
 
 
+def as_asked(schema: Json, output: Mapping[str, Json]) -> dict[str, Json]:
+    """Return an answer with its fields in the order in which they were asked for.
+
+    A node does not keep it: its maps are sorted.
+    """
+    status = output.get(STATUS)
+    forms: list[Form | Variant] = [
+        each for each in find_variants(schema) if each.status == status
+    ]
+    names = [
+        name
+        for form in forms or [merge_forms(schema)]
+        for name in (STATUS, *form.order, *form.properties)
+    ]
+    asked = {name: output[name] for name in names if name in output}
+    return {**asked, **output}
+
+
 def is_named(fields: Form | Variant, name: str) -> bool:
     """Whether a property is named there, or any is allowed."""
     return (

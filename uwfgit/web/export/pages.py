@@ -44,7 +44,13 @@ from uwfgit.web.view.listing import (
     titles_of,
 )
 from uwfgit.web.view.node import view_node
-from uwfgit.web.view.thread import BLOCK, Numbered, ThreadView, view_thread
+from uwfgit.web.view.thread import (
+    BLOCK,
+    Numbered,
+    ThreadView,
+    as_asked_for,
+    view_thread,
+)
 from uwfgit.web.view.workflow import WorkflowLine, WorkflowView, pinned_by
 
 Pair = tuple[ThreadId, ThreadId]
@@ -238,9 +244,11 @@ class Export(Struct, kw_only=True, dict=True):
     ) -> Html:
         chains = [
             self.cleaner.clean(
-                open_record(self.ledger.store, tip, checked=False).steps()
+                tuple(as_asked_for(record, step) for step in record.steps())
             )
-            for tip in (a, b)
+            for record in (
+                open_record(self.ledger.store, tip, checked=False) for tip in (a, b)
+            )
         ]
         sides = [
             Side(

@@ -47,7 +47,7 @@ def step_article(
         div("number", tag("a", str(entry.number), href=f"#{anchor}")),
         div(
             "content",
-            _heading(site, run),
+            _heading(site, thread, run),
             before,
             run_body(site, thread, run),
             acts,
@@ -61,7 +61,7 @@ def _tone(status: str | None) -> str:
     return {"$SUSPEND": "waits", "error": "failed"}.get(status or "", "fine")
 
 
-def _heading(site: Site, run: Run) -> Html:
+def _heading(site: Site, thread: ThreadId, run: Run) -> Html:
     step = run.step
     how = _HOW.get(run.event.name, "") if run.event else ""
     who = [
@@ -69,6 +69,7 @@ def _heading(site: Site, run: Run) -> Html:
         str(run.detail.get("model") or "") or None,
         *spent(step_duration(step), step.usage, cost_of(step.usage, run.detail)),
         moment(step.completed_at_ms, site.year),
+        _change(site, thread, step),
         how,
     ]
     said = span(f"said {_tone(step.status)}", step.status) if step.status else None
@@ -190,7 +191,7 @@ def _call(call: Mapping[str, Any]) -> Html:
 
 def _record(site: Site, thread: ThreadId, run: Run) -> Html:
     """Say where the run stands: its nodes, its commit, its folder."""
-    step, event = run.step, run.event
+    step, event, found = run.step, run.event, run.step.code.snapshot
     node = site.links.node
     rows: list[tuple[str, Child]] = [
         ("step", link(node(thread, step.hash), tag("code", step.hash))),
@@ -200,7 +201,7 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
         ("session", str(run.detail.get("sessionId") or "") or None),
         ("folder", tag("code", step.cwd)),
         ("code", _code(step.code.before, step.code.after)),
-        ("files", _snapshot(site, thread, step)),
+        ("files", _code(found.before, found.after) if found else None),
         ("understood by", step.extracted_by),
     ]
     if event is not None:
@@ -217,15 +218,13 @@ def _record(site: Site, thread: ThreadId, run: Run) -> Html:
     )
 
 
-def _snapshot(site: Site, thread: ThreadId, step: Step) -> Html | None:
+def _change(site: Site, thread: ThreadId, step: Step) -> Html | None:
+    """Lead to what a step of the chain changed in the code, where a server shows it."""
     found = step.code.snapshot
-    if found is None:
+    if site.script is None or found is None or found.before == found.after:
         return None
-    trees = _code(found.before, found.after)
-    if site.script is None or found.before == found.after:
-        return trees
     href = f"{site.links.thread(thread)}/code/{step.number}"
-    return join(trees, " ", link(href, "what changed"))
+    return link(href, "what it changed", class_="change")
 
 
 def _code(before: str | None, after: str | None) -> Html | None:

@@ -71,6 +71,7 @@ class Pages:
             "/threads/{thread}/code/{number}": self.code,
             "/compare/{a}/{b}": self.compare,
             "/workflows": self.workflows,
+            "/workflows/{name}": self.current,
             "/workflows/{name}/{hash}": self.workflow,
             "/workflows/{name}/{hash}/changes": self.changes,
         }
@@ -144,6 +145,13 @@ class Pages:
         names = desk.names() if desk is not None else ()
         files = files_list(names, EDIT_ROOT)
         return HTMLResponse(workflows_page(self.serving.site(place), found, files))
+
+    async def current(self, request: Request) -> Response:
+        """Lead to the newest version of a registered workflow."""
+        place, name = self.find(request), request.path_params["name"]
+        view = await place.reading.workflow(name, None)
+        links = self.serving.site(place).links
+        return RedirectResponse(str(links.workflow(name, view.hash)), status_code=303)
 
     async def workflow(self, request: Request) -> Response:
         """A version of a workflow: of the registry, or pinned by a thread."""

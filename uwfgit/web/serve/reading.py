@@ -37,7 +37,7 @@ from uwfgit.web.view.listing import (
 )
 from uwfgit.web.view.node import NodeView, view_node
 from uwfgit.web.view.report import Report
-from uwfgit.web.view.thread import ThreadView, view_thread
+from uwfgit.web.view.thread import ThreadView, as_asked_for, view_thread
 from uwfgit.web.view.workflow import (
     WorkflowLine,
     WorkflowView,
@@ -142,8 +142,10 @@ class StoreReading:
 
         def ask(ledger: Ledger) -> ComparisonView:
             tips = [load_tip(ledger.store, thread) for thread in (a, b)]
+            records = [open_record(ledger.store, tip, checked=False) for tip in tips]
             chains = [
-                open_record(ledger.store, tip, checked=False).steps() for tip in tips
+                [as_asked_for(record, step) for step in record.steps()]
+                for record in records
             ]
             sides = [
                 Side(

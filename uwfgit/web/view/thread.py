@@ -19,6 +19,7 @@ from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
 from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
+from uwfgit.model.schema.variants import as_asked
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.hold import find_hold
@@ -239,7 +240,16 @@ def _is_attempt(run: Run) -> bool:
     return run.event is not None and run.event.name == "attempt"
 
 
+def as_asked_for(record: Record, step: Step) -> Step:
+    """Return a step with the fields of its answer as its role was asked for them."""
+    role = record.workflow.roles.get(step.role)
+    if role is None:
+        return step
+    return replace(step, output=as_asked(role.schema, step.output))
+
+
 def _run(record: Record, step: Step, event: Event | None) -> Run:
+    step = as_asked_for(record, step)
     try:
         detail = record.node(step.detail_hash, DETAIL_TYPE).payload
     except CorruptError as exc:
