@@ -103,6 +103,7 @@ BROKEN = [
     ("J4", "plan: { type: string }", "plan: { type: string, format: ‸x }", "format"),
     ("J3", "properties: { title: {}, by: {} }", "properties: { title: {} }, required: [‸by]", "of-an-item"),
     ("J4", "items: { type: string }", "items: { type: string, format: ‸url }", "format-of-an-item"),
+    ("J5", "    frontmatter:\n      oneOf", "    frontmatter:\n      additionalProperties: ‸false\n      oneOf", "closed-beside-variants"),
     # T: templates
     ("T1", "Do {{plan}}.", "Do ‸{{plan.", "unclosed-tag"),
     ("T1", "Do {{plan}}.", "Do ‸{{#steps}}.", "unclosed-section"),

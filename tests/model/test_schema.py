@@ -121,6 +121,26 @@ def _deep(levels: int) -> dict[str, Json]:
             {"patternProperties": {"^x": {}}, "required": ["xy"]}, [], id="by-pattern"
         ),
         pytest.param({"format": "colour"}, [("J4", ("format",))], id="unknown-format"),
+        pytest.param(
+            {"additionalProperties": False, "allOf": [{"properties": {"a": {}}}]},
+            [("J5", ("additionalProperties",))],
+            id="closed-beside-a-part",
+        ),
+        pytest.param(
+            {
+                "additionalProperties": False,
+                "properties": {"a": {}},
+                "allOf": [{"properties": {"a": {"type": "string"}}}],
+                "not": {"properties": {"b": {}}},
+            },
+            [],
+            id="closed-and-declared",
+        ),
+        pytest.param(
+            {"additionalProperties": {}, "allOf": [{"properties": {"a": {}}}]},
+            [],
+            id="open-beside-a-part",
+        ),
         pytest.param({"format": "date-time"}, [], id="known-format"),
     ],
 )
@@ -130,7 +150,7 @@ def test_schema_check(
     assert [(each.code, each.path) for each in check_schema(schema)] == expected
 
 
-def test_only_j3_and_j4_are_warnings() -> None:
+def test_what_may_be_meant_is_a_warning() -> None:
     schema = {"required": ["a"], "format": "x", "$ref": "y", "type": 1}
 
     severities = {each.code: each.severity for each in check_schema(schema)}

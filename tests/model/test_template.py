@@ -195,6 +195,13 @@ def test_template_that_does_not_parse_tells_where(
     assert (raised.value.offset, raised.value.rule) == (offset, rule)
 
 
+def test_join_without_a_separator_is_not_called_unknown() -> None:
+    with pytest.raises(TemplateError) as raised:
+        parse_template("{{x | join}}")
+
+    assert str(raised.value) == "filter 'join' lacks its separator"
+
+
 def test_parts_carry_names_offsets_and_separators() -> None:
     parts = parse_template('a{{#b}}{{c.d}}{{/b}}{{^e}}f{{/e}}{{g | join: "+"}}')
 

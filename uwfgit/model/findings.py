@@ -67,6 +67,7 @@ RULES: Final[Mapping[str, str]] = {
     "J2": "a schema uses a keyword that is refused",
     "J3": "a required property that is not declared (warning)",
     "J4": "a format that is not known (warning)",
+    "J5": "additionalProperties: false refuses what a variant declares (warning)",
     "T1": "a template does not parse",
     "T2": "a template names a variable that is not declared",
     "T3": "a template uses a property that may be absent (warning)",

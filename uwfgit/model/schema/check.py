@@ -15,16 +15,16 @@ from functools import cache, lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec import Struct
-
 from uwfgit.constants import WORK_SECONDS
-from uwfgit.errors import OverrunError, Severity
+from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash, is_hash
 from uwfgit.model.bounded import run_bounded
 from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import Node
+from uwfgit.model.schema.declared import find_closed_out, find_undeclared
 from uwfgit.model.schema.fit import compile_fit, mentions_refs
 from uwfgit.model.schema.messages import (
+    SchemaProblem,
     Violation,
     describe_errors,
     describe_overrun,
@@ -34,8 +34,6 @@ from uwfgit.model.schema.plain import is_plainly_valid
 from uwfgit.model.schema.subschema import (
     MAX_SCHEMA_DEPTH,
     SchemaPath,
-    iter_children,
-    iter_in_place,
     iter_subschemas,
     matches,
     measure_depth,
@@ -93,16 +91,6 @@ _NODE_SECONDS: Final = 4 * WORK_SECONDS
 """A node may be many times as large as an answer, and is checked once."""
 _UNFIT: Final = (ValueError, OverflowError, RecursionError, re.error)
 """What checking a hostile string may raise beside what jsonschema expects."""
-
-
-class SchemaProblem(Struct, frozen=True, kw_only=True):
-    """A place in a schema that uwf refuses (J1, J2) or warns of (J3, J4)."""
-
-    path: SchemaPath
-    code: str
-    message: str
-    hint: str | None = None
-    severity: Severity = "error"
 
 
 def check_schema(schema: Json) -> tuple[SchemaProblem, ...]:
@@ -184,7 +172,8 @@ def _check(key: str) -> tuple[SchemaProblem, ...]:
     return (
         *_find_invalid(schema),
         *_find_refused(schema),
-        *_find_undeclared(schema, (), frozenset()),
+        *find_undeclared(schema),
+        *find_closed_out(schema),
         *_find_unknown_formats(schema),
     )
 
@@ -224,37 +213,6 @@ def _find_unknown_formats(schema: Json) -> Iterator[SchemaProblem]:
                 hint=f"known are {', '.join(sorted(_FORMATS))}",
                 severity="warning",
             )
-
-
-def _find_undeclared(
-    schema: Json, path: SchemaPath, known: frozenset[str]
-) -> Iterator[SchemaProblem]:
-    if not isinstance(schema, Mapping):
-        return
-    known |= _declared(schema)
-    required = schema.get("required")
-    if isinstance(required, list) and "patternProperties" not in schema:
-        for index, name in enumerate(required):
-            if isinstance(name, str) and name not in known:
-                yield SchemaProblem(
-                    path=(*path, "required", index),
-                    code="J3",
-                    message=shorten(f"required property '{name}' is not declared"),
-                    hint="declare it under properties",
-                    severity="warning",
-                )
-    in_place = {inner for inner, _ in iter_in_place(schema)}
-    for inner, child in iter_children(schema):
-        # A condition or its negation may well name what it hopes not to find.
-        if inner[0] not in {"if", "not"}:
-            names = known if inner in in_place else frozenset[str]()
-            yield from _find_undeclared(child, (*path, *inner), names)
-
-
-def _declared(schema: Json) -> frozenset[str]:
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    own = frozenset(properties) if isinstance(properties, Mapping) else frozenset()
-    return own.union(*(_declared(child) for _, child in iter_in_place(schema)))
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from uwfgit.errors import OverrunError
+from uwfgit.errors import OverrunError, Severity
 from uwfgit.model.schema.subschema import SchemaPath
 from uwfgit.model.wording import count_of
 from uwfgit.store.canonical import Json, format_path
@@ -39,6 +39,16 @@ _TYPES: Final = {
     "object": "a mapping",
     "null": "null",
 }
+
+
+class SchemaProblem(Struct, frozen=True, kw_only=True):
+    """A place in a schema that uwf refuses (J1, J2) or warns of (J3 to J5)."""
+
+    path: SchemaPath
+    code: str
+    message: str
+    hint: str | None = None
+    severity: Severity = "error"
 
 
 class Violation(Struct, frozen=True, kw_only=True):

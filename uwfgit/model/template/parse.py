@@ -222,8 +222,11 @@ def _close(tag: _Tag, opened: _Open) -> Section:
 
 def _no_filter(tag: _Tag) -> TemplateError:
     name, _, expression = tag.body.partition("|")
+    message = f"filter '{expression.strip()}' is not Mustache"
+    if expression.strip(" :") == "join":
+        message = "filter 'join' lacks its separator"
     return TemplateError(
-        f"filter '{expression.strip()}' is not Mustache",
+        message,
         offset=tag.start,
         rule="T5",
         hint=f'the only filter is join: {{{{ {name.strip()} | join: ", " }}}}',
