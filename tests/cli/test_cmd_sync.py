@@ -126,6 +126,15 @@ def test_a_push_is_told_when_something_was_pushed(
     assert ("nothing to push" in text) == (not results)
 
 
+def test_a_push_to_a_remote_that_only_has_more_has_nothing_to_push() -> None:
+    outcomes = (outcome(1, "behind", "x"), outcome(2, "not-shared"))
+
+    report = PushReport(remote=REMOTE, outcomes=outcomes, up_to_date=1, dry_run=False)
+
+    assert push_text(OUTPUT, report).startswith("nothing to push\nbehind")
+    assert report.ok
+
+
 def test_a_registered_workflow_is_named_by_its_branch(uwf: Uwf, bare: Path) -> None:
     uwf("workflow", "add", "ping.yaml")
 

@@ -97,8 +97,8 @@ def push_text(output: Output, report: PushReport) -> str:
     lines = list(_lines(output, told))
     if report.up_to_date:
         lines.append(f"{report.up_to_date} up to date")
-    if not lines:
-        lines.append("nothing to push")
+    if not lines or (told and all(each.result == "behind" for each in told)):
+        lines.insert(0, "nothing to push")
     if any(each.result in _GOOD for each in told):
         word = "would push to" if report.dry_run else "pushed to"
         lines.insert(0, f"{word} {shown(report.remote.name)}:")

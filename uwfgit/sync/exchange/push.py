@@ -64,8 +64,12 @@ class PushReport(Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether all that was to be sent has arrived."""
-        return not any(outcome.result in FAILED for outcome in self.outcomes)
+        """Whether the remote has all that was to be sent; it may well have more."""
+        return not any(
+            each.result in FAILED
+            or (each.result == "diverged" and not find_approved(each.ref))
+            for each in self.outcomes
+        )
 
 
 class _Push(Struct, kw_only=True):
@@ -241,11 +245,23 @@ def _choose(
             work.told.tell(ref, "not-shared", new=oid)
         else:
             result: Result = found
-            if named and found in {"behind", "diverged"}:
+            is_refused = named and found in {"behind", "diverged"}
+            if is_refused or (
+                found == "behind" and _has_unsent(work, ref, oid, theirs)
+            ):
                 result = "rejected"
             more = behind_hint(ref, found)
             work.told.tell(ref, result, more, old=theirs.get(ref), new=oid)
     return wanted
+
+
+def _has_unsent(work: _Push, ref: str, oid: Oid, theirs: Mapping[str, Oid]) -> bool:
+    """Whether there may be events here that a remote with others does not have."""
+    store = work.ledger.store
+    if has_object(store, theirs[ref]):
+        return False
+    known = find_ref(store, work.remote.tracking(ref))
+    return known is None or compare(store, oid, known) not in {"up-to-date", "behind"}
 
 
 def _check(
