@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final
 
@@ -244,6 +245,21 @@ def test_any_layout_can_be_migrated(style: str, text: str) -> None:
     assert migration.text.startswith("\ufeff") is (style == "bom")
     if style == "crlf":
         assert "\n" not in migration.text.replace("\r\n", "")
+
+
+def test_lines_that_are_not_migrated_end_as_they_did() -> None:
+    lines = SUSPENDING.splitlines()
+    ends = ["\r\n" if at % 3 else "\n" for at in range(len(lines))]
+    text = "".join(map(str.__add__, lines, ends))
+
+    after = migrate(text).text.splitlines(keepends=True)
+
+    before = text.splitlines(keepends=True)
+    plain = [line.rstrip() for line in after]
+    same = SequenceMatcher(None, lines, plain).get_matching_blocks()
+    assert sum(each.size for each in same) > len(lines) / 2
+    for start, at, size in same:
+        assert after[at : at + size] == before[start : start + size]
 
 
 ANCHORS = """\

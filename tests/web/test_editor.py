@@ -155,6 +155,16 @@ def test_lines_end_as_the_file_ended_them(desk: Desk) -> None:
     assert path.read_bytes() == b"name: mine\r\nversion: 2\r\n"
 
 
+def test_lines_that_nobody_touched_end_as_they_did(desk: Desk) -> None:
+    path = desk.folder / "mine.yaml"
+    path.write_bytes(b"name: mine\r\nversion: 1\n# more\r\n")
+
+    opened = desk.open("mine")
+    desk.save("mine", "name: mine\nversion: 2\n# more\n", was=opened.mark)
+
+    assert path.read_bytes() == b"name: mine\r\nversion: 2\n# more\r\n"
+
+
 def test_what_does_not_show_is_edited_as_it_is_and_named(desk: Desk) -> None:
     path, text = desk.folder / "mine.yaml", "\ufeffname: mine\n# a\u202eb\n"
     path.write_text(text, encoding="utf-8")

@@ -24,6 +24,7 @@ from uwfgit.model.yaml.apply_changes import Left, Rewritten, rewrite_text
 from uwfgit.model.yaml.core import IncludeReader, read_yaml, sort_problems
 from uwfgit.model.yaml.edit_marks import MarkedEntry, entries, is_map, text_of
 from uwfgit.model.yaml.edits import EditError
+from uwfgit.model.yaml.line_ends import with_ends_of
 from uwfgit.model.yaml.located import Located, SourcePlace
 from uwfgit.store.canonical import format_path
 from uwfgit.store.files import write_over
@@ -145,12 +146,11 @@ def _remark_conditions(located: Located, normalised: Normalised) -> str | None:
     at = text.rfind("\n", 0, key.start) + 1
     if text[at : key.start].strip():
         return None
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = [f"#   {_described(entry)}{newline}" for entry in entries(block)]
+    lines = [f"#   {_described(entry)}\n" for entry in entries(block)]
     if not lines:
         return None
-    heading = f"# Conditions, which stand where they are used:{newline}"
-    return "".join((text[:at], heading, *lines, text[at:]))
+    heading = "# Conditions, which stand where they are used:\n"
+    return with_ends_of(text, "".join((text[:at], heading, *lines, text[at:])))
 
 
 def _described(entry: MarkedEntry) -> str:

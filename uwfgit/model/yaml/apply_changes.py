@@ -33,6 +33,7 @@ from uwfgit.model.yaml.edits import (
     read_syntax,
     reindent,
 )
+from uwfgit.model.yaml.line_ends import with_ends_of
 from uwfgit.model.yaml.located import Mark, SourceText, ValuePath
 from uwfgit.store.canonical import Json
 
@@ -70,11 +71,11 @@ def rewrite_text(
     root = read_syntax(source)
     if root is None:
         raise EditError
-    newline = "\r\n" if "\r\n" in source.text else "\n"
-    edits = Edits(source.text, root, newline)
+    edits = Edits(source.text, root)
     writer = _Writer(edits=edits, fine=fine)
     writer.write(old, new, root, _Slot(is_flow=root.is_flow), ())
-    return Rewritten(text=edits.apply(), left=tuple(writer.left))
+    text = with_ends_of(source.text, edits.apply())
+    return Rewritten(text=text, left=tuple(writer.left))
 
 
 class _Slot(NamedTuple):
@@ -135,7 +136,7 @@ class _Writer(Struct, kw_only=True):
         wanted = literal_indent(self.edits.text, node)
         if wanted is not None and lines[0].startswith("|"):
             lines = reindent(lines, width=slot.column + 2, wanted=wanted)
-        text = self.edits.newline.join(lines)
+        text = "\n".join(lines)
         # A comment behind it would become part of a block.
         end = self.edits.line_end(node.end) if len(lines) > 1 else node.end
         self.edits.cut(start, max(start, end), f" {text}" if lines[0] else text)
@@ -224,7 +225,7 @@ class _Writer(Struct, kw_only=True):
         lines = pair_lines(entry.name, entry.value.value, column=column)
         end = self.edits.line_end(max(value.end, key.end))
         lines[0] = " " * column + lines[0]
-        text = "".join(self.edits.newline + line for line in lines)
+        text = "".join("\n" + line for line in lines)
         self.edits.replace(end, end, text)
 
     def _insert_before(self, new: list[MarkedEntry], node: Syntax, at: int) -> None:
@@ -235,7 +236,7 @@ class _Writer(Struct, kw_only=True):
             else:
                 column = self.edits.column(key.start)
                 lines = pair_lines(entry.name, entry.value.value, column=column)
-                text = self.edits.newline.join((*lines, " " * column))
+                text = "\n".join((*lines, " " * column))
             self.edits.replace(key.start, key.start, text)
 
     def _drop(
@@ -312,7 +313,7 @@ class _Writer(Struct, kw_only=True):
             return
         end = self.edits.line_end(end)
         column = self.edits.column(starts[at])
-        text = self.edits.newline + " " * column + self._item(mark, column)
+        text = "\n" + " " * column + self._item(mark, column)
         self.edits.replace(end, end, text)
 
     def _item_before(
@@ -322,12 +323,12 @@ class _Writer(Struct, kw_only=True):
             text = f"{flow_text(mark.value)}, "
         else:
             column = self.edits.column(starts[at])
-            text = self._item(mark, column) + self.edits.newline + " " * column
+            text = self._item(mark, column) + "\n" + " " * column
         self.edits.replace(starts[at], starts[at], text)
 
     def _item(self, mark: Mark, column: int) -> str:
         lines = block_lines(mark.value, is_item=True, column=column)
-        return f"- {self.edits.newline.join(lines)}"
+        return "- " + "\n".join(lines)
 
 
 def _escape(text: str, style: str) -> str | None:

@@ -161,7 +161,6 @@ class Edits(Struct):
 
     text: str
     root: Syntax
-    newline: str = "\n"
     _edits: list[_Edit] = field(default_factory=list)
     _leaves: tuple[Syntax, ...] = ()
 
@@ -177,7 +176,7 @@ class Edits(Struct):
         """Replace a part; the comments in it go to lines of their own above."""
         line = self.line_start(start)
         for comment in find_comments(self.text, self._leaves, start, end):
-            self.replace(line, line, f"{self.indent(line)}{comment}{self.newline}")
+            self.replace(line, line, f"{self.indent(line)}{comment}\n")
         self.replace(start, end, text)
 
     def cut_lines(self, start: int, end: int) -> None:
@@ -191,7 +190,7 @@ class Edits(Struct):
             self.cut(0, self.next_line(end))
             return
         comments = find_comments(self.text, self._leaves, first, self.line_end(end))
-        lead = self.newline + self.indent(first)
+        lead = "\n" + self.indent(first)
         text = "".join(lead + comment for comment in comments)
         self.replace(self.line_end(first - 1), self.line_end(end), text)
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import ConflictError, NotFoundError, StoreError
+from uwfgit.model.yaml.line_ends import with_ends_of
 from uwfgit.store.files import write_over
 from uwfgit.store.layout import is_workflow_name
 
@@ -95,7 +96,8 @@ class Desk(Struct, frozen=True, kw_only=True):
                 f"'{path.name}' was changed on disk since it was opened",
                 hint="copy what you wrote, open it again, and put it in there",
             )
-        data = _as_lines_of(before, text).encode()
+        # A browser ends lines in one way only.
+        data = with_ends_of(before.decode("utf-8", "replace"), text).encode()
         try:
             mode = stat.S_IMODE(path.stat().st_mode)
             write_over(path, data, mode=mode, fsync=True)
@@ -108,14 +110,6 @@ class Desk(Struct, frozen=True, kw_only=True):
 def mark_of(data: bytes) -> str:
     """Tell a file's content by its hash."""
     return sha256(data).hexdigest()
-
-
-def _as_lines_of(before: bytes, text: str) -> str:
-    """End lines as the file did: a browser ends them in one way only."""
-    ends = before.count(b"\r\n")
-    is_crlf = ends > 0 and ends == before.count(b"\n")
-    lines = text.replace("\r\n", "\n")
-    return lines.replace("\n", "\r\n") if is_crlf else lines
 
 
 def _read(path: Path) -> bytes:
