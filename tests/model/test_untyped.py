@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.acting import NO_BLOCK, go
 from tests.builders import begin, record_of, reply
+from tests.sync.retyped import GONE, Place, put_at
 from uwfgit.code.blame.steps import index_steps
 from uwfgit.errors import CorruptError
-from uwfgit.ids import Oid
+from uwfgit.ids import Hash, Oid
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import thread_cost
-from uwfgit.model.node.node import START_TYPE, STEP_TYPE, make_node
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    ERROR_TYPE,
+    START_TYPE,
+    STEP_TYPE,
+    WORKFLOW_TYPE,
+    make_node,
+)
 from uwfgit.model.thread.attempts import list_attempts
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, open_record
-from uwfgit.store.canonical import Json
+from uwfgit.store.canonical import Json, format_path
 from uwfgit.store.objects import write_blob
 
 OID = Oid("0" * 40)
@@ -70,7 +79,52 @@ def test_a_step_that_is_none_has_no_code(record: Record, payload: Json) -> None:
     with pytest.raises(CorruptError) as caught:
         index_steps(record)
 
-    assert caught.value.message == f"node {node.hash} lacks what its type requires"
+    assert caught.value.message.startswith(f"node {node.hash}: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"),
+    [
+        pytest.param(STEP_TYPE, ("usage",), {"turns": "x"}, id="usage"),
+        pytest.param(STEP_TYPE, ("completedAtMs",), 1e300, id="count"),
+        pytest.param(STEP_TYPE, ("previousAttempts",), [5], id="attempts"),
+        pytest.param(STEP_TYPE, ("code", "before"), "--output=x", id="code"),
+        pytest.param(STEP_TYPE, ("code", "before"), OID + "\n", id="break"),
+        pytest.param(STEP_TYPE, ("extractedBy",), "me", id="enum"),
+        pytest.param(STEP_TYPE, ("role",), GONE, id="gone"),
+        pytest.param(START_TYPE, ("inputs",), 5, id="inputs"),
+        pytest.param(START_TYPE, ("cwd",), None, id="folder"),
+        pytest.param(WORKFLOW_TYPE, ("roles",), [], id="roles"),
+        pytest.param(
+            WORKFLOW_TYPE, ("roles", "worker", "capabilities"), 5, id="capabilities"
+        ),
+        pytest.param(
+            WORKFLOW_TYPE, ("graph", "worker", "done", "role"), 5, id="target"
+        ),
+        pytest.param(DETAIL_TYPE, ("turns",), [5], id="turns"),
+        pytest.param(ERROR_TYPE, ("error",), {}, id="error"),
+    ],
+)
+def test_a_node_that_does_not_fit_its_type_is_told_with_the_place(
+    record: Record, kind: Hash, place: Place, value: Json
+) -> None:
+    name = next(name for name, (each, _) in record.places.items() if each == kind)
+    payload = put_at(record.node(name).payload, place, value)
+    blob = write_blob(record.store, make_node(kind, payload).data)
+    record.places[name] = (kind, blob)
+
+    read = record.step if kind == STEP_TYPE else record.node
+    second: Any = 1 if kind == STEP_TYPE else kind
+    with pytest.raises(CorruptError) as caught:
+        read(name, second)
+
+    told = str(caught.value)
+    assert told.startswith(f"node {name}")
+    if value != 1e300 and value != OID + "\n":
+        assert format_path(place) in told
+    assert caught.value.hint == (
+        f"uwf verify {record.tip.thread} says more; uwf doctor names what may fix it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,4 +139,4 @@ def test_a_parent_that_is_no_thread_is_corrupt(record: Record, parent: Json) -> 
     with pytest.raises(CorruptError) as caught:
         _ = record.start
 
-    assert caught.value.message == f"node {start} lacks what its type requires"
+    assert caught.value.message.startswith(f"node {start}: parent")

@@ -63,7 +63,7 @@ def test_a_diverged_thread_cannot_be_pushed(ada: Person, bob: Person) -> None:
     assert results(unnamed.outcomes) == {thread: "rejected"}
     assert results(pulled.outcomes) == {thread: "diverged"}
     # What Bob made has not arrived, whether he knows of Ada's side or not.
-    assert not (named.ok or unnamed.ok or pulled.ok)
+    assert (named.ok, unnamed.ok, pulled.ok) == (False, False, False)
 
 
 def test_exec_of_a_diverged_thread_names_the_way_out(ada: Person, bob: Person) -> None:

@@ -17,12 +17,12 @@ from uwfgit.cli.code.place import (
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, StateError, StoreError, UsageError
+from uwfgit.ids import Oid
 from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
     from uwfgit.code.blame.steps import KnownStep
     from uwfgit.code.worktree import WorkTree
-    from uwfgit.ids import Oid
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record
     from uwfgit.model.thread.step import Step
@@ -55,17 +55,13 @@ def diff_command(
     Exactly the files that differ between the snapshots before and after it,
     whatever changed them, but those that snapshots leave out.
     """
-    from uwfgit.code.blame.steps import read_known
+    from uwfgit.code.blame.steps import known_step
     from uwfgit.model.ledger.ledger import resolve_step
 
     context = get_context(ctx)
     ledger = context.open_ledger()
     record, found = resolve_step(ledger, step)
-    outputs = {found.output_hash: found.output}
-    known = read_known(
-        record.tip.thread, record.node(found.hash), outputs, number=found.number
-    )
-    sides = require_sides(known)
+    sides = require_sides(known_step(record, found, number=found.number))
     tree = find_tree(context, ledger, record, sides.after)
     require_here(tree, sides.before)
     head = {
@@ -86,8 +82,8 @@ def list_step_files(
     if snapshot is None or snapshot.before is None or snapshot.after is None:
         return None
     try:
-        tree = find_tree(context, ledger, record, snapshot.after)
-        return _items(tree, snapshot.before, snapshot.after)
+        tree = find_tree(context, ledger, record, Oid(snapshot.after))
+        return _items(tree, Oid(snapshot.before), Oid(snapshot.after))
     except (StateError, StoreError):
         return None
 
@@ -103,7 +99,7 @@ def read_step_diff(
         return None
     plain = ("--no-color", "--no-ext-diff", "--no-textconv")
     try:
-        tree = find_tree(context, ledger, record, snapshot.after)
+        tree = find_tree(context, ledger, record, Oid(snapshot.after))
         data = tree.ask("diff", *plain, snapshot.before, snapshot.after)
     except (StateError, StoreError):
         return None

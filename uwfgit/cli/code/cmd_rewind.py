@@ -171,13 +171,13 @@ def _target_of(record: Record, at: int) -> tuple[Oid, str]:
 
 def _find_beginning(record: Record, steps: tuple[KnownStep, ...]) -> Oid:
     """Find the files before the first run, be it a try that failed."""
-    from uwfgit.code.blame.steps import read_known
+    from uwfgit.code.blame.steps import known_step
     from uwfgit.model.thread.attempts import list_attempts
 
     for attempt in list_attempts(record):
         if attempt.number == 1:
-            node = record.node(attempt.hash)
-            before = read_known(record.tip.thread, node, {}, number=None).before
+            tried = record.step(attempt.hash, 1)
+            before = known_step(record, tried, number=None).before
             if before is not None:
                 return before
     if not steps:

@@ -358,15 +358,17 @@ def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
 
 
 def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None]:
-    from uwfgit.model.ledger.ledger import load_node
+    from uwfgit.model.node.node import DETAIL_TYPE
+    from uwfgit.model.thread.record import load_tip, open_record
 
     ledger = _find_ledger(context)
     steps = {step.hash: step for _, each in found for o in each for step in o.steps}
     models: dict[Any, str | None] = {}
     for name, step in steps.items():
         if ledger is not None:
-            detail = load_node(ledger, step.detail, thread=step.thread).payload
-            models[name] = _model_id(detail.get("kind"), detail.get("model"))
+            record = open_record(ledger.store, load_tip(ledger.store, step.thread))
+            detail = record.node(step.detail, DETAIL_TYPE).payload
+            models[name] = _model_id(detail["kind"], detail["model"])
     return models
 
 

@@ -31,14 +31,11 @@ class Sides(Struct, frozen=True, kw_only=True):
 
 def list_known(record: Record) -> tuple[KnownStep, ...]:
     """List the steps of a thread with the code around them, oldest first."""
-    from uwfgit.code.blame.steps import read_known
+    from uwfgit.code.blame.steps import known_step
 
-    found = []
-    for step in record.steps():
-        outputs = {step.output_hash: step.output}
-        node = record.node(step.hash)
-        found.append(read_known(record.tip.thread, node, outputs, number=step.number))
-    return tuple(found)
+    return tuple(
+        known_step(record, step, number=step.number) for step in record.steps()
+    )
 
 
 def require_sides(step: KnownStep) -> Sides:

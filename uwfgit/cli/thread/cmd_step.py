@@ -119,7 +119,9 @@ def show_step(ctx: typer.Context, step: StepArgument) -> None:
 
 
 def _load_detail(record: Record, step: Step) -> Any:  # noqa: ANN401 - a JSON value
-    return record.node(step.detail_hash).payload
+    from uwfgit.model.node.node import DETAIL_TYPE
+
+    return record.node(step.detail_hash, DETAIL_TYPE).payload
 
 
 def _step_text(context: CommandContext, step: dict[str, Any]) -> str:

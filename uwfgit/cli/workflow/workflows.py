@@ -13,6 +13,7 @@ from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
 from uwfgit.model.node.node import WORKFLOW_TYPE
+from uwfgit.model.schema.typed import require_typed
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
     is_path,
@@ -165,6 +166,7 @@ def _find_by_hash(ledger: Ledger, name: str) -> FoundWorkflow | None:
         return None
     if node.type != WORKFLOW_TYPE:
         raise InvalidError(f"node {node.hash} is not a workflow")
+    require_typed(node)
     roles = node.payload["roles"].values()
     schemas = (find_node(ledger, role["frontmatter"]) for role in roles)
     nodes = {schema.hash: schema for schema in schemas if schema is not None}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.code.chain import Snapshot
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import STEP_TYPE, Node
-from uwfgit.model.node.places import read_nodes
-from uwfgit.model.thread.record import NOT_TYPED, Record, untyped
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Step
 
 _MS = 1000
 
@@ -68,22 +67,19 @@ class StepIndex(Struct, frozen=True, kw_only=True):
 
 
 def index_steps(record: Record) -> StepIndex:
-    """Index the steps of a thread, inherited, replaced and failed ones too."""
+    """Index the steps of a thread, inherited, replaced and failed ones too.
+
+    Raises:
+        CorruptError: One of them cannot be read.
+    """
     numbers = {step.hash: step.number for step in record.steps()}
-    wanted = [
-        (node, place) for node, place in record.places.items() if place[0] == STEP_TYPE
-    ]
-    nodes = read_nodes(record.store, wanted)
-    hashes = {_output_of(node) for node in nodes}
-    wanted = [(each, record.places[each]) for each in hashes if each in record.places]
-    outputs = {node.hash: node.payload for node in read_nodes(record.store, wanted)}
     found: dict[Oid, list[KnownStep]] = {}
-    for node in nodes:
-        step = read_known(
-            record.tip.thread, node, outputs, number=numbers.get(node.hash)
-        )
-        if step.after is not None:
-            found.setdefault(step.after, []).append(step)
+    for name, place in record.places.items():
+        if place[0] == STEP_TYPE:
+            number = numbers.get(name)
+            step = known_step(record, record.step(name, number or 0), number=number)
+            if step.after is not None:
+                found.setdefault(step.after, []).append(step)
     # A step of the chain itself before those that were replaced or failed.
     ordered = {
         tree: tuple(sorted(steps, key=lambda step: step.number is None))
@@ -92,45 +88,29 @@ def index_steps(record: Record) -> StepIndex:
     return StepIndex(steps=ordered)
 
 
-def read_known(
-    thread: ThreadId, node: Node, outputs: Mapping[Hash, Any], *, number: int | None
-) -> KnownStep:
-    """Read a StepNode as a step whose code is known.
-
-    Raises:
-        CorruptError: Its payload is not that of a step.
-    """
-    output = outputs.get(_output_of(node))
-    status = output.get("$status") if isinstance(output, dict) else None
-    payload = node.payload
-    try:
-        code = payload["code"]
-        snapshot = code.get("snapshot") or {"before": None, "after": None}
-        return KnownStep(
-            thread=thread,
-            number=number,
-            hash=node.hash,
-            detail=Hash(payload["detail"]),
-            role=payload["role"],
-            agent=payload["agent"],
-            status=status if isinstance(status, str) else None,
-            prompt=payload["edgePrompt"],
-            note=payload["note"],
-            before=snapshot["before"],
-            after=snapshot["after"],
-            head_before=code["before"],
-            head_after=code["after"],
-            started_at=payload["startedAtMs"] // _MS,
-            completed_at=-(-payload["completedAtMs"] // _MS),
-            is_in_chain=number is not None,
-            shared=tuple(ThreadId(each) for each in code.get("shared", ())),
-        )
-    except NOT_TYPED as exc:
-        raise untyped(node.hash) from exc
+def known_step(record: Record, step: Step, *, number: int | None) -> KnownStep:
+    """Return what is known of the code around a step; ``None``: not of the chain."""
+    snapshot = step.code.snapshot
+    return KnownStep(
+        thread=record.tip.thread,
+        number=number,
+        hash=step.hash,
+        detail=step.detail_hash,
+        role=step.role,
+        agent=step.agent,
+        status=step.status,
+        prompt=step.edge_prompt,
+        note=step.note,
+        before=_oid(snapshot.before if snapshot else None),
+        after=_oid(snapshot.after if snapshot else None),
+        head_before=step.code.before,
+        head_after=step.code.after,
+        started_at=step.started_at_ms // _MS,
+        completed_at=-(-step.completed_at_ms // _MS),
+        is_in_chain=number is not None,
+        shared=step.code.shared,
+    )
 
 
-def _output_of(node: Node) -> Hash:
-    output = node.payload.get("output") if isinstance(node.payload, dict) else None
-    if not isinstance(output, str):
-        raise untyped(node.hash)
-    return Hash(output)
+def _oid(text: str | None) -> Oid | None:
+    return None if text is None else Oid(text)

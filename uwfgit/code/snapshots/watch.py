@@ -124,7 +124,7 @@ def _find_origin(record: Record, tree: WorkTree) -> Oid | None:
         wanted = record.step_at(origin.number).code.snapshot
         if wanted is None or wanted.after is None:
             return None
-        found = find_snapshot(tree, chain_ref(origin.thread), wanted.after)
+        found = find_snapshot(tree, chain_ref(origin.thread), Oid(wanted.after))
     except UwfError:
         return None
     return None if found is None else found.commit

@@ -18,7 +18,7 @@ from uwfgit.constants import MAX_TIME, STATUS, SUSPEND
 from uwfgit.engine.ask.ask import Interrupted, Talk
 from uwfgit.engine.ask.extract import Extraction
 from uwfgit.engine.ask.live import mask_output, turn_payload
-from uwfgit.errors import CorruptError, UwfError
+from uwfgit.errors import UwfError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger, find_kept
 from uwfgit.model.node.builtin import find_builtin_schema
@@ -30,8 +30,10 @@ from uwfgit.model.node.node import (
     Node,
 )
 from uwfgit.model.node.places import read_node
-from uwfgit.model.schema.check import validate_node, validate_value
+from uwfgit.model.schema.check import validate_value
+from uwfgit.model.schema.typed import require_typed
 from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import ExtractedBy
 from uwfgit.model.thread.usage import Usage, usage_from_payload
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json
@@ -47,7 +49,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     started_at_ms: int | None = None
     completed_at_ms: int | None = None
-    extracted_by: str | None = None
+    extracted_by: ExtractedBy | None = None
     node_type: Hash | None = None
 
 
@@ -78,7 +80,7 @@ def find_answer(
         return Failure(phase="interrupted", message=talk.outcome.message)
     found = talk.outcome.found
     if isinstance(found, Extraction):
-        by = "correction" if len(talk.replies) > 1 else "frontmatter"
+        by: ExtractedBy = "correction" if len(talk.replies) > 1 else "frontmatter"
         return Answer(
             output=found.output,
             output_type=SUSPEND_TYPE if found.suspended else output_type,
@@ -171,13 +173,13 @@ def _find(ledger: Ledger, record: Record, wanted: Hash) -> Node | None:
     """
     # Keep's tree first, by name: the lookup may not be writable.
     kept = find_kept(ledger, wanted)
-    if kept is None:
-        return record.node(wanted) if wanted in record.places else None
-    node = read_node(ledger.store, wanted, *kept)
-    schema = find_builtin_schema(node.type)
-    found = validate_node(node, schema) if schema is not None else ()
-    if found:
-        raise CorruptError(f"{wanted} does not fit its type: {found[0].message}")
+    if kept is not None:
+        node = read_node(ledger.store, wanted, *kept)
+    elif wanted in record.places:
+        node = record.node(wanted)
+    else:
+        return None
+    require_typed(node)
     return node
 
 

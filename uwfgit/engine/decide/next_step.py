@@ -14,7 +14,7 @@ from uwfgit.ids import Hash
 from uwfgit.model.ledger.draft import StepDraft, StepPlace, step_nodes
 from uwfgit.model.thread.record import Record, Start, start_from_payload
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.step import Step, read_step
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.canonical import Json
 
@@ -130,5 +130,5 @@ def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator
     """Yield the steps as they will be with this one, newest first."""
     place = StepPlace.of(record, draft.role, replaces=replaces)
     output, _, node = step_nodes(record, draft, place)
-    yield step_from_payload(node.hash, place.number, node.payload, output.payload)
+    yield read_step(node, place.number, output.payload)
     yield from islice(record.iter_steps(), 1 if replaces else 0, None)

@@ -11,7 +11,7 @@ from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
 from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record, read_tip
@@ -238,7 +238,7 @@ def _read_back(record: Record, event: Event, node: Hash) -> StepReport:
         is_poke = state.steps > 0 and event.prev != state.head
         number += 0 if is_poke else 1
         output = record.node(node, STEP_TYPE).payload["output"]
-        error = str(record.node(output).payload.get("error"))
+        error = str(record.node(output, ERROR_TYPE).payload["error"])
     elif event.status != SUSPEND and is_routing_error(state.suspend_message):
         error = state.suspend_message
     return make_step_report(

@@ -45,7 +45,7 @@ from uwfgit.model.thread.state import (
     StepOutcome,
     agent_label,
 )
-from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.step import Step, read_step
 from uwfgit.model.thread.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import ATTEMPTS, thread_folder
@@ -91,7 +91,7 @@ def append_step(
     changes |= added
     changes |= output_changes(place.folder, draft)
     changes |= link_changes(record, place.folder, draft.output, places)
-    step = step_from_payload(node.hash, place.number, node.payload, output.payload)
+    step = read_step(node, place.number, output.payload)
     person = committer(ledger, not_before=record.tip.committed_at)
     tip = _commit_run(
         ledger,
@@ -129,7 +129,7 @@ def append_attempt(
     tries = count_entries(record, f"{place.folder}/{ATTEMPTS}")
     folder = f"{place.folder}/{ATTEMPTS}/{tries + 1}"
     changes |= output_changes(folder, draft)
-    step = step_from_payload(node.hash, place.number, node.payload, output.payload)
+    step = read_step(node, place.number, output.payload)
     person = committer(ledger, not_before=record.tip.committed_at)
     _commit_run(
         ledger,

@@ -17,16 +17,9 @@ from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
-from uwfgit.model.thread.record import (
-    NOT_TYPED,
-    Record,
-    load_tip,
-    open_record,
-    read_tip,
-    untyped,
-)
+from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Step, read_child
+from uwfgit.model.thread.step import Step, read_step
 from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
@@ -164,16 +157,7 @@ def _read_run(record: Record, node: Hash) -> _Run:
     step = record.find_read(node)
     if step is not None:
         return _run_of(step)
-    payload = record.node(node, STEP_TYPE).payload
-    try:
-        child = payload.get("child")
-        return _Run(
-            None if child is None else read_child(child).thread,
-            usage_from_payload(payload["usage"]),
-            payload["detail"],
-        )
-    except NOT_TYPED as exc:
-        raise untyped(node) from exc
+    return _run_of(read_step(record.node(node, STEP_TYPE), 0))
 
 
 def _run_cost(record: Record, run: _Run) -> Cost | None:

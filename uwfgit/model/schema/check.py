@@ -146,7 +146,9 @@ def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
         if fit is not None and fit(node.payload):
             return ()
         compiled = _compile(_canonical(schema), is_trusted=True)
-        return _validate(compiled, node.payload, None)
+        found = _validate(compiled, node.payload, None)
+        # jsonschema takes a line break behind an oid for no part of it.
+        return found or (Violation(path=(), message="does not fit its type"),)
     return _bounded(lambda: validate_value(schema, node.payload), _NODE_SECONDS)
 
 

@@ -141,7 +141,8 @@ def _pattern(text: Json, _depth: int) -> Test:
     # unknown origin is no quick yes, and one that repeats a group may never end.
     if not isinstance(text, str) or not _PLAIN_PATTERN.fullmatch(text):
         raise _UnknownError
-    search = re.compile(text).search
+    # To JSON Schema the end is the end; to Python also what is before a line break.
+    search = re.compile(text[:-1] + r"\Z").search
     return lambda value: not isinstance(value, str) or search(value) is not None
 
 

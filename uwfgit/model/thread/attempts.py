@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import Event, iter_events
-from uwfgit.model.thread.record import NOT_TYPED, Record, untyped
-from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import read_step
+from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import last_line
 
 _ATTEMPT = "attempt"
@@ -51,19 +52,15 @@ def find_last_attempt(record: Record) -> Attempt | None:
 
 def _read(record: Record, event: Event, numbers: dict[Hash, int]) -> Attempt:
     assert event.node is not None  # noqa: S101 - an attempt's trailers name its node
-    payload = record.node(event.node, STEP_TYPE).payload
-    try:
-        output = record.node(payload["output"]).payload
-        prev = payload["prev"]
-        return Attempt(
-            number=1 if prev is None else numbers.get(prev, 0) + 1,
-            hash=event.node,
-            role=payload["role"],
-            agent=payload["agent"],
-            error=output["error"],
-            said=last_line(payload["body"]),
-            duration_ms=max(0, payload["completedAtMs"] - payload["startedAtMs"]),
-            usage=usage_from_payload(payload["usage"]),
-        )
-    except NOT_TYPED as exc:
-        raise untyped(event.node) from exc
+    step = read_step(record.node(event.node, STEP_TYPE), 0)
+    output = record.node(step.output_hash, ERROR_TYPE).payload
+    return Attempt(
+        number=1 if step.prev is None else numbers.get(step.prev, 0) + 1,
+        hash=event.node,
+        role=step.role,
+        agent=step.agent,
+        error=output["error"],
+        said=last_line(step.body),
+        duration_ms=max(0, step.completed_at_ms - step.started_at_ms),
+        usage=step.usage,
+    )

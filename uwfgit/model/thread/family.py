@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node.node import STEP_TYPE, Node
+from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.node.places import read_nodes
-from uwfgit.model.thread.record import (
-    NOT_TYPED,
-    Record,
-    load_tip,
-    open_record,
-    untyped,
-)
+from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.model.thread.step import Child, read_child
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
@@ -48,7 +42,7 @@ def children_by_node(record: Record) -> dict[Hash | None, Child]:
         elif step.child is not None:
             found[node] = step.child
     for each in read_nodes(record.store, unread, checked=False):
-        child = _child_of(each)
+        child = read_child(each)
         if child is not None:
             found[each.hash] = child
     return found
@@ -60,15 +54,7 @@ def find_child(record: Record, node: Hash) -> Child | None:
     Raises:
         CorruptError: It cannot be read.
     """
-    return _child_of(record.node(node, STEP_TYPE))
-
-
-def _child_of(node: Node) -> Child | None:
-    try:
-        named = node.payload.get("child")
-        return None if named is None else read_child(named)
-    except NOT_TYPED as exc:
-        raise untyped(node.hash) from exc
+    return read_child(record.node(node, STEP_TYPE))
 
 
 def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
-from uwfgit.ids import Hash, Oid, ThreadId, is_hash, is_thread_id
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
+    JSON_TYPES,
     START_TYPE,
     STEP_TYPE,
     WORKFLOW_TYPE,
@@ -26,8 +27,9 @@ from uwfgit.model.node.places import (
     list_nodes,
     read_nodes,
 )
+from uwfgit.model.schema.typed import require_typed
 from uwfgit.model.thread.state import ThreadState, decode_state
-from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.step import Step, read_step
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.store.canonical import Json
@@ -152,17 +154,23 @@ class Record(Struct, kw_only=True):
     _workflow: Workflow | None = None
 
     def node(self, node: Hash, expected: Hash | None = None) -> Node:
-        """Read a node of this thread.
+        """Read a node of this thread; one of an expected type fits that type.
 
         Raises:
             CorruptError: It is not there, damaged, or of another type.
         """
+        with naming_mend(self.tip.thread):
+            found = self._read(node, expected)
+            if expected is not None:
+                require_typed(found)
+            return found
+
+    def _read(self, node: Hash, expected: Hash | None = None) -> Node:
         ahead = self._ahead.get(node)
         if ahead is not None and (expected is None or expected == ahead.type):
             return ahead
-        with naming_mend(self.tip.thread):
-            wanted = [(node, self.place(node, expected))]
-            return read_nodes(self.store, wanted, checked=self.checked)[0]
+        wanted = [(node, self.place(node, expected))]
+        return read_nodes(self.store, wanted, checked=self.checked)[0]
 
     def place(self, node: Hash, expected: Hash | None = None) -> NodePlace:
         """Return where a node of this thread stands.
@@ -182,12 +190,9 @@ class Record(Struct, kw_only=True):
         """The thread's StartNode."""
         if self._start is None:
             node = self.node(self.tip.state.start, START_TYPE)
-            try:
-                start = start_from_payload(node.hash, node.payload)
-            except NOT_TYPED as exc:
-                raise untyped(node.hash) from exc
+            start = start_from_payload(node.hash, node.payload)
             if start.inputs is not None:
-                given = self.node(start.inputs).payload
+                given = self.node(start.inputs, JSON_TYPES["object"]).payload
                 start = replace(start, values=self._in_file_order(given))
             self._start = start
         return self._start
@@ -217,11 +222,8 @@ class Record(Struct, kw_only=True):
 
     def _read_workflow(self, pinned: Hash) -> Workflow:
         node = self.node(pinned, WORKFLOW_TYPE)
-        try:
-            names = [role["frontmatter"] for role in node.payload["roles"].values()]
-            return workflow_from_nodes(node, {name: self.node(name) for name in names})
-        except NOT_TYPED as exc:
-            raise untyped(pinned) from exc
+        names = [role["frontmatter"] for role in node.payload["roles"].values()]
+        return workflow_from_nodes(node, {name: self.node(name) for name in names})
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -235,18 +237,23 @@ class Record(Struct, kw_only=True):
         return None if pinned is None else self._read_workflow(pinned)
 
     def step(self, step: Hash, number: int) -> Step:
-        """Read a StepNode; ``number`` is what the caller knows it to be."""
+        """Read a StepNode; ``number`` is what the caller knows it to be.
+
+        Raises:
+            CorruptError: It, or its output, is missing, damaged or does not fit.
+        """
+        with naming_mend(self.tip.thread):
+            return self._step(step, number)
+
+    def _step(self, step: Hash, number: int) -> Step:
         known = self._steps.get(step)
         if known is None:
-            node = self.node(step, STEP_TYPE)
-            try:
-                output = self.node(node.payload["output"]).payload
-                if not isinstance(output, dict):
-                    raise CorruptError(f"output of step {step} is not a mapping")
-                known = step_from_payload(step, number, node.payload, output)
-            except NOT_TYPED as exc:
-                raise untyped(step) from exc
-            self._steps[step] = known
+            bare = read_step(self._read(step, STEP_TYPE), number)
+            output = self._read(bare.output_hash)
+            require_typed(output)
+            if not isinstance(output.payload, dict):
+                raise CorruptError(f"output of step {step} is not a mapping")
+            known = self._steps[step] = replace(bare, output=output.payload)
         return known
 
     def find_read(self, step: Hash) -> Step | None:
@@ -254,17 +261,23 @@ class Record(Struct, kw_only=True):
         return self._steps.get(step)
 
     def iter_steps(self) -> Iterator[Step]:
-        """Yield the logical chain, newest first, reading as it goes."""
+        """Yield the logical chain, newest first, reading as it goes.
+
+        Raises:
+            CorruptError: As for :meth:`step`, or the chain is of another length.
+        """
         number = self.tip.state.steps
         step: Hash | None = self.tip.state.head if number else None
-        while step is not None:
-            if number < 1:
-                raise CorruptError(f"chain of thread {self.tip.thread} is too long")
-            found = self.step(step, number)
-            yield found
-            step, number = found.prev, number - 1
-        if number:
-            raise CorruptError(f"chain of thread {self.tip.thread} is too short")
+        with naming_mend(self.tip.thread):
+            while step is not None:
+                if number < 1:
+                    raise CorruptError(f"chain of thread {self.tip.thread} is too long")
+                found = self._step(step, number)
+                yield found
+                step, number = found.prev, number - 1
+            if number:
+                message = f"chain of thread {self.tip.thread} is too short"
+                raise CorruptError(message)
 
     def step_at(self, number: int) -> Step:
         """Read the step of the logical chain with a number.
@@ -386,21 +399,8 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     return Record(store=store, tip=tip, places=places, checked=checked)
 
 
-NOT_TYPED: Final = (KeyError, TypeError, AttributeError)
-"""What a payload raises that is not of its node's type."""
-
-
-def untyped(node: Hash) -> CorruptError:
-    """Return the error of a node whose payload is not of its type."""
-    return CorruptError(f"node {node} lacks what its type requires")
-
-
 def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
-    """Read a StartNode's payload.
-
-    Raises:
-        KeyError, TypeError, AttributeError: The payload is not that of a start.
-    """
+    """Read a StartNode's payload, which fits its type."""
     return Start(
         hash=start,
         workflow=Hash(payload["workflow"]),
@@ -420,7 +420,4 @@ def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
 def _read_parent(value: Json) -> tuple[ThreadId, Hash] | None:
     if not value:
         return None
-    thread, step = value["thread"], value["step"]
-    if not is_thread_id(thread) or not is_hash(step):
-        raise TypeError(f"{thread}, {step}")
-    return ThreadId(thread), Hash(step)
+    return ThreadId(value["thread"]), Hash(value["step"])

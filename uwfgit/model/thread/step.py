@@ -6,32 +6,38 @@ differ by their case alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from operator import itemgetter
-from typing import Any, Final
+from contextlib import suppress
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from msgspec import Struct
-from msgspec.structs import fields
+from msgspec import Meta, Struct, ValidationError, convert
 
 from uwfgit.constants import STATUS
-from uwfgit.ids import Hash, Oid, ThreadId, is_oid, is_thread_id
-from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_payload
+from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.node.node import Node
+from uwfgit.model.schema.typed import mistyped
+from uwfgit.model.thread.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
+
+Time = Annotated[int, Meta(ge=0)]
+"""In ms since 1970."""
+CodeOid = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
+"""An object of the code's own repository, which may be one of sha256."""
+ExtractedBy = Literal["frontmatter", "correction", "model"]
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The files at a step's folder around it, as trees of the code repository."""
 
-    before: Oid | None
-    after: Oid | None
+    before: CodeOid | None
+    after: CodeOid | None
 
 
 class Code(Struct, frozen=True, kw_only=True):
     """The user's code around a step: HEAD, the files, and who else worked there."""
 
-    before: str | None = None
-    after: str | None = None
+    before: CodeOid | None = None
+    after: CodeOid | None = None
     snapshot: Snapshot | None = None
     shared: tuple[ThreadId, ...] = ()
 
@@ -43,7 +49,7 @@ class Child(Struct, frozen=True, kw_only=True):
     oid: Oid
 
 
-class StepFields(Struct, frozen=True, kw_only=True):
+class StepFields(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a StepNode says besides its place and the nodes it names."""
 
     role: str
@@ -52,17 +58,22 @@ class StepFields(Struct, frozen=True, kw_only=True):
     edge_prompt: str
     note: str | None = None
     cwd: str
-    started_at_ms: int
-    completed_at_ms: int
+    started_at_ms: Time
+    completed_at_ms: Time
     usage: Usage | None = None
     previous_attempts: tuple[Hash, ...] = ()
     code: Code = Code()
-    extracted_by: str | None = None
+    extracted_by: ExtractedBy | None = None
     warnings: tuple[str, ...] = ()
     child: Child | None = None
 
 
-class Step(StepFields, frozen=True, kw_only=True):
+class Step(
+    StepFields,
+    frozen=True,
+    kw_only=True,
+    rename={"output_hash": "output", "output": "values", "detail_hash": "detail"},
+):
     """A StepNode with its output; ``number`` is its place in the chain."""
 
     number: int
@@ -80,16 +91,6 @@ class Step(StepFields, frozen=True, kw_only=True):
         return value if isinstance(value, str) else None
 
 
-def _read_code(payload: Json) -> Code:
-    snapshot = payload.get("snapshot")
-    return Code(
-        before=payload["before"],
-        after=payload["after"],
-        snapshot=None if snapshot is None else Snapshot(**snapshot),
-        shared=tuple(map(ThreadId, payload.get("shared", ()))),
-    )
-
-
 def _write_code(code: Code) -> Json:
     payload: dict[str, Json] = {"before": code.before, "after": code.after}
     if code.snapshot is not None:
@@ -102,25 +103,6 @@ def _write_code(code: Code) -> Json:
     return payload
 
 
-def read_child(value: Json) -> Child:
-    """Read which thread did a step.
-
-    Raises:
-        KeyError, TypeError: The value names none.
-    """
-    thread, oid = value["thread"], value["oid"]
-    if not is_thread_id(thread) or not is_oid(oid):
-        raise TypeError(f"{thread}, {oid}")
-    return Child(thread=ThreadId(thread), oid=Oid(oid))
-
-
-_READERS: Final[Mapping[str, Callable[[Json], Any]]] = {
-    "usage": usage_from_payload,
-    "previous_attempts": lambda value: tuple(value or ()),
-    "code": _read_code,
-    "warnings": tuple,
-    "child": read_child,
-}
 _WRITERS: Final[Mapping[str, Callable[[Any], Json]]] = {
     "usage": usage_payload,
     "previous_attempts": lambda value: list(value) or None,
@@ -133,28 +115,58 @@ _OPTIONAL: Final = frozenset({"child"})
 """Left out of a payload where they are ``None``."""
 
 
-_KEYS: Final = {
-    each.name: re.sub("_(.)", lambda match: match[1].upper(), each.name)
-    for each in fields(StepFields)
-}
-_PLAIN: Final = tuple(name for name in _KEYS if name not in _READERS)
-_take_plain = itemgetter(*(_KEYS[name] for name in _PLAIN))
-_READ: Final = tuple(
-    (name, _KEYS[name], read, name not in _OPTIONAL) for name, read in _READERS.items()
+_KEYS: Final = dict(
+    zip(StepFields.__struct_fields__, StepFields.__struct_encode_fields__, strict=True)
 )
+_REQUIRED: Final = {key for name, key in _KEYS.items() if name not in _OPTIONAL}
+_Read = TypeVar("_Read", bound=StepFields)
 
 
-def read_fields(payload: Mapping[str, Json]) -> dict[str, Any]:
-    """Read the fields of a StepNode's payload, by their names here.
+def read_step(
+    node: Node, number: int, output: Mapping[str, Json] | None = None
+) -> Step:
+    """Read a StepNode; without its output, that is empty.
 
     Raises:
-        KeyError, TypeError: The payload is not that of a step.
+        CorruptError: The payload is not that of a step.
     """
-    found = dict(zip(_PLAIN, _take_plain(payload), strict=True))
-    for name, key, read, is_required in _READ:
-        if is_required or key in payload:
-            found[name] = read(payload[key])
-    return found
+    return _read(node, Step, number=number, hash=node.hash, values=output or {})
+
+
+def read_fields(node: Node) -> StepFields:
+    """Read what a StepNode says besides its place and the nodes it names.
+
+    Raises:
+        CorruptError: The payload is not that of a step.
+    """
+    return _read(node, StepFields)
+
+
+def _read(node: Node, kind: type[_Read], **known: Json) -> _Read:
+    payload = node.payload
+    # Not by its schema: that takes three times as long, and a thread has many.
+    if isinstance(payload, dict) and payload.keys() >= _REQUIRED:
+        tries = payload["previousAttempts"]
+        known["previousAttempts"] = () if tries is None else tries
+        with suppress(ValidationError):
+            return convert({**payload, **known}, kind)
+    raise mistyped(node)
+
+
+class _Named(Struct, frozen=True):
+    child: Child | None = None
+
+
+def read_child(node: Node) -> Child | None:
+    """Read which thread did a step, and no more of its StepNode.
+
+    Raises:
+        CorruptError: The payload is not that of a step.
+    """
+    try:
+        return convert(node.payload, _Named).child
+    except ValidationError as exc:
+        raise mistyped(node) from exc
 
 
 def write_fields(step: StepFields) -> dict[str, Json]:
@@ -167,23 +179,3 @@ def write_fields(step: StepFields) -> dict[str, Json]:
         write = _WRITERS.get(name)
         payload[key] = value if write is None else write(value)
     return payload
-
-
-def step_from_payload(
-    step: Hash, number: int, payload: Mapping[str, Json], output: Mapping[str, Json]
-) -> Step:
-    """Read a StepNode's payload.
-
-    Raises:
-        KeyError, TypeError: The payload is not that of a step.
-    """
-    return Step(
-        **read_fields(payload),
-        number=number,
-        hash=step,
-        start=payload["start"],
-        prev=payload["prev"],
-        output_hash=payload["output"],
-        output=output,
-        detail_hash=payload["detail"],
-    )

@@ -12,14 +12,14 @@ from uwfgit.store.canonical import Json
 Number = TypeVar("Number", int, float)
 
 
-class Usage(Struct, frozen=True, kw_only=True, gc=False):
+class Usage(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     """What one run cost; always a delta, never a session's running total."""
 
     turns: int
     input_tokens: int
     output_tokens: int
     duration_ms: int
-    cost_usd: float | None = None
+    cost_usd: int | float | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
 

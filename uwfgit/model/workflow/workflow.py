@@ -173,6 +173,8 @@ def _role_from_payload(name: str, role: Json, nodes: Mapping[Hash, Node]) -> Rol
     schema = nodes.get(role["frontmatter"])
     if schema is None or schema.type != META_TYPE:
         raise CorruptError(f"role '{name}' has no schema node {role['frontmatter']}")
+    if not isinstance(schema.payload, dict):
+        raise CorruptError(f"schema {schema.hash} of role '{name}' is not a mapping")
     return Role(
         description=role["description"],
         goal=role["goal"],

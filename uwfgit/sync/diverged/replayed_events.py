@@ -23,6 +23,7 @@ from uwfgit.model.ledger.draft import (
     replace_changes,
 )
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.node.node import HOLD_TYPE, STEP_TYPE
 from uwfgit.model.thread.derive import (
     format_message,
     parse_trailers,
@@ -178,9 +179,10 @@ def _write_event(replay: _Replay, event: Event, *, is_last: bool) -> None:
 def _body(replay: _Replay, event: Event) -> str:
     """Return the text an event's message quotes."""
     if event.node is not None:
-        payload = replay.record.node(event.node).payload
-        body = payload.get("reason" if event.name == "hold" else "body")
-        return body if isinstance(body, str) else ""
+        if event.name == "hold":
+            held = replay.record.node(event.node, HOLD_TYPE).payload
+            return str(held["reason"])
+        return str(replay.record.node(event.node, STEP_TYPE).payload["body"])
     if event.name == "summary":
         path = f"{thread_folder(replay.thread)}/{SUMMARY_FILE}"
         entry = find_entry(replay.ledger.store, event.commit.tree, path)

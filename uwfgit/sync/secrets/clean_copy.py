@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError
@@ -338,9 +338,10 @@ def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> Ste
         made["child"] = _redo_child(redo, payload["child"])
     made["edgePrompt"] = _edge_prompt(record, payload["role"], replaces=replaces)
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
-    fields = read_fields({**made, "usage": payload["usage"], "code": payload["code"]})
+    made |= {"usage": payload["usage"], "code": payload["code"]}
+    fields = read_fields(replace(old, payload=made))
     return StepDraft(
-        **{**fields, "warnings": (*fields["warnings"], *remarks)},
+        **{**asdict(fields), "warnings": (*fields.warnings, *remarks)},
         output=values,
         output_type=ERROR_TYPE if output.type == ERROR_TYPE else redo.node(output.type),
         detail=details,

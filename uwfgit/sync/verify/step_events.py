@@ -24,12 +24,13 @@ from uwfgit.model.node.node import (
     ERROR_TYPE,
     STEP_TYPE,
     SUSPEND_TYPE,
+    Node,
 )
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
 from uwfgit.model.thread.state import StepOutcome, agent_label
-from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.step import Step, read_step
 from uwfgit.store.canonical import Json
 from uwfgit.sync.verify.children import check_child
 from uwfgit.sync.verify.nodes import Places, close_over, load_node, take_added, without
@@ -72,12 +73,10 @@ def check_step(
         CorruptError: There is no telling what the event adds.
     """
     check_order(event, view, findings)
-    payload, slot, added = _read_payload(
-        run, message, event, view, places, changes, findings
-    )
+    node, slot, added = _read_node(run, message, event, view, places, changes, findings)
     nodes = ChainMap(added, places)
-    step, kind = _read_step(run, payload, slot, nodes, message)
-    _check_fields(step, payload, event, view, nodes, findings)
+    step, kind = _read_step(run, node, slot, nodes)
+    _check_fields(step, event, view, nodes, findings)
     _check_times(step, view, findings, is_replayed=REPLAYED in message.trailers)
     linked = added.keys() - {step.hash, step.output_hash, step.detail_hash}
     if len(linked) > MAX_LINKED_NODES:
@@ -98,7 +97,7 @@ def check_step(
     return _expect(run, commit, view, nodes, facts), added
 
 
-def _read_payload(
+def _read_node(
     run: VerifyRun,
     message: Message,
     event: str,
@@ -106,7 +105,7 @@ def _read_payload(
     places: NodePlaces,
     changes: TreeChanges,
     findings: VerifyFindings,
-) -> tuple[dict[str, Any], _Slot, NodePlaces]:
+) -> tuple[Node, _Slot, NodePlaces]:
     claimed = message.trailers.get("Uwf-Node", "")
     last = view.state.steps
     for number in (last + 1, last) if last else (last + 1,):
@@ -134,7 +133,7 @@ def _read_payload(
         findings.note(
             "path", f"the nodes of step {slot.number} stand elsewhere", folder
         )
-    return node.payload, slot, added
+    return node, slot, added
 
 
 def _roots(
@@ -174,24 +173,22 @@ def _slot(
 
 def _read_step(
     run: VerifyRun,
-    payload: dict[str, Any],
+    node: Node,
     slot: _Slot,
     nodes: Places,
-    message: Message,
 ) -> tuple[Step, str]:
-    output = load_node(run.reader, nodes, payload["output"]).payload
+    bare = read_step(node, slot.number)
+    output = load_node(run.reader, nodes, bare.output_hash).payload
     if not isinstance(output, dict):
         raise refusal("type", "the output of the step is not a mapping")
-    detail = load_node(run.reader, nodes, payload["detail"], DETAIL_TYPE).payload
+    detail = load_node(run.reader, nodes, bare.detail_hash, DETAIL_TYPE).payload
     if not isinstance(detail, dict) or not isinstance(detail.get("kind"), str):
         raise refusal("event", "the detail of the step is not valid")
-    node = Hash(message.trailers["Uwf-Node"])
-    return step_from_payload(node, slot.number, payload, output), detail["kind"]
+    return replace(bare, output=output), detail["kind"]
 
 
 def _check_fields(
     step: Step,
-    payload: dict[str, Any],
     event: str,
     view: View,
     nodes: Places,
@@ -200,7 +197,7 @@ def _check_fields(
     findings.expect("start", step.start, view.start.hash, code="prev")
     pending = () if event == "attempt" else view.pending.get(step.role, ())
     wanted = list(pending) or None
-    found = payload["previousAttempts"]
+    found = list(step.previous_attempts) or None
     findings.expect("previousAttempts", found, wanted, code="attempts")
     if event == "poke" and step.note is None:
         findings.note("note", "a poke without a note")

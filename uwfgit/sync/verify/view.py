@@ -19,7 +19,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Step, step_from_payload
+from uwfgit.model.thread.step import Step, read_step
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
@@ -133,9 +133,9 @@ class VerifyRun(Struct, kw_only=True):
         """
         known = self._steps.get(link.hash)
         if known is None:
-            payload = load_node(self.reader, places, link.hash).payload
-            output = load_node(self.reader, places, payload["output"]).payload
-            known = step_from_payload(link.hash, link.number, payload, output)
+            bare = read_step(load_node(self.reader, places, link.hash), link.number)
+            output = load_node(self.reader, places, bare.output_hash).payload
+            known = replace(bare, output=output)
             self.keep_step(known)
         return known
 

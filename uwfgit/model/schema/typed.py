@@ -1,0 +1,53 @@
+"""Nodes of built-in types: whether one holds what its type promises (pure).
+
+A hash says that a payload is the one that was named, never that it fits its type:
+whoever reads fields of a node that nobody verified asks here first.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from uwfgit.errors import CorruptError, Problem
+from uwfgit.ids import Hash
+from uwfgit.model.node.builtin import find_builtin_schema
+from uwfgit.model.node.node import Node
+from uwfgit.model.schema.fit import Test, compile_fit
+from uwfgit.store.canonical import META_TYPE, format_path
+
+
+def require_typed(node: Node) -> None:
+    """Refuse a node of a built-in type that does not fit it; others pass.
+
+    Raises:
+        CorruptError: The payload does not fit; each place is a problem.
+    """
+    fit = _find_fit(node.type)
+    if fit is not None and not fit(node.payload):
+        raise mistyped(node)
+
+
+@cache
+def _find_fit(node_type: Hash) -> Test | None:
+    # A schema node is never checked against the meta-schema's own payload.
+    schema = None if node_type == META_TYPE else find_builtin_schema(node_type)
+    return None if schema is None else compile_fit(schema)
+
+
+def mistyped(node: Node) -> CorruptError:
+    """Return the error of a node that does not fit its built-in type."""
+    # Only here is jsonschema needed, and it is slow to import.
+    from uwfgit.model.schema.check import validate_node  # noqa: PLC0415
+
+    schema = find_builtin_schema(node.type)
+    found = validate_node(node, schema)
+    problems = [
+        Problem(
+            code=CorruptError.code,
+            message=each.message,
+            path=f"node {node.hash}: {format_path(each.path) or '(root)'}",
+        )
+        for each in found
+    ]
+    # A number may be whole, and too large for one that counts.
+    return CorruptError(problems or f"node {node.hash} does not fit its type")
