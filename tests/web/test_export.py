@@ -224,7 +224,11 @@ def test_a_list_of_files_that_was_changed_removes_nothing_elsewhere(
     uwf("export", "html", "site", ended)
     mine = work / "mine.html"
     mine.write_text("mine")
-    listed = {"format": 1, "files": ["../mine.html", str(mine), 7]}
+    (work / "site" / "round.html").symlink_to("round.html")
+    (work / "site" / "folder.html").mkdir()
+    odd = [7, "round.html", "folder.html", "x\0.html", "\ud800.html"]
+    files = ["../mine.html", str(mine), *odd]
+    listed = {"format": 1, "files": files}
     (work / "site" / "uwf-export.json").write_text(json.dumps(listed))
 
     assert uwf("export", "html", "site", ended).code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -70,11 +71,7 @@ class DirectoryIncludes(Struct, frozen=True, kw_only=True):
     def _resolve(self, target: str) -> Path:
         if not target.strip() or "\0" in target:
             raise blank_target()
-        try:
-            path = (self.directory / target).resolve()
-        except (OSError, RuntimeError) as exc:
-            hint = "check the path and its symlinks"
-            raise refusal("Y12", f"cannot include '{target}'", hint) from exc
+        path = _follow_links(self.directory / target)
         if Path(target).is_absolute() or not path.is_relative_to(self.directory):
             raise leads_out(target)
         require_chain(self.chain, path)
@@ -128,14 +125,18 @@ def open_includes(
         shown: How problems name it.
         on_file: As for ``DirectoryIncludes``.
     """
-    # Path.resolve() gives up at links that lead in a circle.
-    real = Path(os.path.realpath(path))
+    real = _follow_links(path)
     return DirectoryIncludes(
         directory=real.parent,
         shown=(shown or path).parent,
         chain=(real,),
         on_file=on_file,
     )
+
+
+def _follow_links(path: Path) -> Path:
+    # Path.resolve() gives up at links that lead in a circle, in some Pythons.
+    return Path(os.path.realpath(path))
 
 
 def _read_file(path: Path, target: str) -> bytes:
@@ -147,6 +148,9 @@ def _read_file(path: Path, target: str) -> bytes:
             hint = f"fix the link, which leads to '{path.name}'"
         raise refusal("Y12", f"included file '{target}' not found", hint) from exc
     except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            hint = "check the path and its symlinks"
+            raise refusal("Y12", f"cannot include '{target}'", hint) from exc
         if path.exists() and not path.is_file():
             hint = "include one file"
             raise refusal("Y15", f"'{target}' is not a regular file", hint) from exc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -135,5 +136,7 @@ def _remove_earlier(folder: Path) -> None:
         path = folder / str(name)
         # A list that was changed leads nowhere else.
         is_ours = isinstance(name, str) and path.suffix in {".html", ".css"}
-        if is_ours and path.resolve().is_relative_to(folder.resolve()):
-            path.unlink(missing_ok=True)
+        with suppress(OSError, ValueError):
+            real, inside = os.path.realpath(path), os.path.realpath(folder)
+            if is_ours and Path(real).is_relative_to(inside):
+                path.unlink(missing_ok=True)
