@@ -260,3 +260,17 @@ def test_a_thread_is_not_foreign_for_good_because_the_disk_was_full(
     with Local(moved) as later:
         assert later.is_made_here(OID)
         assert later.find_own(THREAD) is None
+
+
+def test_one_that_is_dropped_unclosed_closes_its_file(
+    store: Store,
+) -> None:
+    local = Local(store)
+    local.set_last(THREAD)
+    db = local._db
+    assert db is not None
+
+    del local
+
+    with pytest.raises(sqlite3.ProgrammingError):
+        db.execute("SELECT 1")

@@ -79,11 +79,16 @@ class StateFile:
 
     name: ClassVar[str]
     """The file's own."""
+    _db: sqlite3.Connection | None = None
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._file = store.state_dir / self.name
-        self._db: sqlite3.Connection | None = None
+
+    def __del__(self) -> None:
+        # One that was dropped unclosed lost nothing. SQLite refuses other threads.
+        with suppress(sqlite3.Error):
+            self.close()
 
     def __enter__(self) -> Self:
         return self
