@@ -92,10 +92,12 @@ def test_a_file_may_be_given_by_its_name(
 
     given = uwf("workflow", *words, "ping")
     missing = uwf("workflow", *words, "pong", "--json")
+    elsewhere = uwf("workflow", *words, "ping.yaml", "--json")
 
     assert given.code == 0, given.err
     assert missing.code == 1
     assert missing.error["hint"] == "did you mean 'ping'?"
+    assert elsewhere.error["hint"] == "did you mean '.workflows/ping.yaml'?"
 
 
 def test_a_folder_without_workflows_names_the_one_that_has_them(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
     is_path,
     list_workflow_files,
+    name_of,
     read_workflow,
     resolve_workflow,
 )
@@ -131,17 +133,16 @@ def find_file(context: CommandContext, argument: str) -> Path:
     """
     path = context.resolve(argument)
     is_there = path.exists() or path.is_symlink()
-    found = None
-    if is_there or not is_path(argument):
-        found = resolve_workflow(
-            str(path) if is_there else argument,
-            cwd=context.search_folder or Path("/"),
-            workflow_paths=context.settings.workflow_paths,
-        )
-    if found is None:
-        hint = _find_hint(context, argument)
-        raise NotFoundError("workflow file", argument, hint=hint)
-    return found
+    found = resolve_workflow(
+        str(path) if is_there else name_of(path),
+        cwd=context.search_folder or Path("/"),
+        workflow_paths=context.settings.workflow_paths,
+    )
+    if found is not None and (is_there or not is_path(argument)):
+        return found
+    near = found and f"did you mean '{os.path.relpath(found, context.cwd)}'?"
+    hint = near or _find_hint(context, argument)
+    raise NotFoundError("workflow file", argument, hint=hint)
 
 
 def read_workflow_file(path: Path) -> FoundWorkflow:
