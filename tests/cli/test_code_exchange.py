@@ -164,7 +164,6 @@ def test_a_private_thread_never_leaves(two: Two, tmp_path: Path) -> None:
 
     for words in (
         ("push", "origin", thread),
-        ("push", "--all"),
         ("push", "--code", thread),
         ("bundle", "create", str(tmp_path / "b"), thread),
         ("review", "open", thread),
@@ -172,6 +171,9 @@ def test_a_private_thread_never_leaves(two: Two, tmp_path: Path) -> None:
         refused = two.uwf(*words)
         assert refused.code == 1, words
         assert "private" in refused.out + refused.err, words
+    # Of all threads it is none that was meant.
+    rest = two.uwf("push", "--all")
+    assert (rest.code, "private" in rest.out) == (0, True)
     plain = two.uwf("git", "push", "origin", f"refs/heads/thread/{thread}")
     assert plain.code == 1
     assert thread not in two.mine.repo.git("ls-remote", "origin")

@@ -114,8 +114,8 @@ def _choose(
     """
     from uwfgit.code.chain import list_chain_refs
     from uwfgit.model.ledger.ledger import resolve_thread
+    from uwfgit.model.thread.private import find_private
     from uwfgit.store.layout import thread_ref
-    from uwfgit.sync.secrets.private import find_private
 
     if names:
         wanted = [resolve_thread(ledger, name) for name in names]

@@ -35,7 +35,7 @@ def pre_push_command(
     ] = "",
 ) -> None:
     """Scan what a plain git push is about to send; git calls this."""
-    from uwfgit.sync.secrets.private import find_private
+    from uwfgit.model.thread.private import find_private
     from uwfgit.sync.secrets.scan import find_leaving, list_findings, way_out
 
     context = get_context(ctx)

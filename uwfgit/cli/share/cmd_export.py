@@ -149,8 +149,8 @@ def _refuse_private(ledger: Ledger, lines: Sequence[Line]) -> None:
 
 
 def _scan(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -> None:
+    from uwfgit.model.thread.private import find_private
     from uwfgit.store.layout import thread_ref
-    from uwfgit.sync.secrets.private import find_private
     from uwfgit.sync.secrets.scan import describe_findings, find_leaving
 
     leaving = [(thread_ref(line.thread), line.commit, None) for line in lines]

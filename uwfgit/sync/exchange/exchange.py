@@ -47,6 +47,7 @@ Result = Literal[
     "diverged",
     "available",
     "not-shared",
+    "private",
     "removed",
     "busy",
     "refused",

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from uwfgit.errors import NotFoundError, RemoteError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.model.thread.private import find_private
 from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
@@ -115,6 +116,8 @@ def push(
     mine = _named_refs(ledger, named) if named else _list_branches(ledger)
     theirs = _list_theirs(work)
     wanted = _choose(work, mine, theirs, named=bool(named), send_all=send_all)
+    if not named:
+        _leave_private(work, wanted, theirs)
     wanted = with_children(ledger.store, wanted, theirs)
     work.told.all = [each for each in work.told.all if each.ref not in wanted]
     wanted = _check(work, wanted, theirs, verify, scan)
@@ -262,6 +265,15 @@ def _has_unsent(work: _Push, ref: str, oid: Oid, theirs: Mapping[str, Oid]) -> b
         return False
     known = find_ref(store, work.remote.tracking(ref))
     return known is None or compare(store, oid, known) not in {"up-to-date", "behind"}
+
+
+def _leave_private(
+    work: _Push, wanted: dict[str, Oid], theirs: Mapping[str, Oid]
+) -> None:
+    """Leave out private threads that nobody named: they are not for this remote."""
+    new = [ref for ref in wanted if ref not in theirs]
+    for ref, why in find_private(work.ledger.store, new).items():
+        work.told.tell(ref, "private", why, new=wanted.pop(ref))
 
 
 def _check(

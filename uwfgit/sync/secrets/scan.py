@@ -12,6 +12,7 @@ from typing import Final
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid, is_oid, is_thread_id
+from uwfgit.model.thread.private import find_private
 from uwfgit.shell import quote_word
 from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
@@ -25,7 +26,6 @@ from uwfgit.store.layout import (
 )
 from uwfgit.store.raw import KINDS, TREE_ENTRY
 from uwfgit.sync.secrets.allowed import read_allowed
-from uwfgit.sync.secrets.private import find_private
 from uwfgit.sync.secrets.text import Match, scan_json, scan_text, without_gaps
 
 _NUMBER = re.compile(r"[0-9]{1,5}")
