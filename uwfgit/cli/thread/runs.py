@@ -226,7 +226,7 @@ def run_started(
             thread,
             count=None,
             agent=agent,
-            on_step=_step_printer(context),
+            on_step=partial(_print_step, context),
         )
     finish_run(context, ledger, report, began=began)
 
@@ -238,7 +238,7 @@ def _run(
     from uwfgit.cli.frame.engine import make_engine
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
-    from uwfgit.cli.thread.trusting import make_admit, make_is_trusted
+    from uwfgit.cli.thread.trusting import is_trusted, make_admit
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.store.handle import map_little
 
@@ -261,12 +261,12 @@ def _run(
             admit=admit,
             find_workflow=partial(_find_workflow, context, ledger),
             recall=recall_of(fresh=call.fresh, memory=call.memory),
-            is_trusted=make_is_trusted(context, ledger),
+            is_trusted=partial(is_trusted, context, ledger),
         )
         if call.background:
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
-            printer = _step_printer(context)
+            printer = partial(_print_step, context)
             with Watching(context) as watching:
                 engine = replace(engine, watcher=watching)
                 report = run(
@@ -349,17 +349,14 @@ def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
     return path
 
 
-def _step_printer(context: CommandContext) -> Callable[[StepReport], None]:
-    def print_step(step: StepReport) -> None:
-        if not context.output.is_text:
-            return
-        write(f"{step_line(context, step)}\n")
-        if step.said and step.error is not None:
-            write(f"{_UNDER}it said last: {shown(step.said)}\n")
-        elif step.said and context.output.width is not None:
-            write(f"{_UNDER}{cut(shown(step.said), context.output.width - 10)}\n")
-
-    return print_step
+def _print_step(context: CommandContext, step: StepReport) -> None:
+    if not context.output.is_text:
+        return
+    write(f"{step_line(context, step)}\n")
+    if step.said and step.error is not None:
+        write(f"{_UNDER}it said last: {shown(step.said)}\n")
+    elif step.said and context.output.width is not None:
+        write(f"{_UNDER}{cut(shown(step.said), context.output.width - 10)}\n")
 
 
 def step_line(context: CommandContext, step: StepReport) -> str:

@@ -190,21 +190,13 @@ def _memory_lines(ledger: Ledger, thread: ThreadId) -> Iterator[str]:
     )
 
 
-def make_is_trusted(context: CommandContext, ledger: Ledger) -> Callable[[Oid], bool]:
-    """Return whether someone in ``trust`` signed the commit of a memory."""
+def is_trusted(context: CommandContext, ledger: Ledger, commit: Oid) -> bool:
+    """Whether someone in ``trust`` signed the commit of a memory."""
+    from uwfgit.sync.exchange.foreign import find_signer
 
-    def is_trusted(commit: Oid) -> bool:
-        from uwfgit.sync.exchange.foreign import find_signer
-
-        signer = find_signer(
-            ledger.store,
-            commit,
-            context.settings.trust,
-            environment=context.environment,
-        )
-        return signer is not None
-
-    return is_trusted
+    principals, environment = context.settings.trust, context.environment
+    signer = find_signer(ledger.store, commit, principals, environment=environment)
+    return signer is not None
 
 
 def _is_vouched(
