@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
+from msgspec import Struct
+
 from uwfgit.store.handle import Store
 
 _BUSY_SECONDS: Final = 5.0
@@ -74,16 +76,18 @@ def open_private(path: Path) -> sqlite3.Connection:
     return db
 
 
-class StateFile:
+class StateFile(Struct, eq=False):
     """A file of a store's state, opened by the first question to it."""
+
+    store: Store
+    _db: sqlite3.Connection | None = None
 
     name: ClassVar[str]
     """The file's own."""
-    _db: sqlite3.Connection | None = None
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._file = store.state_dir / self.name
+    @property
+    def _file(self) -> Path:
+        return self.store.state_dir / self.name
 
     def __del__(self) -> None:
         # One that was dropped unclosed lost nothing. SQLite refuses other threads.

@@ -64,14 +64,14 @@ class Agreed(Struct, frozen=True, kw_only=True):
     tip: Oid
 
 
-class Local(StateFile):
+class Local(StateFile, eq=False):
     """The open file of a store. It is made by the first write, never by reading.
 
     Every method that writes returns whether it could.
     """
 
     name = "local.sqlite3"
-    _is_whole = True
+    _is_whole: bool = True
 
     def _let_go(self, db: sqlite3.Connection) -> None:
         """Close the file and leave its log as it is, for the next to read.
@@ -318,7 +318,7 @@ class Local(StateFile):
         for _ in range(2):
             try:
                 db = self._open()
-                with write(db, is_synced=is_synced and self._store.fsync):
+                with write(db, is_synced=is_synced and self.store.fsync):
                     db.executemany(statement, rows)
             except (sqlite3.Error, OSError) as exc:
                 self.close()

@@ -17,7 +17,6 @@ from msgspec import Struct
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.database import StateFile, is_refusal
-from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.store.lookup import fill, refresh, schema
 
@@ -72,7 +71,7 @@ class RebuildReport(Struct, frozen=True, kw_only=True):
     steps: int
 
 
-class Lookup(StateFile):
+class Lookup(StateFile, kw_only=True, eq=False):
     """The open table. Nothing is opened before the first question.
 
     The first question notices all refs that moved; later ones answer from that
@@ -87,22 +86,21 @@ class Lookup(StateFile):
 
     name = "lookup.sqlite3"
 
-    def __init__(
-        self, store: Store, *, step_type: Hash, read_only: bool = False
-    ) -> None:
-        super().__init__(store)
-        self._read_only = read_only
-        self._source = refresh.RefreshSource(
-            path=store.path,
-            objects=store.raw,
-            step_type=step_type,
+    step_type: Hash
+    read_only: bool = False
+    _inode: int | None = None
+    _in_memory: bool = False
+    _is_synced: bool = False
+    _is_filled: bool = False
+    _looked_again: bool = False
+    _is_lean: bool = False
+
+    @property
+    def _source(self) -> refresh.RefreshSource:
+        store = self.store
+        return refresh.RefreshSource(
+            path=store.path, objects=store.raw, step_type=self.step_type
         )
-        self._inode: int | None = None
-        self._in_memory = False
-        self._is_synced = False
-        self._is_filled = False
-        self._looked_again = False
-        self._is_lean = False
 
     def keep_little(self) -> None:
         """Keep little of the file in memory: for who has it open for days."""
@@ -248,7 +246,7 @@ class Lookup(StateFile):
         """Return the rows whose second column, an oid, is in the store."""
         while True:
             rows = self._ask(query, names)
-            live = [row for row in rows if self._store.raw.exists(row[1])]
+            live = [row for row in rows if self.store.raw.exists(row[1])]
             if len(live) == len(rows) or self._looked_again:
                 return live
             self._looked_again = True
@@ -277,7 +275,7 @@ class Lookup(StateFile):
                 return work(self._open(sync=sync, filled=filled))
             except (sqlite3.Error, OSError) as exc:
                 self.close()
-                if not is_first or self._read_only or is_refusal(exc):
+                if not is_first or self.read_only or is_refusal(exc):
                     self._in_memory = True
                     continue
             try:
@@ -289,8 +287,8 @@ class Lookup(StateFile):
     def _open(self, *, sync: bool, filled: bool) -> sqlite3.Connection:
         if self._db is None:
             self._is_synced = self._is_filled = False
-            step_type = self._source.step_type
-            if self._read_only and not self._in_memory:
+            step_type = self.step_type
+            if self.read_only and not self._in_memory:
                 db = schema.open_existing(self._file, step_type=step_type)
                 if db is not None and refresh.is_synced(db, self._source):
                     self._db, self._is_synced = db, True
