@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from uwfgit.store.git.settings import Identity
     from uwfgit.store.git.signing import Signer
     from uwfgit.store.handle import Store
-    from uwfgit.store.local import Local
 
 CONFIG_FILE: Final = "config.yaml"
 REPOSITORY_FILE: Final = ".uwf.yaml"
-_AUTO_INIT: Final = "uwf.autoInit"
+_AUTO_INIT: Final = "uwf.autoinit"
 _OFF: Final = ("false", "no", "off", "0", "")
 
 
@@ -235,8 +234,16 @@ class CommandContext(Struct, kw_only=True, dict=True):
         lookup, local = Lookup(store, step_type=STEP_TYPE), Local(store)
         self.closing.callback(lookup.close)
         self.closing.callback(local.close)
-        if write:
-            self._tell_identity(local)
+        if (
+            write
+            and self.identity.is_default
+            and not self.environment.get("UWF_STEP")
+            and local.is_first("made-up committer")
+        ):
+            self.output.say(
+                "note: git knows no name and address of yours; committing as "
+                f"{shown(str(self.identity))}"
+            )
         return Ledger(
             store=store,
             kept=Kept(store=store),
@@ -282,17 +289,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
         if name and email:
             return Identity(name=name, email=email)
         return found
-
-    def _tell_identity(self, local: Local) -> None:
-        """Say once a store that the committer's name is made up."""
-        who = self.identity
-        if not who.is_default or self.environment.get("UWF_STEP"):
-            return
-        if local.is_first("made-up committer"):
-            self.output.say(
-                "note: git knows no name and address of yours; committing as "
-                f"{shown(str(who))}"
-            )
 
     @cached_property
     def settings(self) -> Settings:

@@ -247,27 +247,22 @@ def find_settings(
     ``true``, as for git.
 
     Args:
+        keys: As git prints them: section and name in lower case.
+        environment: What git's starts from.
+        enclosing: The repository, if there is one.
         home: The user's home folder, if not the environment's ``HOME``.
     """
     found: dict[str, str] = {}
     wanted = tuple(keys)
     told = ask_settings(environment, root=enclosing.root if enclosing else None)
     if told is not None:
-        folded = {key: told.get(_fold(key)) for key in wanted}
-        return {key: value for key, value in folded.items() if value is not None}
+        return {key: told[key] for key in wanted if key in told}
     for config in _iter_configs(environment, enclosing, home):
         for key in wanted:
             if key not in found and key in config:
                 value: object = config[key]
                 found[key] = str(value) if value is not None else "true"
     return found
-
-
-def _fold(key: str) -> str:
-    section, _, rest = key.partition(".")
-    middle, _, name = rest.rpartition(".")
-    parts = (section.lower(), middle, name.lower())
-    return ".".join(part for part in parts if part)
 
 
 def _iter_configs(

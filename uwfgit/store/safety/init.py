@@ -264,10 +264,6 @@ def _add_main(path: Path) -> None:
         repo.set_head(_MAIN)
 
 
-def _key(section: str, name: str) -> str:
-    return f"{section}.{name}".lower()
-
-
 class Setting(Struct, frozen=True, kw_only=True):
     """A setting that is not as uwf writes it; ``found`` is ``None`` when missing."""
 
@@ -283,7 +279,7 @@ def check_settings(config: Sequence[ConfigEntry]) -> tuple[Setting, ...]:
     """
     found = []
     for section, name, wanted in _SETTINGS:
-        value = find_value(config, _key(section, name))
+        value = find_value(config, f"{section}.{name}".lower())
         is_free = (section, name) in _FREE
         if value is None or not (is_free or _is_same(value, wanted)):
             found.append(Setting(key=f"{section}.{name}", wanted=wanted, found=value))
@@ -309,7 +305,7 @@ def _missing_settings(config: Sequence[ConfigEntry]) -> list[tuple[str, str, str
     return [
         (section, name, value)
         for section, name, value in _SETTINGS
-        if find_value(config, _key(section, name)) is None
+        if find_value(config, f"{section}.{name}".lower()) is None
     ]
 
 
