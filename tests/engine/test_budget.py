@@ -192,13 +192,14 @@ def _streaming(**total: Any) -> Any:  # noqa: ANN401 - an act
 
     def act(request: AgentRequest) -> AgentReply:
         assert request.on_turn is not None
-        assert request.on_usage is not None
         for part in range(1, 11):
             at_ms = request.now_ms()
             turn = Turn(index=part, role="assistant", content="…", at_ms=at_ms)
             request.on_turn(turn)
             share = {key: value * part // 10 for key, value in total.items()}
-            request.on_usage(used(turns=part, duration_ms=part * 60_000, **share))
+            if request.on_usage is not None:
+                spent = used(turns=part, duration_ms=part * 60_000, **share)
+                request.on_usage(spent)
         return AgentReply(text=DONE, usage=used(turns=10, duration_ms=600_000, **total))
 
     return act

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
 from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure, WorkflowAgent
@@ -10,7 +13,7 @@ from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
 from uwfgit.engine.ask.budget import Meter, require_budget
 from uwfgit.engine.ask.live import clear_live, followed, live_path
 from uwfgit.engine.run.child import run_child
-from uwfgit.engine.run.ends import CycleEnd, CycleLog, RunEnd
+from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import find_session
@@ -19,7 +22,10 @@ from uwfgit.engine.run.run import Run
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import add_usage
+from uwfgit.store.log import log_event
 from uwfgit.store.safety.trust import changed_files, fingerprint
+
+_LOGGED_CHARS: Final = 300
 
 
 def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
@@ -34,7 +40,10 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             to be signed and could not be.
     """
     run = Run.prepare(engine, record, cycle)
-    used = require_budget(engine.settings.limits, record, run.agent, engine.beside)
+    if run.is_budgeted:
+        limits = engine.settings.limits
+        used = require_budget(limits, record, run.agent, engine.beside)
+        run = replace(run, used=used)
     require_signing(engine.ledger)
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
@@ -49,7 +58,13 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         tell=engine.tell,
     )
     with hold_slot(engine), code as watch:
-        run = run.begin(watch, used)
+        # Time and code as they are right before the agent is asked.
+        run = replace(
+            run,
+            watch=watch,
+            started_at_ms=engine.ledger.now_ms(),
+            code_before=engine.code_head(run.cwd),
+        )
         if isinstance(run.agent, WorkflowAgent):
             return _run_child(run, run.agent)
         return _run_agent(run)
@@ -74,31 +89,37 @@ def _run_child(run: Run, agent: WorkflowAgent) -> CycleEnd:
 
 def _run_agent(run: Run) -> CycleEnd:
     """Run it with a line in the program's log at its beginning and its end."""
-    log = CycleLog(
-        store=run.engine.ledger.store,
+    log = partial(
+        log_event,
+        run.engine.ledger.store,
         thread=run.thread,
         number=run.number,
         role=run.cycle.routed.role,
         agent=run.agent.label,
     )
-    found = find_session(run)
-    remarks = () if found.warning is None else (found.warning,)
-    log.begin(kind=run.agent.kind)
-    end = _talk(replace(run, session=found.session, remarks=remarks))
-    log.end(end, run.engine.ledger.now_ms() - run.started_at_ms)
+    if run.agent.has_sessions:
+        found = find_session(run)
+        remarks = () if found.warning is None else (found.warning,)
+        run = replace(run, session=found.session, remarks=remarks)
+    log("step-begun", kind=run.agent.kind)
+    end = _talk(run)
+    facts = {"end": end.end.value}
+    # An agent's own words stay in the thread, where ``redact`` finds them.
+    if end.error is not None and end.end is not RunEnd.AGENT_FAILED:
+        facts["error"] = end.error[:_LOGGED_CHARS]
+    taken_ms = run.engine.ledger.now_ms() - run.started_at_ms
+    log("step-ended", status=end.status or "-", ms=taken_ms, **facts)
     return end
 
 
 def _talk(run: Run) -> CycleEnd:
     store, limits = run.engine.ledger.store, run.engine.settings.limits
     guard = fingerprint(store.path)
-    meter = Meter(
-        agent=run.agent,
-        limits=limits,
-        before=run.used,
-    )
+    meter = None
+    if run.is_budgeted:
+        meter = Meter(agent=run.agent, limits=limits, before=run.used)
     with followed(
-        meter,
+        meter or run.agent,
         live_path(store, run.thread),
         step=run.number,
         role=run.cycle.routed.role,
@@ -118,7 +139,7 @@ def _talk(run: Run) -> CycleEnd:
                 read=run.engine.read_reply,
             ),
         )
-        if meter.excess is not None:
+        if meter is not None and meter.excess is not None:
             failure = Failure(phase="budget", message=meter.excess)
             usage = add_usage(talk.usage, meter.unheard)
             talk = replace(talk, outcome=failure, usage=usage)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
 
 from msgspec import Struct
 
-from uwfgit.ids import Hash, ThreadId
-from uwfgit.store.handle import Store
-from uwfgit.store.log import log_event
-
-_LOGGED_CHARS: Final = 300
+from uwfgit.ids import Hash
 
 
 class RunEnd(StrEnum):
@@ -47,43 +41,3 @@ class CycleEnd(Struct, frozen=True, kw_only=True):
     """The stable word of why a cycle did not begin."""
     below: int = 0
     """How many steps children took for it."""
-
-
-def count_steps(ends: Iterable[CycleEnd]) -> int:
-    """Count the steps that cycles took, children's with them."""
-    return sum(1 + end.below for end in ends)
-
-
-class CycleLog(Struct, frozen=True, kw_only=True):
-    """The lines of one cycle in the program's own log."""
-
-    store: Store
-    thread: ThreadId
-    number: int
-    role: str
-    agent: str
-
-    def begin(self, *, kind: str) -> None:
-        """Note that the agent is asked."""
-        self._add("step-begun", kind=kind)
-
-    def end(self, end: CycleEnd, taken_ms: int) -> None:
-        """Note what came of it.
-
-        An agent's own words stay in the thread, where ``redact`` finds them.
-        """
-        facts = {"end": end.end.value}
-        if end.error is not None and end.end is not RunEnd.AGENT_FAILED:
-            facts["error"] = end.error[:_LOGGED_CHARS]
-        self._add("step-ended", status=end.status or "-", ms=taken_ms, **facts)
-
-    def _add(self, event: str, **facts: str | int) -> None:
-        log_event(
-            self.store,
-            event,
-            thread=self.thread,
-            number=self.number,
-            role=self.role,
-            agent=self.agent,
-            **facts,
-        )

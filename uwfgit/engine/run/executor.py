@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.next_step import find_detour, next_prompt
+from uwfgit.engine.judge.judging import Supervisor
 from uwfgit.engine.judge.supervise import Look, supervise
 from uwfgit.engine.run.cycle import run_cycle
-from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
+from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
     hold_thread,
@@ -25,10 +26,11 @@ from uwfgit.engine.run.notes import use_up_note, with_note
 from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
+    count_steps,
+    make_step_report,
     report_exec,
     report_interrupted,
     report_run,
-    report_step,
     report_waiting,
 )
 from uwfgit.errors import (
@@ -107,7 +109,8 @@ def exec_thread(
                     steps_left=most - count_steps(ends),
                     go_on=_go_on,
                     is_last=lambda: (
-                        took() + 1 >= limit or is_pause_asked(ledger, thread, held)
+                        took() + 1 >= limit
+                        or is_pause_asked(ledger, thread, held.holder)
                     ),
                 )
                 cycle = with_note(engine, cycle, thread, None)
@@ -116,10 +119,12 @@ def exec_thread(
                 is_paused = take_pause(ledger, thread, held)
                 if ends[-1].end is not RunEnd.DONE or is_paused:
                     break
-                look = _look(engine, record, engine.taken + len(ends))
-                if look.stops:
-                    return report_waiting(record, report_run(record, ends, reports))
-                engine = replace(engine, beside=look.beside)
+                if engine.supervisor is not None:
+                    steps = engine.taken + len(ends)
+                    look = _look(engine, record, engine.supervisor, steps)
+                    if look.stops:
+                        return report_waiting(record, report_run(record, ends, reports))
+                    engine = replace(engine, beside=look.beside)
         except KeyboardInterrupt:
             # Read again: it may have come right after a ref was moved.
             return report_interrupted(_open(engine, thread), began)
@@ -127,10 +132,9 @@ def exec_thread(
         return report_exec(record, ends, reports, limited=is_limited)
 
 
-def _look(engine: Engine, record: Record, steps: int) -> Look:
+def _look(engine: Engine, record: Record, who: Supervisor, steps: int) -> Look:
     """Let the supervisor look at the run when its turn has come."""
-    who = engine.supervisor
-    if who is None or steps % who.every or record.tip.state.status != "idle":
+    if steps % who.every or record.tip.state.status != "idle":
         return Look(stops=False, beside=engine.beside)
     return supervise(
         engine.ledger,
@@ -359,7 +363,15 @@ def _route(record: Record) -> Routed:
 def _tell(
     record: Record, end: CycleEnd, on_step: Callable[[StepReport], None] | None
 ) -> StepReport:
-    report = report_step(record, end)
+    report = make_step_report(
+        record.tip.state,
+        number=end.number,
+        step=end.step,
+        role=end.role,
+        status=end.status,
+        error=end.error,
+        said=end.said,
+    )
     if on_step is not None:
         on_step(report)
     return report

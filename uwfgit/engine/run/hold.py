@@ -87,12 +87,10 @@ def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:
         raise StoreError(f"cannot write '{path}': {exc.strerror}") from exc
 
 
-def is_pause_asked(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
-    """Whether this holder was asked to pause, and did not yet."""
-    return held.holder is not None and _is_asked(ledger, thread, held.holder)
-
-
-def _is_asked(ledger: Ledger, thread: ThreadId, holder: Holder) -> bool:
+def is_pause_asked(ledger: Ledger, thread: ThreadId, holder: Holder | None) -> bool:
+    """Whether a holder was asked to pause, and did not yet."""
+    if holder is None:
+        return False
     try:
         # Written for one holder by name: one that came too late stops no other.
         told = _pause_file(ledger, thread).read_text(encoding="utf-8")
@@ -104,12 +102,12 @@ def _is_asked(ledger: Ledger, thread: ThreadId, holder: Holder) -> bool:
 def is_pause_pending(ledger: Ledger, thread: ThreadId) -> bool:
     """Whether whoever runs a thread now was asked to pause, and did not yet."""
     holder = read_holder(thread_lock_path(ledger, thread))
-    return holder is not None and _is_asked(ledger, thread, holder)
+    return is_pause_asked(ledger, thread, holder)
 
 
 def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
     """Whether this holder was asked to pause; it is told once."""
-    if not is_pause_asked(ledger, thread, held):
+    if not is_pause_asked(ledger, thread, held.holder):
         return False
     try:
         _pause_file(ledger, thread).unlink(missing_ok=True)

@@ -36,18 +36,11 @@ from uwfgit.store.refs import find_ref
 class Kept(Struct, frozen=True, kw_only=True):
     """What became of a run's session: its place in the record, or why it has none."""
 
-    commit: Oid | None = None
-    id: str = ""
+    named: Mapping[str, Json] | None = None
+    """How a step's detail names it."""
     size: int = 0
     digest: str | None = None
     warning: str | None = None
-
-    @property
-    def payload(self) -> dict[str, Json] | None:
-        """How a step's detail names it."""
-        if self.commit is None:
-            return None
-        return {"id": self.id, "size": self.size, "commit": str(self.commit)}
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -79,7 +72,8 @@ def keep_memory(run: Run, talk: Talk) -> Kept:
     except (SessionFilesError, UwfError) as exc:
         return Kept(warning=f"the agent's session was not kept: {exc}")
     size = sum(map(len, found.values()))
-    return Kept(commit=commit, id=session, size=size, digest=_digest(found))
+    named = {"id": session, "size": size, "commit": str(commit)}
+    return Kept(named=named, size=size, digest=_digest(found))
 
 
 def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oid:

@@ -58,7 +58,7 @@ def keep_talk(run: Run, talk: Talk) -> CycleEnd:
     # The record goes on with its branch.
     before = run.record.tip.commit
     try:
-        kept = keep_memory(run, talk)
+        kept = keep_memory(run, talk) if run.agent.has_sessions else Kept()
         return _keep(run, talk, kept)
     except KeyboardInterrupt:
         # What the agent said must not be lost to a moment's impatience.
@@ -74,12 +74,13 @@ def keep_talk(run: Run, talk: Talk) -> CycleEnd:
 def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
     run.prompt_file.unlink(missing_ok=True)
     remarks = (*run.remarks, *talk.remarks, *filter(None, [kept.warning]))
-    talk = replace(talk, remarks=remarks, session=kept.payload)
+    talk = replace(talk, remarks=remarks, session=kept.named)
     try:
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
         if tip == run.record.tip.commit:
             end = record_answer(run, talk, _find_answer(run, talk))
-            _keep_session(run, talk, kept, end)
+            if run.agent.has_sessions:
+                _keep_session(run, talk, kept, end)
             return end
     except RefConflictError as exc:
         return _keep_aside(run, talk, exc.message, RunEnd.AGENT_FAILED)
@@ -115,14 +116,14 @@ def _keep_session(run: Run, talk: Talk, kept: Kept, end: CycleEnd) -> None:
     An agent that named none leaves the one before as it is.
     """
     name = talk.last.session_id
-    if name is None or not run.agent.has_sessions:
+    if name is None:
         return
     session = AgentSession(
         id=name,
         # What it said in a failed try is no step, to it neither.
         told=run.prev if end.status == ERROR_STATUS else end.step,
         total=total_of(talk),
-        size=kept.size if kept.commit else None,
+        size=kept.size if kept.named else None,
         digest=kept.digest,
     )
     role, agent = run.cycle.routed.role, run.agent.label

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
-from uwfgit.engine.run.ends import CycleEnd, RunEnd, count_steps
+from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
@@ -61,6 +61,11 @@ class RunReport(Struct, frozen=True, kw_only=True):
     code: str | None = None
     ran: int = 0
     """How many steps were taken, those of children with them."""
+
+
+def count_steps(ends: Iterable[CycleEnd]) -> int:
+    """Count the steps that cycles took, children's with them."""
+    return sum(1 + end.below for end in ends)
 
 
 def make_step_report(
@@ -121,19 +126,6 @@ def with_problem(
 ) -> RunReport:
     """Say why a run stopped early, or did not begin."""
     return replace(report, end=end, problem=problem, hint=hint, code=code)
-
-
-def report_step(record: Record, end: CycleEnd) -> StepReport:
-    """Put what has come of a cycle beside the state it left the thread in."""
-    return make_step_report(
-        record.tip.state,
-        number=end.number,
-        step=end.step,
-        role=end.role,
-        status=end.status,
-        error=end.error,
-        said=end.said,
-    )
 
 
 def report_run(

@@ -115,12 +115,17 @@ class Run(Struct, frozen=True, kw_only=True):
         _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
         works_in = engine.ledger.local.find_folder(state.thread)
         cwd = find_cwd(record, cycle, replaced, folder=works_in)
+        if role.workflow is not None:
+            label = role.workflow
+            agent: Agent = WorkflowAgent(label=label, workflow=label)
+        else:
+            agent = engine.choose(cycle.agent, workflow.name, name)
         return cls(
             engine=engine,
             record=record,
             cycle=cycle,
             role=role,
-            agent=_choose(engine, cycle, workflow.name, role),
+            agent=agent,
             number=number,
             nodes=folder,
             prev=replaced.prev if replaced else head,
@@ -134,16 +139,6 @@ class Run(Struct, frozen=True, kw_only=True):
                 schema=role.schema,
                 masked=set(cycle.masked),
             ),
-        )
-
-    def begin(self, watch: Watch, used: Usage | None) -> Run:
-        """Note time and code as they are right before the agent is asked."""
-        return replace(
-            self,
-            watch=watch,
-            used=used,
-            started_at_ms=self.engine.ledger.now_ms(),
-            code_before=self.engine.code_head(self.cwd),
         )
 
     def may_remember(self, memory: Oid) -> bool:
@@ -163,6 +158,13 @@ class Run(Struct, frozen=True, kw_only=True):
     def thread(self) -> ThreadId:
         """The thread's id."""
         return self.record.tip.thread
+
+    @property
+    def is_budgeted(self) -> bool:
+        """Whether anything bounds what the thread may cost."""
+        limits = self.engine.settings.limits
+        bounds = (limits.max_cost_usd, limits.max_tokens, limits.max_turns)
+        return any(most is not None for most in (*bounds, limits.max_minutes))
 
     @property
     def listed(self) -> bool:
@@ -345,12 +347,6 @@ def past_step(step: Step, notes: PastNotes) -> PastStep:
         agent=step.agent,
         note=notes.of(step),
     )
-
-
-def _choose(engine: Engine, cycle: Cycle, workflow: str, role: Role) -> Agent:
-    if role.workflow is not None:
-        return WorkflowAgent(label=role.workflow, workflow=role.workflow)
-    return engine.choose(cycle.agent, workflow, cycle.routed.role)
 
 
 def _require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> None:
