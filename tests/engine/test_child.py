@@ -404,7 +404,9 @@ def test_of_threads_that_each_did_a_step_of_the_other_each_costs_once(
             ),
             event="step",
             outcome=StepOutcome(status="idle", current_role=step.role),
-            rule=LinkRule(put=frozenset(), named=frozenset(), find=lambda _: None),
+            rule=lambda: LinkRule(
+                put=frozenset(), named=frozenset(), find=lambda _: None
+            ),
         )
 
     costs = [thread_cost(record_of(ledger, each)) for each in (made, play.thread)]

@@ -183,7 +183,7 @@ def test_a_thread_that_no_child_is_stays_whatever_a_record_says(
         ),
         event="step",
         outcome=StepOutcome(status="idle", current_role="builder"),
-        rule=LinkRule(put=frozenset(), named=frozenset(), find=lambda _: None),
+        rule=lambda: LinkRule(put=frozenset(), named=frozenset(), find=lambda _: None),
     )
 
     cancel_thread(ledger, play.thread, reason=None, command="test")

@@ -217,7 +217,7 @@ class Masker:
     """
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
-        self._secrets = tuple(secrets)
+        self.secrets = tuple(secrets)
         self._needles: dict[str, str] | None = None
         self._encoded: frozenset[str] = frozenset()
 
@@ -227,7 +227,7 @@ class Masker:
         Args:
             found: Told the names of those that stood in it.
         """
-        if not self._secrets:
+        if not self.secrets:
             return text
         # Asking for each is many times faster than one expression of all: a
         # search for a long word skips most of the text.
@@ -256,7 +256,7 @@ class Masker:
 
     def mask_value(self, value: Json, found: set[str] | None = None) -> Json:
         """Return a JSON value whose strings are masked; keys and hashes stay."""
-        if not self._secrets:
+        if not self.secrets:
             return value
         if isinstance(value, str):
             return value if is_hash(value) else self.mask(value, found)
@@ -274,7 +274,7 @@ class Masker:
     ) -> str:
         """Mask a reply, but not the lines that report one of the statuses."""
         masked, start = [], 0
-        for match in re.finditer(_STATUS_LINE, text) if self._secrets else ():
+        for match in re.finditer(_STATUS_LINE, text) if self.secrets else ():
             if match["value"] in statuses:
                 masked += [self.mask(text[start : match.start()], found), match[0]]
                 start = match.end()
@@ -283,7 +283,7 @@ class Masker:
     def mask_cut(self, text: str, found: set[str] | None = None) -> str:
         """Mask a text that was shortened: of a value only an end may be left."""
         text = self.mask(text, found)
-        if CUT not in text or not self._secrets:
+        if CUT not in text or not self.secrets:
             return text
         pieces = text.split(CUT)
         needles = self._prepare()
@@ -298,7 +298,7 @@ class Masker:
         if self._needles is None:
             needles: dict[str, str] = {}
             encoded: set[str] = set()
-            for secret in self._secrets:
+            for secret in self.secrets:
                 bits = tuple(_encoded_forms(secret.value))
                 encoded.update(bits)
                 for form in (*_plain_forms(secret.value), *bits):

@@ -121,7 +121,7 @@ def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
     Damaged, or with conditions that cannot be evaluated here, it has none: resume
     says so.
     """
-    from uwfgit.engine.decide.next_step import find_detour
+    from uwfgit.engine.decide.plan import find_detour
     from uwfgit.model.thread.record import load_tip, open_record
 
     try:

@@ -27,6 +27,7 @@ from uwfgit.engine.ask.extract import (
 from uwfgit.engine.ask.live import Recorder
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
+from uwfgit.model.mask import mask_warnings
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json
 
@@ -90,7 +91,7 @@ class Talk(Struct, frozen=True, kw_only=True):
             self.outcome.found, Extraction
         ):
             found += self.outcome.found.warnings
-        return tuple(dict.fromkeys((*found, *self.recorder.warnings)))
+        return tuple(dict.fromkeys((*found, *mask_warnings(self.recorder.masked))))
 
 
 class Asking(Struct, frozen=True, kw_only=True):

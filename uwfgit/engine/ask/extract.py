@@ -103,7 +103,10 @@ def _extract(
         if found is None:
             return split
         split = found
-    split = _clean_body(_rename_status(split, form), is_changed=clean != text)
+    if STATUS not in split.fields and _PLAIN_STATUS in split.fields:
+        split = _rename_status(split, form)
+    if clean != text or "\0" in split.body:
+        split = _clean_body(split, is_changed=clean != text)
     if split.fields.get(STATUS) == SUSPEND:
         reason = split.fields.get(REASON, "")
         if not isinstance(reason, str):
@@ -156,8 +159,6 @@ def _split_without_status(text: str, schema: Json, form: Form) -> Split | None:
 def _rename_status(split: Split, form: Form) -> Split:
     """Read ``status`` as ``$status`` where the schema has no ``status``."""
     fields = split.fields
-    if STATUS in fields or _PLAIN_STATUS not in fields:
-        return split
     status = fields[_PLAIN_STATUS]
     is_declared = _PLAIN_STATUS in form.properties
     if is_declared or (STATUS not in form.properties and status != SUSPEND):

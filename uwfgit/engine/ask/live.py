@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, ToolCall, Turn, Usage
 from uwfgit.constants import MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.ids import ThreadId
-from uwfgit.model.mask import NO_MASK, Masker, mask_warnings
+from uwfgit.model.mask import NO_MASK, Masker
 from uwfgit.model.schema.variants import find_variants
 from uwfgit.store.canonical import Json
 from uwfgit.store.files import write_private
@@ -50,11 +50,6 @@ class Recorder(Struct, kw_only=True):
     schema: Json = None
     masked: set[str] = field(default_factory=set)
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to say on the step about what was masked."""
-        return mask_warnings(self.masked)
-
     def text(self, text: str) -> str:
         """Return a text as it is recorded."""
         return self.masker.mask(text, self.masked)
@@ -65,6 +60,8 @@ class Recorder(Struct, kw_only=True):
 
     def reply(self, reply: AgentReply) -> AgentReply:
         """Return a reply as it is recorded, its turns and its complaint too."""
+        if not self.masker.secrets and self.tool_results == "full":
+            return reply
         failure = reply.failure
         return replace(
             reply,
@@ -241,7 +238,8 @@ def followed(
     try:
         yield _Followed(agent=agent, live=live)
     finally:
-        live.close()
+        if live.is_made:
+            live.close()
         if watcher is not None:
             watcher.end()
     if live.is_made:
@@ -255,22 +253,19 @@ class _LiveFile(Struct, kw_only=True):
     recorder: Recorder
     watcher: Watcher | None = None
     is_made: bool = False
+    call: int = 0
+    """How many were made; in each the agent counts its turns from 0."""
     _descriptor: int | None = None
     _room: int = MAX_BLOB_BYTES
-    _call: int = 0
     _newest: tuple[int, int] = (0, 0)
     _number: int = -1
-
-    def begin_call(self) -> None:
-        """Begin to count anew what the agent counts from 0."""
-        self._call += 1
 
     def add(self, turn: Turn) -> None:
         """Append a turn, or the next part of one, as it would be recorded."""
         is_closed = self.is_made and self._descriptor is None
         if is_closed and self.watcher is None:
             return
-        newest = (self._call, turn.index)
+        newest = (self.call, turn.index)
         if newest != self._newest:
             self._newest = newest
             self._number += 1
@@ -333,12 +328,12 @@ class _Followed(Struct, frozen=True, kw_only=True):
 
     def run(self, request: AgentRequest) -> AgentReply:
         if request.correction and self.live.is_made:
-            self.live.begin_call()
+            self.live.call += 1
             told = Turn(
                 index=0, role="user", content=request.prompt, at_ms=request.now_ms()
             )
             self.live.add(told)
-        self.live.begin_call()
+        self.live.call += 1
         watcher = self.live.watcher
         return self.agent.run(
             replace(

@@ -116,16 +116,14 @@ def assemble_prompt(parts: PromptParts) -> str:
         _progress(parts),
         "" if known else _role(parts),
         "" if known else _titled("# The task of this thread", parts.task),
-        "" if known else _inputs(parts.inputs),
+        _inputs(parts.inputs) if parts.inputs and not known else "",
         _history(parts),
         _assignment(parts),
     )
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _inputs(values: Mapping[str, Json] | None) -> str:
-    if not values:
-        return ""
+def _inputs(values: Mapping[str, Json]) -> str:
     lines = [
         f"{name}: {json.dumps(value, ensure_ascii=False)}"
         for name, value in values.items()

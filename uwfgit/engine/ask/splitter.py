@@ -81,6 +81,8 @@ def split_reply(text: str, wanted: Wanted) -> Split | tuple[Problem, ...]:
     others; elsewhere it must be the only one.
     """
     start = _skip_blank(text, 0)
+    if _DELIMITER.match(text, start):
+        return _split(text, start, wanted)
     thought = _end_of_thoughts(text, start)
     found = _split(text, _skip_blank(text, thought), wanted)
     if thought == start or not isinstance(found, Split):
@@ -100,8 +102,6 @@ def _end_of_thoughts(text: str, start: int) -> int:
     Some models print the closing tag alone. Where none closes, nothing is known
     to be a thought.
     """
-    if _DELIMITER.match(text, start):
-        return start
     end = start
     for first, last in _find_thoughts(text, start):
         if text[end:first].strip():
@@ -285,7 +285,8 @@ def _read(gap: _Gap) -> tuple[Json, tuple[str, ...]]:
         if repaired is None:
             raise
         return repaired, (f"the reason of {SUSPEND} is not valid YAML; read as text",)
-    return restore_text(gap.inner, value, gap.line)
+    # Else there is nothing that YAML could have taken for a comment.
+    return restore_text(gap.inner, value, gap.line) if "#" in gap.inner else (value, ())
 
 
 def _repair_suspend(inner: str) -> dict[str, Json] | None:

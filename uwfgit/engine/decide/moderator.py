@@ -81,26 +81,21 @@ def route(
         ConfigError: The role's edges have conditions and there is no
             ``evaluate``.
     """
-    found = _find_target(graph, last_role, last_output, evaluate)
+    said = last_output.get(STATUS)
+    status = said if isinstance(said, str) and said else None
+    found = _find_target(graph, last_role, status, evaluate)
     if isinstance(found, RoutingError):
         return found
-    status = _status_of(last_output)
     return _render_target(found, last_role, status, {**last_output, **injected})
-
-
-def _status_of(output: Mapping[str, Json]) -> str | None:
-    status = output.get(STATUS)
-    return status if isinstance(status, str) and status else None
 
 
 def _find_target(
     graph: Mapping[str, Edges],
     role: str,
-    output: Mapping[str, Json],
+    status: str | None,
     evaluate: Evaluate | None,
 ) -> Target | RoutingError:
     edges = graph.get(role)
-    status = _status_of(output)
     if isinstance(edges, tuple):
         return _choose(edges, role, status, evaluate)
     if status is None:
@@ -155,23 +150,32 @@ def _one_line(expression: str) -> str:
 def _render_target(
     target: Target, role: str, status: str | None, values: Mapping[str, Json]
 ) -> Routed | RoutingError:
-    on = f" on '{status}'" if status is not None else ""
-    where = f"the prompt of role '{role}'{on} to '{target.role}'"
-    shown = _one_line(target.prompt)
     try:
         prompt = render(target.prompt, values)
         location = render(target.location or "", values)
     except TemplateError as exc:
         # Checked when the workflow was read, so this is a rendering too large.
-        return _refuse("blank", role, status, f"{where}: {exc}: {shown}")
+        return _refuse_prompt(
+            target, role, status, f": {exc}: {_one_line(target.prompt)}"
+        )
     if not prompt.text.strip():
-        return _refuse("blank", role, status, f"{where} renders blank: '{shown}'")
+        return _refuse_prompt(
+            target, role, status, f" renders blank: '{_one_line(target.prompt)}'"
+        )
     return Routed(
         role=target.role,
         prompt=prompt.text,
         location=location.text if location.text.strip() else None,
         missing=tuple(dict.fromkeys((*prompt.missing, *location.missing))),
     )
+
+
+def _refuse_prompt(
+    target: Target, role: str, status: str | None, why: str
+) -> RoutingError:
+    on = f" on '{status}'" if status is not None else ""
+    where = f"the prompt of role '{role}'{on} to '{target.role}'"
+    return _refuse("blank", role, status, f"{where}{why}")
 
 
 def _refuse(

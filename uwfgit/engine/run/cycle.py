@@ -17,6 +17,7 @@ from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import find_session
+from uwfgit.engine.run.notes import use_up_note
 from uwfgit.engine.run.recording import end_unrecorded, keep_talk, record_answer
 from uwfgit.engine.run.run import Run
 from uwfgit.model.ledger.commit import require_signing
@@ -66,8 +67,13 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             code_before=engine.code_head(run.cwd),
         )
         if isinstance(run.agent, WorkflowAgent):
-            return _run_child(run, run.agent)
-        return _run_agent(run)
+            end = _run_child(run, run.agent)
+        else:
+            end = _run_agent(run)
+    if end.step is not None and cycle.kept_note is not None:
+        # The note that was kept for it is recorded with it.
+        use_up_note(engine.ledger.local, run.thread, cycle.kept_note)
+    return end
 
 
 def _run_child(run: Run, agent: WorkflowAgent) -> CycleEnd:

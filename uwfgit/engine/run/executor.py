@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from uwfgit.constants import END
 from uwfgit.engine.decide.moderator import Routed, RoutingError
-from uwfgit.engine.decide.next_step import find_detour, next_prompt
+from uwfgit.engine.decide.plan import find_detour, next_prompt
 from uwfgit.engine.judge.judging import Supervisor
 from uwfgit.engine.judge.supervise import Look, supervise
 from uwfgit.engine.run.cycle import run_cycle
@@ -22,7 +22,7 @@ from uwfgit.engine.run.hold import (
     take_pause,
     thread_lock_path,
 )
-from uwfgit.engine.run.notes import use_up_note, with_note
+from uwfgit.engine.run.notes import with_note
 from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
@@ -173,7 +173,7 @@ def _run_next(
     engine: Engine, record: Record, cycle: Cycle, *, is_first: bool
 ) -> CycleEnd:
     try:
-        return _run_told(engine, record, cycle)
+        return run_cycle(engine, record, cycle)
     except UwfError as exc:
         if is_first:
             raise
@@ -254,18 +254,10 @@ def _run_one(
 ) -> RunReport:
     began = record.tip.commit
     try:
-        end = _run_told(engine, record, cycle)
+        end = run_cycle(engine, record, cycle)
         return report_run(record, [end], [_tell(record, end, on_step)])
     except KeyboardInterrupt:
         return report_interrupted(_open(engine, record.tip.thread), began)
-
-
-def _run_told(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
-    """Run a cycle; the note that was kept for it is used up once it is recorded."""
-    end = run_cycle(engine, record, cycle)
-    if end.step is not None and cycle.kept_note is not None:
-        use_up_note(engine.ledger.local, record.tip.thread, cycle.kept_note)
-    return end
 
 
 def poke_thread(

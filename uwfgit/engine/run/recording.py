@@ -14,8 +14,7 @@ from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, cut_middle, find_answer, shorten_turns
 from uwfgit.engine.ask.ask import Talk
 from uwfgit.engine.ask.live import keep_words, live_path, turn_payload
-from uwfgit.engine.decide.next_step import outcome_with
-from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.decide.plan import is_routing_error, outcome_with
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
 from uwfgit.engine.run.notes import find_pending
@@ -182,7 +181,7 @@ def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
             draft,
             event=run.cycle.event,
             outcome=outcome,
-            rule=run.rule(),
+            rule=run.rule,
             is_last=run.cycle.is_last(),
         )
     except SizeError as exc:
@@ -273,6 +272,10 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     turns = shorten_turns(talk.turns, room)
     cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
     completed_at_ms = answer.completed_at_ms or talk.ended_at_ms or ledger.now_ms()
+    children: tuple[ThreadId, ...] = ()
+    if run.child is not None:
+        child = run.child.thread
+        children = (child, *family_of(ledger.store, child))
     run.watch.end()
     said = talk.warnings[:_WARNINGS]
     warnings = (*missing, *said, *cut, *run.watch.warnings)
@@ -297,18 +300,11 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
             before=run.code_before,
             after=run.engine.code_head(run.cwd),
             snapshot=run.watch.snapshot,
-            shared=run.watch.shared(_children(run)),
+            shared=run.watch.shared(children),
         ),
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
-
-
-def _children(run: Run) -> tuple[ThreadId, ...]:
-    if run.child is None:
-        return ()
-    child = run.child.thread
-    return (child, *family_of(run.engine.ledger.store, child))
 
 
 def _detail(run: Run, talk: Talk, turns: Iterable[Turn]) -> dict[str, object]:

@@ -99,7 +99,8 @@ class Run(Struct, frozen=True, kw_only=True):
         """
         workflow, name = record.workflow, cycle.routed.role
         # Else the agent's work would end where nothing can say what follows.
-        require_conditions(workflow)
+        if workflow.has_lists:
+            require_conditions(workflow)
         role = workflow.roles.get(name)
         if role is None:
             raise RoutingFailedError(f"workflow '{workflow.name}' has no role '{name}'")

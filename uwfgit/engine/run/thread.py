@@ -11,7 +11,7 @@ from msgspec import Struct
 from uwfgit.constants import END
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.decide.moderator import RoutingError
-from uwfgit.engine.decide.next_step import first_prompt
+from uwfgit.engine.decide.plan import first_prompt
 from uwfgit.engine.run.folder import require_recordable
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -38,7 +38,7 @@ from uwfgit.model.thread.event import (
     tell_hold,
     tell_step,
 )
-from uwfgit.model.thread.links import LinkRule, collect_links
+from uwfgit.model.thread.links import NO_LINKS, LinkRule, collect_links
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
@@ -60,7 +60,7 @@ def append_step(
     *,
     event: EventName,
     outcome: StepOutcome,
-    rule: LinkRule,
+    rule: Callable[[], LinkRule],
     is_last: bool = True,
 ) -> Tip:
     """Record a step and move the thread's head to it.
@@ -71,18 +71,18 @@ def append_step(
         draft: What the cycle gave.
         event: ``step``, ``resume`` or ``poke``; a poke replaces the newest step.
         outcome: The state afterwards.
-        rule: What the answer may link.
+        rule: Says what the answer may link; asked where it may link something.
         is_last: Whether the command may end with it though the thread goes on.
 
     Raises:
         RefConflictError: The branch moved meanwhile. Nothing was recorded.
     """
     place = StepPlace.of(record, draft.role, replaces=event == "poke")
-    strings = find_hash_strings(draft.output)
-    links = collect_links(
-        record, rule, strings=strings, words=find_hash_words([draft.body])
-    )
-    draft = replace(draft, warnings=(*draft.warnings, *links.warnings))
+    strings, words = find_hash_strings(draft.output), find_hash_words([draft.body])
+    links = NO_LINKS
+    if strings or words:
+        links = collect_links(record, rule(), strings=strings, words=words)
+        draft = replace(draft, warnings=(*draft.warnings, *links.warnings))
     output, detail, node = step_nodes(record, draft, place)
     added, places = place_nodes(
         record, place.nodes, (output, detail, node, *links.nodes), own=node

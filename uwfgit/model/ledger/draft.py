@@ -175,11 +175,12 @@ def link_changes(
     """Set a file for each top-level field that names a text node."""
     changes: FileChanges = {}
     for key, value in output.items():
-        name = link_field(key)
-        if name is None or not isinstance(value, str):
+        if not isinstance(value, str):
             continue
         known = record.places.get(Hash(value)) or places.get(Hash(value))
-        if known is not None and known[0] == TEXT_TYPE:
+        if known is None or known[0] != TEXT_TYPE:
+            continue
+        if (name := link_field(key)) is not None:
             changes[f"{folder}/{LINKS}/{name}"] = TreeEntry(oid=known[1])
     return changes
 

@@ -22,7 +22,7 @@ from uwfgit.model.bounded import run_bounded
 from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import Node
 from uwfgit.model.schema.declared import find_closed_out, find_undeclared
-from uwfgit.model.schema.fit import compile_fit, mentions_refs
+from uwfgit.model.schema.fit import Test, compile_fit, mentions_refs
 from uwfgit.model.schema.messages import (
     SchemaProblem,
     Violation,
@@ -120,16 +120,20 @@ def validate_value(
         is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
             any that has the shape of a hash.
     """
-    # At a glance, so that nobody has to import jsonschema.
-    is_simple = is_link is None or not mentions_refs(schema)
-    fit = compile_fit(schema) if is_plainly_valid(schema) and is_simple else None
+    key = _canonical(schema)
+    fit = _find_fit(key, has_links=is_link is not None)
     if fit is not None and fit(value):
         return ()
-    return _bounded(
-        lambda: _validate(
-            _compile(_canonical(schema), is_trusted=False), value, is_link
-        )
-    )
+    return _bounded(lambda: _validate(_compile(key, is_trusted=False), value, is_link))
+
+
+@lru_cache(maxsize=256)
+def _find_fit(key: str, *, has_links: bool) -> Test | None:
+    """Make what tells at a glance, so that nobody has to import jsonschema."""
+    schema = json.loads(key)
+    if not is_plainly_valid(schema) or (has_links and mentions_refs(schema)):
+        return None
+    return compile_fit(schema)
 
 
 def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:

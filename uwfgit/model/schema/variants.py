@@ -70,8 +70,14 @@ def find_variants(schema: Json) -> tuple[Variant, ...]:
     Two subschemas with one status are two variants. The result is empty when
     the schema, or one alternative in it, does not fix ``$status``.
     """
+    # The engine asks for a role's several times a step. Unsorted: order counts.
+    return _find_variants(json.dumps(schema))
+
+
+@lru_cache(maxsize=256)
+def _find_variants(key: str) -> tuple[Variant, ...]:
     variants: list[Variant] = []
-    for form in find_forms(schema):
+    for form in _find_forms(key):
         if form.statuses is None:
             return ()
         own = form.properties.get(STATUS)
@@ -98,7 +104,6 @@ def find_forms(schema: Json) -> tuple[Form, ...]:
 
     It need not be a valid one.
     """
-    # The engine asks for a role's several times a step. Unsorted: order counts.
     return _find_forms(json.dumps(schema))
 
 
@@ -110,7 +115,12 @@ def _find_forms(key: str) -> tuple[Form, ...]:
 
 def merge_forms(schema: Json) -> Form:
     """See a schema as one object: all properties, required where all say so."""
-    merged, *others = find_forms(schema)
+    return _merge_forms(json.dumps(schema))
+
+
+@lru_cache(maxsize=256)
+def _merge_forms(key: str) -> Form:
+    merged, *others = _find_forms(key)
     for form in others:
         merged = _either(merged, form)
     return merged

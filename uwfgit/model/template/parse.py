@@ -8,6 +8,7 @@ offsets and takes some broken tags for text; so it gets tokens made of these par
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -82,8 +83,9 @@ class _Open(Struct, kw_only=True):
             self.parts.append(Text(text=text))
 
 
+@lru_cache(maxsize=64)
 def parse_template(source: str) -> tuple[Part, ...]:
-    """Read a template into parts; linear in its length.
+    """Read a template into parts, each text once; linear in its length.
 
     A section or comment tag alone on its line takes the line with it.
 

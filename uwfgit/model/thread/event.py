@@ -209,9 +209,8 @@ def tell_step(
         retry_at_ms=None,
         usage=add_usage(before.usage, step.usage),
     )
-    return _tell_run(
-        before, _moved(state, _ended(before, step), by), event, step, outcome.next
-    )
+    state = _moved(state, max(before.updated_at_ms, step.completed_at_ms), by)
+    return _tell_run(before, state, event, step, outcome.next)
 
 
 def tell_attempt(before: ThreadState, step: Step, *, of_poke: bool, by: By) -> Told:
@@ -233,12 +232,8 @@ def tell_attempt(before: ThreadState, step: Step, *, of_poke: bool, by: By) -> T
             suspend_message=short_message(str(step.output.get("error", ""))),
             retry_at_ms=step.output.get("retryAtMs"),
         )
-    state = _moved(state, _ended(before, step), by)
+    state = _moved(state, max(before.updated_at_ms, step.completed_at_ms), by)
     return _tell_run(before, state, "attempt", step, NONE)
-
-
-def _ended(before: ThreadState, step: Step) -> int:
-    return max(before.updated_at_ms, step.completed_at_ms)
 
 
 def _tell_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -39,8 +40,11 @@ class LinkRule(Struct, frozen=True, kw_only=True):
 class Links(Struct, frozen=True, kw_only=True):
     """Nodes to add to the thread, and a warning per hash that is no link."""
 
-    nodes: tuple[Node, ...]
-    warnings: tuple[str, ...]
+    nodes: tuple[Node, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+NO_LINKS: Final = Links()
 
 
 class _Added(Struct, kw_only=True):

@@ -63,6 +63,11 @@ class Workflow(Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def has_lists(self) -> bool:
+        """Whether a graph node is a list, whose edges may have conditions."""
+        return any(isinstance(edges, tuple) for edges in self.graph.values())
+
 
 def require_workflow_file(data: bytes) -> None:
     """Refuse the bytes of a workflow's file that no reader would take.

@@ -141,7 +141,8 @@ class Composer:
         frame = _Frame(mark=mark, anchor=event.anchor)
         mark.keys, mark.children = frame.keys, frame.children
         self.frames.append(frame)
-        self._check_depth(len(self.frames), event)
+        if len(self.frames) > YAML_MAX_DEPTH:
+            raise too_deep(self._event_place(event))
 
     def _close(self, event: Any) -> None:  # noqa: ANN401 - see _mark_of
         frame = self.frames.pop()
@@ -155,8 +156,8 @@ class Composer:
         """Count what was not counted part by part, and put it in its place."""
         self.size += mark.size
         self.weight += mark.weight
-        if mark.depth:
-            self._check_depth(len(self.frames) + mark.depth, event)
+        if mark.depth and len(self.frames) + mark.depth > YAML_MAX_DEPTH:
+            raise too_deep(self._event_place(event))
         self._put(mark, event)
 
     def _put(self, mark: Mark, event: yaml.Event) -> None:
@@ -187,8 +188,8 @@ class Composer:
             frame.key = frame.name = None
 
     def _add_key(self, frame: _Frame, mark: Mark, event: yaml.Event) -> None:
-        frame.key = mark
-        frame.name = self._key_name(mark, event)
+        frame.key, name = mark, mark.value
+        frame.name = name if isinstance(name, str) else self._key_name(mark, event)
         frame.skip = frame.name is None
         if frame.name is not None and frame.name in frame.keys:
             frame.skip = True
@@ -197,9 +198,7 @@ class Composer:
             self._report("Y6", self._event_place(event), message, "keep one of them")
 
     def _key_name(self, mark: Mark, event: yaml.Event) -> str | None:
-        """Return a key as text; ``None`` for one that cannot stand as such."""
-        if isinstance(mark.value, str):
-            return mark.value
+        """Return a key that is no text as one; ``None`` for one that cannot be."""
         if isinstance(mark.value, (dict, list)):
             kind = "mapping" if isinstance(mark.value, dict) else "list"
             message = f"a key is a {kind}, not text"
@@ -309,10 +308,6 @@ class Composer:
             hint = "quote text that starts with '!'; the only tag here is !include"
         self._break(event, "Y5", message, hint)
 
-    def _check_depth(self, depth: int, event: yaml.Event) -> None:
-        if depth > YAML_MAX_DEPTH:
-            raise too_deep(self._event_place(event))
-
     def _break(
         self, event: yaml.Event, code: str, message: str, hint: str | None
     ) -> None:
@@ -400,7 +395,7 @@ def parse_value(text: str) -> Json:
         InvalidError: The places of its problems are inside the text.
     """
     try:
-        return parse_yaml(text).value
+        return parse_yaml(text).mark.value
     except InvalidError:
         mended = _SURROGATES.sub(_join_surrogates, text)
         if mended == text:
@@ -429,4 +424,5 @@ def read_yaml(
     located = Located(
         mark=mark, includes=session.includes, broken=frozenset(session.broken)
     )
-    return located, sort_problems(session.problems)
+    problems = session.problems
+    return located, sort_problems(problems) if problems else ()

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError
-from uwfgit.engine.decide.next_step import first_prompt, next_prompt, outcome_with
+from uwfgit.engine.decide.plan import first_prompt, next_prompt, outcome_with
 from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
@@ -262,7 +262,7 @@ def _redo_event(redo: Redo, event: Event, record: Record) -> None:
     draft = replace(draft, warnings=told)
     outcome = outcome_with(record, draft, replaces=replaces)
     tip = append_step(
-        ledger, record, draft, event=event.name, outcome=outcome, rule=rule
+        ledger, record, draft, event=event.name, outcome=outcome, rule=lambda: rule
     )
     redo.hashes[old.hash] = tip.state.head
 
