@@ -34,8 +34,7 @@ from uwfgit.config import Limits, Settings
 from uwfgit.engine.run.executor import exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import StateError
-from uwfgit.model.ledger.append import append_step
-from uwfgit.model.ledger.draft import StepDraft
+from uwfgit.model.ledger.append import StepDraft, append_step
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import Cost, thread_cost
 from uwfgit.model.node.node import Node, make_text

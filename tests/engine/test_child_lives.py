@@ -35,8 +35,7 @@ from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger.append import append_step
-from uwfgit.model.ledger.draft import StepDraft
+from uwfgit.model.ledger.append import StepDraft, append_step
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.links import LinkRule

@@ -38,8 +38,8 @@ from uwfgit.engine.run.run import MAX_ASKED_BYTES
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import SizeError
 from uwfgit.ids import ThreadId
+from uwfgit.model.ledger.append import next_run
 from uwfgit.model.ledger.branch import append_summary
-from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.ledger.keep import list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node
 from uwfgit.model.node.node import make_text

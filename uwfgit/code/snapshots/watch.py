@@ -15,7 +15,7 @@ from uwfgit.code.snapshots.presence import Presence, at_work, list_at_work
 from uwfgit.code.worktree import WorkTree
 from uwfgit.errors import UwfError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.draft import next_run
+from uwfgit.model.ledger.append import next_run
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.record import Record, load_tip, open_record

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -25,12 +26,15 @@ from uwfgit.constants import (
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, RoutingError, route
 from uwfgit.ids import Hash
-from uwfgit.model.ledger.draft import StepDraft, StepPlace, step_nodes
 from uwfgit.model.thread.record import Record, Start, start_from_payload
 from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Step, read_step
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.canonical import Json
+
+if TYPE_CHECKING:
+    # What only looks ahead needs nothing of what records.
+    from uwfgit.model.ledger.append import StepDraft
 
 
 def base_prompt(
@@ -277,6 +281,8 @@ def outcome_with(record: Record, draft: StepDraft, *, replaces: bool) -> StepOut
 
 def _chain_with(record: Record, draft: StepDraft, *, replaces: bool) -> Iterator[Step]:
     """Yield the steps as they will be with this one, newest first."""
+    from uwfgit.model.ledger.append import StepPlace, step_nodes  # noqa: PLC0415 - for conditions alone
+
     place = StepPlace.of(record, draft.role, replaces=replaces)
     output, _, node = step_nodes(record, draft, place)
     yield read_step(node, place.number, output.payload)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from operator import countOf, itemgetter
 
 from msgspec import Struct
@@ -39,28 +39,21 @@ def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
     unanswered: list[str] = []
     answered: list[str] = []
     found = unanswered
-    for name, node in iter_runs(record, role=role, prev=prev):
-        if name in STEP_EVENTS:
-            found = answered
-        note = record.node(node, STEP_TYPE).payload["note"]
+    for event in iter_events(record.store, record.tip.commit):
+        if event.node is None or event.name not in RUN_EVENTS:
+            continue
+        is_step = event.name in STEP_EVENTS
+        if event.prev != prev or event.role != role:
+            if is_step:
+                break
+            continue
+        found = answered if is_step else found
+        note = record.node(event.node, STEP_TYPE).payload["note"]
         if note is not None:
             found.append(note)
     return Notes(
         unanswered=_once(reversed(unanswered)), answered=_once(reversed(answered))
     )
-
-
-def iter_runs(
-    record: Record, *, role: str, prev: Hash | None
-) -> Iterator[tuple[str, Hash]]:
-    """Yield the runs of a step so far, tries among them, newest first."""
-    for event in iter_events(record.store, record.tip.commit):
-        if event.node is None or event.name not in RUN_EVENTS:
-            continue
-        if event.prev == prev and event.role == role:
-            yield event.name, event.node
-        elif event.name in STEP_EVENTS:
-            return
 
 
 class PastNotes:

@@ -27,8 +27,7 @@ from uwfgit.errors import (
     StoreError,
 )
 from uwfgit.ids import ThreadId
-from uwfgit.model.ledger.append import append_attempt, append_step
-from uwfgit.model.ledger.draft import StepDraft
+from uwfgit.model.ledger.append import StepDraft, append_attempt, append_step
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.step import Code

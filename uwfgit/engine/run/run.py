@@ -28,8 +28,8 @@ from uwfgit.errors import (
     SizeError,
 )
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.model.ledger.append import StepPlace
 from uwfgit.model.ledger.commit import require_identity
-from uwfgit.model.ledger.draft import next_run
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node.node import STEP_TYPE, Node, make_schema
 from uwfgit.model.thread.derive import find_hash_words, output_file
@@ -63,7 +63,7 @@ class Run(Struct, frozen=True, kw_only=True):
     agent: Agent
     number: int
     nodes: str
-    """The folder of this run's nodes, within the thread's."""
+    """The folder of this run's nodes."""
     prev: Hash | None
     replaced: Step | None
     cwd: Path
@@ -105,14 +105,11 @@ class Run(Struct, frozen=True, kw_only=True):
         if role is None:
             raise RoutingFailedError(f"workflow '{workflow.name}' has no role '{name}'")
         state = record.tip.state
-        replaced = None
-        if cycle.event == "poke":
-            replaced = record.step(state.head, state.steps)
-        number = replaced.number if replaced else state.steps + 1
-        head = state.head if state.steps else None
+        is_poke = cycle.event == "poke"
+        replaced = record.step(state.head, state.steps) if is_poke else None
         # Before the agent is asked: what it says must find room.
         require_identity(engine.ledger)
-        folder = next_run(record, number)
+        place = StepPlace.of(record, name, replaces=is_poke)
         _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
         works_in = engine.ledger.local.find_folder(state.thread)
         cwd = find_cwd(record, cycle, replaced, folder=works_in)
@@ -127,13 +124,13 @@ class Run(Struct, frozen=True, kw_only=True):
             cycle=cycle,
             role=role,
             agent=agent,
-            number=number,
-            nodes=folder,
-            prev=replaced.prev if replaced else head,
+            number=place.number,
+            nodes=place.nodes,
+            prev=place.prev,
             replaced=replaced,
             cwd=cwd,
             output_type=make_schema(dict(role.schema)).hash,
-            token=f"{state.thread}:{number}:{engine.ledger.random(8).hex()}",
+            token=f"{state.thread}:{place.number}:{engine.ledger.random(8).hex()}",
             recorder=Recorder(
                 masker=engine.masker,
                 tool_results=engine.settings.tool_results,

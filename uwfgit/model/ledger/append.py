@@ -1,13 +1,17 @@
-"""Runs recorded: a step that counts, or a failed attempt at one."""
+"""Runs recorded: a step that counts, a failed attempt at one, or a hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from uwfgit.constants import MAX_RUNS, MAX_STEPS
+from uwfgit.errors import SizeError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import (
+    FileChanges,
     agent_person,
     committer,
     event_person,
@@ -15,22 +19,23 @@ from uwfgit.model.ledger.commit import (
     write_event,
     writes_event,
 )
-from uwfgit.model.ledger.draft import (
-    FileChanges,
-    StepDraft,
-    StepPlace,
-    count_entries,
-    link_changes,
-    next_run,
-    output_changes,
-    place_nodes,
-    replace_changes,
-    step_nodes,
-)
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, make_node
-from uwfgit.model.node.places import NodePlaces
-from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    HOLD_TYPE,
+    STEP_TYPE,
+    TEXT_TYPE,
+    Node,
+    make_node,
+)
+from uwfgit.model.node.places import NodePlaces, add_place
+from uwfgit.model.thread.derive import (
+    find_hash_strings,
+    find_hash_words,
+    link_field,
+    output_file,
+    prompt_file,
+)
 from uwfgit.model.thread.event import (
     EventName,
     Told,
@@ -45,11 +50,28 @@ from uwfgit.model.thread.state import (
     StepOutcome,
     agent_label,
 )
-from uwfgit.model.thread.step import Step, read_step
+from uwfgit.model.thread.step import Step, StepFields, read_step, write_fields
 from uwfgit.model.thread.usage import Usage, usage_payload
 from uwfgit.store.canonical import Json
-from uwfgit.store.layout import ATTEMPTS, thread_folder
-from uwfgit.store.objects import Person
+from uwfgit.store.layout import (
+    ATTEMPTS,
+    LINKS,
+    OUTPUT_FILE,
+    PROMPT_FILE,
+    REPLACED,
+    nodes_folder,
+    run_folder,
+    step_folder,
+    thread_folder,
+)
+from uwfgit.store.objects import (
+    Person,
+    TreeEntry,
+    find_entry,
+    list_tree,
+    new_file,
+    walk_files,
+)
 
 
 @writes_event
@@ -223,3 +245,168 @@ def _commit_run(
     )
     record.advance(new, places)
     return new
+
+
+class StepDraft(StepFields, frozen=True, kw_only=True):
+    """What a cycle gave, before it has a place and a name."""
+
+    output: Mapping[str, Json]
+    output_type: Hash
+    detail: Mapping[str, Json]
+
+
+class StepPlace(Struct, frozen=True, kw_only=True):
+    """Where a step, or a try at it, stands."""
+
+    number: int
+    prev: Hash | None
+    base: str
+    folder: str
+    nodes: str
+    """The folder of its own run."""
+
+    @classmethod
+    def of(cls, record: Record, role: str, *, replaces: bool) -> StepPlace:
+        """Find the place of a step, or of a try at it.
+
+        Args:
+            record: The thread before it.
+            role: Whose step it is.
+            replaces: Whether it takes the newest step's place.
+
+        Raises:
+            SizeError: The thread has no room for it.
+        """
+        state = record.tip.state
+        number, prev = state.steps + 1, state.head if state.steps else None
+        if replaces:
+            number, prev = state.steps, record.step(state.head, state.steps).prev
+        base = thread_folder(record.tip.thread)
+        return cls(
+            number=number,
+            prev=prev,
+            base=base,
+            folder=f"{base}/{step_folder(number, role)}",
+            nodes=f"{base}/{next_run(record, number)}",
+        )
+
+
+def next_run(record: Record, number: int) -> str:
+    """Name the folder of a step's next run, within the thread's.
+
+    Raises:
+        SizeError: The thread, or the step, has no room for one more.
+    """
+    thread = record.tip.thread
+    hint = f"go on in a fork: uwf thread fork {thread}"
+    if number > MAX_STEPS:
+        error = SizeError(
+            f"thread {thread}", found=number, limit=MAX_STEPS, unit="steps"
+        )
+        error.hint = (
+            f"start another thread with what it found: uwf thread read {thread}"
+        )
+        raise error
+    runs = count_entries(record, f"{thread_folder(thread)}/{nodes_folder(number)}")
+    if runs >= MAX_RUNS:
+        what = f"step {number} of thread {thread}"
+        error = SizeError(what, found=runs + 1, limit=MAX_RUNS, unit="runs")
+        error.hint = hint
+        raise error
+    return run_folder(number, runs + 1)
+
+
+def step_nodes(
+    record: Record, draft: StepDraft, place: StepPlace
+) -> tuple[Node, Node, Node]:
+    """Make output, detail and StepNode; times never go back behind the parent's."""
+    output = make_node(draft.output_type, dict(draft.output))
+    detail = make_node(DETAIL_TYPE, dict(draft.detail))
+    # Ahead of the parent by a millisecond at least: two tries that are alike are
+    # still two nodes when the clock stands.
+    completed = max(draft.completed_at_ms, record.tip.state.updated_at_ms + 1)
+    started = min(draft.started_at_ms, completed)
+    draft = replace(draft, started_at_ms=started, completed_at_ms=completed)
+    payload = {
+        **write_fields(draft),
+        "start": record.tip.state.start,
+        "prev": place.prev,
+        "output": output.hash,
+        "detail": detail.hash,
+    }
+    return output, detail, make_node(STEP_TYPE, payload)
+
+
+def place_nodes(
+    record: Record, folder: str, nodes: Iterable[Node], *, own: Node
+) -> tuple[FileChanges, NodePlaces]:
+    """Place those nodes that the thread does not hold yet.
+
+    Args:
+        ledger: Where to.
+        record: The thread.
+        folder: The folder of the run that adds them.
+        nodes: What it needs.
+        own: The one among them that stands there whether known or not.
+
+    Returns:
+        The paths to set, and where the new nodes will stand.
+
+    Raises:
+        CorruptError: The thread holds another content under a node's hash.
+    """
+    changes: FileChanges = {}
+    places: NodePlaces = {}
+    for node in nodes:
+        entry = new_file(node.data)
+        if node.hash in record.places:
+            add_place(record.places, node.hash, node.type, entry.oid)
+            if node != own:
+                continue
+        add_place(places, node.hash, node.type, entry.oid)
+        changes[f"{folder}/{node.name}"] = entry
+    return changes, places
+
+
+def output_changes(folder: str, draft: StepDraft) -> FileChanges:
+    """Set ``output.md`` and ``prompt.md`` into a folder."""
+    return {
+        f"{folder}/{OUTPUT_FILE}": new_file(output_file(draft.output, draft.body)),
+        f"{folder}/{PROMPT_FILE}": new_file(prompt_file(draft.edge_prompt, draft.note)),
+    }
+
+
+def link_changes(
+    record: Record, folder: str, output: Mapping[str, Json], places: NodePlaces
+) -> FileChanges:
+    """Set a file for each top-level field that names a text node."""
+    changes: FileChanges = {}
+    for key, value in output.items():
+        if not isinstance(value, str):
+            continue
+        known = record.places.get(Hash(value)) or places.get(Hash(value))
+        if known is None or known[0] != TEXT_TYPE:
+            continue
+        if (name := link_field(key)) is not None:
+            changes[f"{folder}/{LINKS}/{name}"] = TreeEntry(oid=known[1])
+    return changes
+
+
+def replace_changes(ledger: Ledger, record: Record, place: StepPlace) -> FileChanges:
+    """Move the replaced step's own files aside; an inherited step has none here."""
+    folder = find_entry(ledger.store, record.tip.tree, place.folder)
+    if folder is None or OUTPUT_FILE not in list_tree(ledger.store, folder.oid):
+        return {}
+    aside = count_entries(record, f"{place.folder}/{REPLACED}") + 1
+    changes: FileChanges = {}
+    for path, entry in walk_files(ledger.store, folder.oid):
+        if not path.startswith(f"{REPLACED}/"):
+            changes[f"{place.folder}/{path}"] = None
+            changes[f"{place.folder}/{REPLACED}/{aside}/{path}"] = entry
+    return changes
+
+
+def count_entries(record: Record, path: str) -> int:
+    """Count what stands in a folder of the newest tree."""
+    entry = find_entry(record.store, record.tip.tree, path)
+    return len(list_tree(record.store, entry.oid)) if entry is not None else 0

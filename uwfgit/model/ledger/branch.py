@@ -8,6 +8,7 @@ from uwfgit.constants import MAX_SUMMARY_BYTES, RULES_VERSION
 from uwfgit.errors import SizeError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.commit import (
+    FileChanges,
     agent_person,
     committer,
     event_person,
@@ -15,7 +16,6 @@ from uwfgit.model.ledger.commit import (
     write_event,
     writes_event,
 )
-from uwfgit.model.ledger.draft import FileChanges
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import START_TYPE, Node, make_node

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
 from uwfgit.errors import SizeError, StoreError
 from uwfgit.ids import Oid
-from uwfgit.model.ledger.draft import FileChanges
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import By, Told
 from uwfgit.model.thread.record import Tip
@@ -24,10 +23,12 @@ from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
 from uwfgit.store.locks.holding import NO_MOVES, Moves
 from uwfgit.store.locks.writing import write_whole
-from uwfgit.store.objects import Person, format_commit, new_file, read_commit
+from uwfgit.store.objects import Person, TreeEntry, format_commit, new_file, read_commit
 from uwfgit.store.pack import Batch
 from uwfgit.store.refs import move_refs
 
+FileChanges: TypeAlias = dict[str, TreeEntry | None]
+"""Paths of the repository's root tree to set, or to remove."""
 P = ParamSpec("P")
 T = TypeVar("T")
 

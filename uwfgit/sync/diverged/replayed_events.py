@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.ledger.commit import commit_tree, recorded_by, signer_for
-from uwfgit.model.ledger.draft import (
-    FileChanges,
+from uwfgit.model.ledger.append import (
     StepPlace,
     count_entries,
     next_run,
     replace_changes,
 )
+from uwfgit.model.ledger.commit import FileChanges, commit_tree, recorded_by, signer_for
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import HOLD_TYPE, STEP_TYPE
 from uwfgit.model.thread.derive import (

@@ -18,10 +18,14 @@ from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.plan import first_prompt, next_prompt, outcome_with
 from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.ledger.append import append_attempt, append_hold, append_step
+from uwfgit.model.ledger.append import (
+    StepDraft,
+    append_attempt,
+    append_hold,
+    append_step,
+)
 from uwfgit.model.ledger.branch import append_start, append_summary, append_word
 from uwfgit.model.ledger.commit import require_signing, signer_for
-from uwfgit.model.ledger.draft import StepDraft
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
 from uwfgit.model.node.node import (
