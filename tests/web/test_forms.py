@@ -75,6 +75,35 @@ def test_a_form_that_nobody_touched_gives_every_input_its_default() -> None:
     assert require_inputs(ODD, given) == defaults
 
 
+def test_a_form_that_was_refused_is_filled_in_as_it_was_sent() -> None:
+    sent = {
+        "token": "T",
+        "prompt": "Do\r\nit",
+        "input.level": "3",
+        "input.mixed": "1.5",
+        "input.flag": "true",
+        "input.unsaid": "null",
+        "input.tags": "not a list",
+        "input.options": '{"k": 2}',
+        "input.maybe": "",
+        "input.lines": "mine\r\nand more",
+        "input.columns": "x",
+        "input.any": "6",
+        "input.both": "7",
+        "input.ratio": "0.75",
+    }
+    fields = _Fields()
+    form = start_form(SITE, "ping", ODD, sent)
+    assert form is not None
+    fields.feed(form)
+
+    # Neither "loud", which is ticked when nobody touched it.
+    assert {name: text.replace("\r", "") for name, text in fields.sent.items()} == {
+        name: text.replace("\r", "") for name, text in sent.items()
+    }
+    assert "<details open" in form
+
+
 @pytest.mark.parametrize(
     ("schema", "text", "expected"),
     [

@@ -13,7 +13,7 @@ from tests.builders import Clock, make_ledger
 from tests.cli.calls import Uwf
 from uwfgit.engine.run.control import pause_thread
 from uwfgit.engine.run.hold import hold_thread
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.compare import compare_chains
 from uwfgit.model.thread.record import load_tip, open_record
@@ -228,3 +228,29 @@ def test_a_step_leads_to_what_it_changed_in_the_code(uwf: Uwf, thread: str) -> N
 
     # What changed nothing leads nowhere.
     assert found == [1, 0]
+
+
+def test_what_is_approved_is_not_offered_for_it(uwf: Uwf, ended: str) -> None:
+    view = view_of(read_ledger(uwf), ended, "end")
+    head, first = view.steps[-1].hash, view.steps[0].hash
+
+    offered = [
+        "/approve" in str(thread_acts(SITE, replace(view, approvals=approved), ()))
+        for approved in ((), (first,), (first, head))
+    ]
+
+    assert offered == [True, True, False]
+
+
+def test_a_body_flows_beside_another_as_it_does_alone(uwf: Uwf, ended: str) -> None:
+    ledger = read_ledger(uwf)
+    tip = load_tip(ledger.store, ThreadId(ended))
+    steps = open_record(ledger.store, tip).steps()
+    other = tuple(replace(each, hash=Hash("0" * 13)) for each in steps)
+    side = Side(tip=tip, status="end", title="t")
+
+    found = compare_chains(steps, other)
+    page = diff_page(SITE, ComparisonView(a=side, b=side, found=found))
+
+    assert page.count('<dd class="flows"><div class="prose">') == 2 * len(steps)
+    assert 'class="text' not in page

@@ -127,8 +127,10 @@ def _fields(step: Step, other: Step | None, pair: Pair) -> Iterator[Html]:
                 yield _row(name, field_value(ours))
     if body := step.body.strip():
         theirs = other.body if other and "body" in pair.differs else None
-        shown = _marked(body, theirs.strip()) if theirs else markdown(body)
-        yield _row("text", shown, differs=bool(theirs))
+        if theirs:
+            yield _row("text", _marked(body, theirs.strip()), differs=True)
+        else:
+            yield join(tag("dt", "text"), tag("dd", markdown(body), class_="flows"))
 
 
 def _row(name: str, shown: Html, *, differs: bool = False) -> Html:

@@ -118,7 +118,7 @@ def field_value(value: Any) -> Html:  # noqa: ANN401 - a JSON value
         return markdown(value) if "\n" in value.strip() else tag("span", value or "-")
     if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
         return tag("ul", [tag("li", each) for each in value], class_="values")
-    if value is None or isinstance(value, bool | int | float):
+    if not value or isinstance(value, bool | int | float):
         return tag("code", json.dumps(value))
     return json_block(value)
 

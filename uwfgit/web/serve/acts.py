@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct, field
 from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.workflow.inputs import parse_input
+from uwfgit.web.render.forms.form import INPUT
 from uwfgit.web.render.forms.start import (
     default_text,
     input_choices,
@@ -38,8 +39,6 @@ _CONFLICT: Final = 409
 _FAILED: Final = 500
 _ORDINARY: Final = (0, 3)
 _TEXT: Final = 200_000
-INPUT: Final = "input."
-"""How a form names the field of an input."""
 
 
 class Command(Struct, frozen=True, kw_only=True):

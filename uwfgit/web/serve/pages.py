@@ -14,6 +14,7 @@ from uwfgit.errors import InvalidError, UwfError
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.web.render.diff import diff_page
 from uwfgit.web.render.forms.acts import thread_acts
+from uwfgit.web.render.forms.form import INPUT
 from uwfgit.web.render.forms.refused import (
     folder_form,
     problem_page,
@@ -21,7 +22,7 @@ from uwfgit.web.render.forms.refused import (
     written,
 )
 from uwfgit.web.render.forms.start import start_form
-from uwfgit.web.render.markup import Html
+from uwfgit.web.render.markup import Html, join
 from uwfgit.web.render.node import node_page
 from uwfgit.web.render.report import report_page
 from uwfgit.web.render.steps import turns_list
@@ -216,8 +217,13 @@ class Pages:
                     title = "Started, but not run"
                     return self._problem(place, ran, back, title=title)
             return RedirectResponse(str(links.thread(started)), status_code=303)
+        site, asked = self.serving.site(place), newest.workflow.inputs or {}
+        again = start_form(site, name, asked, fields)
+        carried = {"prompt", *(f"{INPUT}{each}" for each in asked)} if again else set()
+        rest = {name: text for name, text in fields.items() if name not in carried}
         back = links.workflow(name, newest.hash)
-        return self._problem(place, outcome, back, written(fields), title="Not done")
+        more = join(again, written(rest))
+        return self._problem(place, outcome, back, more, title="Not done")
 
     def _problem(
         self,

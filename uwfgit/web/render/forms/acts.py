@@ -123,7 +123,8 @@ def _more(
                 ),
             )
         )
-    if steps and site.may("approve"):
+    is_approved = view.tip.state.head in view.approvals
+    if steps and not is_approved and site.may("approve"):
         parts.append(fold("Approve", _approve(site, place, thread)))
     if view.status != "end" and site.may("cancel"):
         parts.append(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from uwfgit.web.render.frame import Site
 from uwfgit.web.render.markup import Child, Html, tag
+
+INPUT: Final = "input."
+"""What the name of an input's field begins with."""
 
 
 def form(site: Site, action: str, *children: Child, class_: str | None = None) -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from uwfgit.web.render.forms.form import button, form
+from uwfgit.web.render.forms.form import INPUT, button, form
 from uwfgit.web.render.frame import Site, command, page, section, tail
 from uwfgit.web.render.markup import Carried, Child, Html, div, join, link, tag
 from uwfgit.web.view.thread import ThreadView
@@ -68,9 +68,9 @@ def folder_form(
 def written(fields: Mapping[str, str]) -> Html | None:
     """Show what was typed into a form that came to nothing, so that it is not lost."""
     typed = {
-        name.removeprefix("input."): value
+        name.removeprefix(INPUT): value
         for name, value in fields.items()
-        if (name in _TYPED or name.startswith("input.")) and value.strip()
+        if (name in _TYPED or name.startswith(INPUT)) and value.strip()
     }
     if not typed:
         return None

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from uwfgit.model.wording import shown_lines
-from uwfgit.web.render.forms.form import button, form
+from uwfgit.web.render.forms.form import INPUT, button, form
 from uwfgit.web.render.frame import Site, fold
 from uwfgit.web.render.markup import Carried, Html, div, tag
 
 _EXAMPLES: Final = {"array": '["one", "two"]', "object": '{"name": "value"}'}
 
 
+Given: TypeAlias = Mapping[str, str] | None
+"""What a form was sent with, that came to nothing; ``None`` before anyone typed."""
+
+
 def start_form(
-    site: Site, workflow: str, inputs: Mapping[str, Any] | None
+    site: Site, workflow: str, inputs: Mapping[str, Any] | None, given: Given = None
 ) -> Html | None:
-    """Lay out the form that starts a thread of a workflow."""
+    """Lay out the form that starts a thread of a workflow; filled in as it was sent."""
     if not site.may("start"):
         return None
-    fields = [_input(name, schema) for name, schema in (inputs or {}).items()]
+    fields = [_input(name, schema, given) for name, schema in (inputs or {}).items()]
+    task = given.get("prompt", "") if given is not None else ""
     return tag(
         "section",
         fold(
@@ -30,6 +35,8 @@ def start_form(
                 f"{site.links.workflows()}/{workflow}/start",
                 tag(
                     "textarea",
+                    # A browser takes the first line break of a text area away.
+                    ("\n", task) if task else None,
                     name="prompt",
                     placeholder="The task",
                     aria_label="The task",
@@ -43,6 +50,7 @@ def start_form(
                     button("Start and run", quiet=True, name="run", value="1"),
                 ),
             ),
+            is_open=given is not None,
         ),
         class_="acts",
     )
@@ -76,32 +84,33 @@ def default_text(schema: Any) -> str:  # noqa: ANN401 - a JSON Schema
     return "" if default is None else shown_lines(input_text(default))
 
 
-def _input(name: str, schema: Any) -> Html:  # noqa: ANN401 - a JSON Schema
+def _input(name: str, schema: Any, given: Given) -> Html:  # noqa: ANN401 - a JSON Schema
     known = schema if isinstance(schema, Mapping) else {}
     told = known.get("description")
     return tag(
         "label",
         tag("span", name, class_="name"),
-        _control(f"input.{name}", known),
+        _control(f"{INPUT}{name}", known, given),
         tag("small", str(told)) if told else None,
         class_="input",
     )
 
 
-def _control(field: str, schema: Mapping[str, Any]) -> Html:
+def _control(field: str, schema: Mapping[str, Any], given: Given) -> Html:
     choices, kinds = input_choices(schema), input_types(schema)
     if choices is not None:
-        return _choice(field, choices, schema)
+        return _choice(field, choices, schema, given)
     if kinds == ("boolean",):
-        ticked = schema.get("default") is True
+        # A tick that is not set is not sent.
+        ticked = field in given if given is not None else schema.get("default") is True
         return tag("input", type="checkbox", name=field, checked=ticked)
     shown_first = default_text(schema)
     is_text = not kinds or "string" in kinds
     # What is emptied is the empty text, where the input may be one; else nothing.
     is_needed = "default" not in schema or (bool(shown_first) and not is_text)
+    text = given.get(field, "") if given is not None else shown_first
     if "\n" in shown_first:
-        # A browser takes the first line break of a text area away.
-        words = ("\n", shown_first)
+        words = ("\n", text)
         return tag("textarea", *words, name=field, required=is_needed, rows=4)
     is_number = len(kinds) == 1 and kinds[0] in {"integer", "number"}
     return tag(
@@ -111,7 +120,7 @@ def _control(field: str, schema: Mapping[str, Any]) -> Html:
         step=("any" if kinds[0] == "number" else 1) if is_number else None,
         min=_bound(schema, "minimum") if is_number else None,
         max=_bound(schema, "maximum") if is_number else None,
-        value=Carried(shown_first) if shown_first else None,
+        value=Carried(text) if text else None,
         placeholder=_EXAMPLES.get(kinds[0]) if len(kinds) == 1 else None,
         required=is_needed,
     )
@@ -123,9 +132,13 @@ def _bound(schema: Mapping[str, Any], name: str) -> int | float | None:
     return value if is_number else None
 
 
-def _choice(field: str, choices: Sequence[Any], schema: Mapping[str, Any]) -> Html:
-    chosen = [input_text(schema["default"])] if "default" in schema else []
+def _choice(
+    field: str, choices: Sequence[Any], schema: Mapping[str, Any], given: Given
+) -> Html:
     options = [input_text(each) for each in choices]
+    chosen = [input_text(schema["default"])] if "default" in schema else []
+    if given is not None and given.get(field) in options:
+        chosen = [given[field]]
     return tag(
         "select",
         None if chosen else tag("option", "choose one", value=""),
