@@ -136,10 +136,12 @@ def test_others_memory_is_left_out_unasked_and_the_screen_names_it(
     bob.seat.do("pull")
 
     refused = bob.seat("thread", "exec", thread, "--cwd", ".")
+    checked = bob.seat("thread", "check", thread).out
     heard = bob.run(thread, BAD.format("long"), DONE.format("two", ""), how=HERE)
 
     assert "memory:" in refused.err
     assert "by Ada, which nothing proves" in refused.err
+    assert f"uwf thread exec {thread} --memory\n" in checked
     assert len(heard[1].splitlines()) == 2
     (warning,) = bob.warnings(thread, 3)
     assert "(--memory does)" in warning

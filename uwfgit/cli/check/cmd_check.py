@@ -80,7 +80,7 @@ def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_
             yield agent
         else:
             yield _look_at_agent(context, agent, folder)
-            yield _look_at_session(ledger, record, agent)
+            yield _look_at_session(context, ledger, record, agent, is_own=is_own)
     yield from _look_at_children(ledger, record)
     yield from _look_at_trust(context, ledger, record)
 
@@ -229,13 +229,29 @@ def _look_at_agent(
     )
 
 
-def _look_at_session(ledger: Ledger, record: Record, agent: Agent) -> _Found:
+def _look_at_session(
+    context: CommandContext,
+    ledger: Ledger,
+    record: Record,
+    agent: Agent,
+    *,
+    is_own: bool,
+) -> _Found:
+    from uwfgit.cli.thread.trusting import find_others_memory, is_trusted
     from uwfgit.store.layout import memory_ref
     from uwfgit.store.refs import find_ref
 
     role, thread = _role(record), record.tip.thread
     if ledger.local.find_session(thread, role, agent.label) is not None:
         message = f"{agent.label} goes on in its session of role {role}"
+    elif (
+        not is_own
+        and (theirs := find_others_memory(ledger, thread)) is not None
+        and not is_trusted(context, ledger, theirs.oid)
+    ):
+        message = "its memory is of others' agents, and left out without --memory"
+        command = f"{_way_on(record)} --memory"
+        return _Found(what="session", ok=True, message=message, command=command)
     elif find_ref(ledger.store, memory_ref(thread)) is not None:
         message = "its memory is in the store, and put back where it can be"
     else:

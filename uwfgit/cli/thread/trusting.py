@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Record, Tip
+    from uwfgit.store.objects import Commit
 
     Admit: TypeAlias = Callable[[Record, str, str | None, Path | None], Ground | None]
     Choose: TypeAlias = Callable[[str | None, str, str], Agent]
@@ -172,16 +173,25 @@ def _follow_rename(
         )
 
 
-def _memory_lines(ledger: Ledger, thread: ThreadId) -> Iterator[str]:
-    """Tell of the memory that others' agents left, if there is any."""
-    from uwfgit.model.memory.memory import iter_memory, read_session
+def find_others_memory(ledger: Ledger, thread: ThreadId) -> Commit | None:
+    """Return the newest memory of a thread, if another machine recorded it."""
+    from uwfgit.model.memory.memory import iter_memory
     from uwfgit.store.layout import memory_ref
     from uwfgit.store.refs import find_ref
 
     tip = find_ref(ledger.store, memory_ref(thread))
     runs = [] if tip is None else list(iter_memory(ledger.store, tip))
     newest = next((commit for commit in runs if len(commit.parents) == 1), None)
-    if newest is None or ledger.local.is_made_here(newest.oid):
+    is_ours = newest is not None and ledger.local.is_made_here(newest.oid)
+    return None if is_ours else newest
+
+
+def _memory_lines(ledger: Ledger, thread: ThreadId) -> Iterator[str]:
+    """Tell of the memory that others' agents left, if there is any."""
+    from uwfgit.model.memory.memory import read_session
+
+    newest = find_others_memory(ledger, thread)
+    if newest is None:
         return
     size = read_session(ledger.store, newest.oid).size
     yield (
