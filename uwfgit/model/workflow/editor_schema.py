@@ -326,6 +326,9 @@ def _schema() -> Json:
         },
         # YAML anchors do what these would do, and nothing is fetched.
         "not": {
-            "anyOf": [{"required": [name]} for name in ("$ref", "$dynamicRef", "$defs")]
+            "type": "object",
+            "anyOf": [
+                {"required": [name]} for name in ("$ref", "$dynamicRef", "$defs")
+            ],
         },
     }
