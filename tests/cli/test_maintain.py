@@ -487,6 +487,22 @@ def test_doctor_names_damaged_local_state_and_what_was_put_aside(
     assert "local.sqlite3.damaged" in second["message"]
 
 
+def test_what_cannot_be_kept_as_made_here_is_told(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    file = path / "uwf" / "local.sqlite3"
+    settle(file)
+    file.unlink()
+    file.mkdir()
+
+    forked = uwf("thread", "fork", thread)
+    shown = uwf("thread", "show", thread)
+
+    assert forked.code == 0
+    assert "warning: local.sqlite3 could not be written: " in forked.err
+    assert (shown.code, "warning" in shown.err) == (0, False)
+
+
 def test_doctor_mends_a_damaged_lookup(uwf: Uwf, path: Path, thread: str) -> None:
     assert uwf("thread", "list").code == 0
     (path / "uwf" / "lookup.sqlite3").write_bytes(b"no database at all" * 100)

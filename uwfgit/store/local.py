@@ -8,7 +8,7 @@ that cannot be written fails no step.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -71,6 +71,8 @@ class Local(StateFile, eq=False):
     """
 
     name = "local.sqlite3"
+    on_missed: Callable[[], None] | None = None
+    """Called once when a commit made here cannot be kept as such."""
     _is_whole: bool = True
 
     def _let_go(self, db: sqlite3.Connection) -> None:
@@ -95,7 +97,11 @@ class Local(StateFile, eq=False):
         somebody else's.
         """
         statement = "INSERT OR IGNORE INTO made VALUES (?)"
-        return self._write(statement, _raw(commit), is_synced=True)
+        is_kept = self._write(statement, _raw(commit), is_synced=True)
+        if not is_kept and self.on_missed is not None:
+            on_missed, self.on_missed = self.on_missed, None
+            on_missed()
+        return is_kept
 
     def is_made_here(self, commit: Oid) -> bool:
         """Whether this machine made a commit."""

@@ -234,6 +234,11 @@ class CommandContext(Struct, kw_only=True, dict=True):
         lookup, local = Lookup(store, step_type=STEP_TYPE), Local(store)
         self.closing.callback(lookup.close)
         self.closing.callback(local.close)
+        local.on_missed = partial(
+            self.output.warn,
+            f"{local.name} could not be written: what was made here will pass for the "
+            "work of others, and be run with --trust only",
+        )
         if (
             write
             and self.identity.is_default

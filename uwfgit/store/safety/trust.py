@@ -188,7 +188,7 @@ def _check_shape(path: Path, found: Mapping[str, os.stat_result]) -> Iterator[Pr
                 yield problem_at(
                     SHAPE,
                     path,
-                    f"no bare git repository: '{name}' is missing",
+                    f"not a bare git repository: '{name}' is missing",
                     _missing_hint(path, name, is_ours="uwf" in found),
                 )
                 return
