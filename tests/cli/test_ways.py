@@ -106,7 +106,10 @@ def test_a_question_that_reads_like_a_lost_thread_is_answered(
 
     asked = uwf("thread", "exec", thread, "--agent", "scripted:asking.yaml")
     shown = uwf("thread", "show", thread)
+    waited_for = [uwf("thread", word, thread) for word in ("exec", "join")]
 
     assert asked.code == 3
+    told = f"thread {thread} waits for a person: routing: which?"
+    assert [(each.code, told in each.err) for each in waited_for] == [(3, True)] * 2
     assert _ways(asked.err) == f"uwf thread resume {thread} -p TEXT"
     assert _ways(shown.err) == f"uwf thread resume {thread} -p TEXT"

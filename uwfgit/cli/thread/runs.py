@@ -407,7 +407,8 @@ def _tell_way_on(context: CommandContext, report: RunReport) -> None:
     is_held = report.end is RunEnd.WAITING
     is_told = last is not None and last.error == report.problem
     if report.problem and not is_told and (report.code or last is None or is_held):
-        say(f"stopped: {shown(report.problem)}")
+        word = "" if report.end is RunEnd.HELD else "stopped: "
+        say(f"{word}{shown(report.problem)}")
     if last is not None and last.suspend_message and not last.error:
         say(f"waiting: {shown(last.suspend_message)}")
     if report.hint:

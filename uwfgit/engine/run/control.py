@@ -28,7 +28,6 @@ from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause
-from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import Record, load_tip, open_record
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 
@@ -142,9 +141,10 @@ def _describe(
         state, steps, end=read_end(record), problem=state.suspend_message
     )
     dead = read_dead_holder(lock) if state.status in _GOES_ON else None
+    if dead is None and state.status == "suspended":
+        return replace(report_waiting(record, report), end=report.end)
     if dead is None:
-        is_held = find_hold(record.store, record.tip.commit, state) is not None
-        return report_waiting(record, report) if is_held else report
+        return report
     return with_problem(
         report,
         RunEnd.REFUSED,
