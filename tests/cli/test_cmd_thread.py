@@ -998,3 +998,16 @@ def test_a_thread_goes_on_in_its_renamed_repository(
     assert done.code == 0, done.err
     assert f"goes on in '{renamed}', of the same repository" in done.err
     assert uwf("step", "show", f"{thread}:1", "--json").json["cwd"] == str(renamed)
+
+
+@pytest.mark.usefixtures("work")
+def test_a_task_is_called_by_its_heading_as_on_a_page(uwf: Uwf) -> None:
+    begun = uwf("thread", "start", "ping.yaml", "-p", "# Paint #4\n\nblue", "--json")
+    thread = begun.json["threadId"]
+
+    shown, listed = uwf("thread", "show", thread), uwf("thread", "list")
+
+    for text in (shown.out, listed.out):
+        assert "Paint #4" in text
+        assert "# Paint" not in text
+    assert uwf("thread", "show", thread, "--json").json["task"] == "# Paint #4"

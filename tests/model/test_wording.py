@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uwfgit.model.wording import last_line
+from uwfgit.model.wording import first_line, last_line
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,20 @@ from uwfgit.model.wording import last_line
 )
 def test_the_last_line_is_one_that_says_something(text: str, line: str | None) -> None:
     assert last_line(text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("# Paint it\n\nblue", "Paint it", id="heading"),
+        pytest.param("\n  ###### deep", "deep", id="deep"),
+        pytest.param("#42: accents are lost", "#42: accents are lost", id="an-issue"),
+        pytest.param("#\n##\nthen", "then", id="headings-that-say-nothing"),
+        pytest.param("####### seven", "####### seven", id="no-heading"),
+        pytest.param("", None, id="nothing"),
+    ],
+)
+def test_the_first_line_stands_without_the_mark_of_a_heading(
+    text: str, line: str | None
+) -> None:
+    assert first_line(text) == line

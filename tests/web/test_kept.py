@@ -91,6 +91,8 @@ def test_a_thread_of_others_without_a_folder_says_how_to_choose_one(
     for page in (run, said):
         assert "Made by others" in page
         assert "Its folder is not known on this machine" in page
+        assert page.count("was not made on this machine alone") == 1
+        assert '<pre class="plain" tabindex="0">by: ' in page
         assert "Trust it, and run" not in page
     assert f"uwf thread resume {thread[-6:]} --trust --cwd DIR<" in run
     assert f"uwf thread resume {thread[-6:]} --trust --cwd DIR -p TEXT<" in said

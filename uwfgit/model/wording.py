@@ -55,10 +55,13 @@ def format_duration(duration_ms: int | None) -> str | None:
 
 def first_line(text: str) -> str | None:
     """Return the first line that says something, without its markdown heading."""
-    lines = (
-        line.strip().lstrip("#").strip() for line in text[:_LOOKED_AT].splitlines()
-    )
+    lines = map(without_mark, text[:_LOOKED_AT].splitlines())
     return next((_shortened(line) for line in lines if line), None)
+
+
+def without_mark(line: str) -> str:
+    """Return a line without the mark of a markdown heading; ``#42`` is none."""
+    return re.sub(r"^#{1,6}(?:\s+|$)", "", line.strip())
 
 
 def headline(body: str, fields: Mapping[str, object]) -> str | None:

@@ -147,7 +147,7 @@ def _describe(store: Store, thread: ThreadId | None) -> str | None:
     from uwfgit.model.thread.hold import HELD, find_hold
     from uwfgit.model.thread.record import load_tip
     from uwfgit.model.thread.task import find_task_line
-    from uwfgit.model.wording import first_line
+    from uwfgit.model.wording import first_line, without_mark
 
     if thread is None:
         return None
@@ -157,7 +157,7 @@ def _describe(store: Store, thread: ThreadId | None) -> str | None:
         return None
     state = tip.state
     who = state.updated_by.rpartition(" <")[0] or state.updated_by
-    about = find_task_line(store, tip) or ""
+    about = without_mark(find_task_line(store, tip) or "")
     if state.status == "suspended":
         asked = first_line(state.suspend_message or "") or ""
         about = f"{state.suspended_role} waits: {asked}"

@@ -24,6 +24,7 @@ from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
 from uwfgit.model.thread.task import find_task_line
 from uwfgit.model.thread.usage import Usage
+from uwfgit.model.wording import without_mark
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX
 from uwfgit.store.refs import list_refs
@@ -353,7 +354,8 @@ def _table(
         rows = [(*row, cost) for row, cost in zip(rows, costs, strict=True)]
     if not is_narrow:
         columns.append(Column(title="TASK", flexible=True))
-        rows = [(*row, item["task"]) for row, item in zip(rows, items, strict=True)]
+        tasks = [without_mark(item["task"] or "") for item in items]
+        rows = [(*row, task) for row, task in zip(rows, tasks, strict=True)]
     return format_table(output, columns, rows)
 
 

@@ -25,6 +25,7 @@ from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
+from uwfgit.model.wording import without_mark
 from uwfgit.shell import quote_word
 
 SEPARATOR: Final = "\n\n---\n\n"
@@ -260,7 +261,7 @@ def thread_text(
     origin = thread["forkedFrom"]
     fields = [
         ("thread", thread["threadId"]),
-        ("task", thread["task"]),
+        ("task", without_mark(thread["task"] or "") or None),
         ("workflow", f"{thread['workflowName']} ({thread['workflowHash']})"),
         ("status", thread["status"]),
         ("role", thread["suspendedRole"] or thread["currentRole"]),

@@ -185,6 +185,9 @@ class Pages:
         if needs and not fields.get("trust"):
             screen = await place.acting.trust_screen(thread, act, wanted)
             if screen is not None:
+                told = _messages(outcome.error or {})
+                lines = (line for line in screen.splitlines() if line not in told)
+                screen = "\n".join(lines)
                 view = await place.reading.thread(thread, None)
                 form = (
                     trust_form(self.serving.site(place), view, screen, act, fields)

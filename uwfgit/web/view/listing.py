@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -16,12 +15,12 @@ from uwfgit.model.ledger.standing import find_running, status_of
 from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.sharing import Sharing, compare_sharing
 from uwfgit.model.thread.usage import Usage
+from uwfgit.model.wording import without_mark
 from uwfgit.store.care.tracking import list_tracked
 from uwfgit.store.handle import Store
 
 Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
-_MARKS: Final = re.compile(r"^\s*#{1,6}\s+")
 
 
 # A server keeps ten thousand of them: what a listing needs, and nothing else.
@@ -82,7 +81,7 @@ class Listing(Struct, frozen=True, kw_only=True):
 
 def first_line(text: str) -> str:
     """Return the first line of a text that says something."""
-    lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
+    lines = map(without_mark, text.splitlines())
     return next((line for line in lines if line), "(no task)")
 
 

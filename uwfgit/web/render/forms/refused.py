@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import dedent
 from typing import Final
 
 from uwfgit.web.render.forms.form import INPUT, button, form
@@ -43,7 +44,7 @@ def trust_screen(screen: str) -> Html:
         for line in screen.splitlines()
         if not line.startswith(("error:", "hint:", "note:"))
     ]
-    return tag("pre", "\n".join(lines), class_="plain", tabindex=0)
+    return tag("pre", dedent("\n".join(lines)), class_="plain", tabindex=0)
 
 
 def folder_form(
