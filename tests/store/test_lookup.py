@@ -19,6 +19,7 @@ from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store, make_store
 from uwfgit.store.layout import KEEP_REF, thread_ref
+from uwfgit.store.lookup.fill import find_added
 from uwfgit.store.lookup.refresh import RefreshSource, fill, sync
 from uwfgit.store.lookup.schema import open_memory
 from uwfgit.store.lookup.table import (
@@ -35,8 +36,9 @@ from uwfgit.store.objects import (
     read_commit,
     write_blob,
     write_commit,
+    write_object,
 )
-from uwfgit.store.raw import RawObject, RawObjects
+from uwfgit.store.raw import TREE, RawObject, RawObjects
 from uwfgit.store.refs import find_ref, move_ref
 from uwfgit.store.repository import init_store, open_store
 
@@ -1053,3 +1055,37 @@ def test_processes_that_refresh_at_once_agree(
 
     assert {out for out, _ in results} == {b"20 81 2\n"}
     assert {err for _, err in results} == {b""}
+
+
+@pytest.mark.parametrize(
+    ("folder", "counts"),
+    [
+        ("nodes", True),
+        ("nodes/1/2/3", True),
+        ("nodes/1/2/3/4", False),
+        (f"threads/{ONE}/nodes/start", True),
+        (f"threads/{ONE}/history", False),
+        ("threads/other/nodes", False),
+        ("workflows/review/nodes", True),
+        ("workflows/Review/nodes", False),
+        ("other/nodes", False),
+    ],
+)
+def test_nodes_count_in_folders_of_nodes_alone(
+    store: Store, folder: str, *, counts: bool
+) -> None:
+    entry = TreeEntry(oid=write_blob(store, b"{}\n"))
+    tree = edit_tree(store, None, {f"{folder}/{name(OUTPUT)}": entry})
+
+    found = list(find_added(store.raw, None, bytes.fromhex(tree)))
+
+    assert bool(found) == counts
+
+
+def test_a_folder_with_a_slash_in_its_name_is_not_entered(store: Store) -> None:
+    entry = TreeEntry(oid=write_blob(store, b"{}\n"))
+    inner = edit_tree(store, None, {f"nodes/{name(OUTPUT)}": entry})
+    outer = f"40000 threads/{ONE}\0".encode() + bytes.fromhex(inner)
+    tree = write_object(store, TREE, outer)
+
+    assert list(find_added(store.raw, None, bytes.fromhex(tree))) == []

@@ -35,10 +35,10 @@ _NODE_NAME = re.compile(rf"({HASH_SHAPE})\.({HASH_SHAPE})\.(json|md)", re.ASCII)
 _STEP_NAME = re.compile(
     r"(?P<number>[0-9]{5})-(?P<role>[A-Za-z][A-Za-z0-9_-]{0,63})", re.ASCII
 )
-_WORKFLOW_SHAPE = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
-_WORKFLOW_NAME = re.compile(_WORKFLOW_SHAPE, re.ASCII)
+WORKFLOW_SHAPE: Final = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
+_WORKFLOW_NAME = re.compile(WORKFLOW_SHAPE, re.ASCII)
 NODE_REF: Final = re.compile(
-    rf"{THREAD_PREFIX}{THREAD_SHAPE}|{WORKFLOW_PREFIX}{_WORKFLOW_SHAPE}|{KEEP_REF}",
+    rf"{THREAD_PREFIX}{THREAD_SHAPE}|{WORKFLOW_PREFIX}{WORKFLOW_SHAPE}|{KEEP_REF}",
     re.ASCII,
 )
 """The refs whose commits hold nodes."""

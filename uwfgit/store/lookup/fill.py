@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from msgspec import Struct, field
 
 from uwfgit.errors import CorruptError
-from uwfgit.ids import HASH_SHAPE, Hash, ThreadId, is_thread_id
+from uwfgit.ids import HASH_SHAPE, THREAD_SHAPE, Hash, ThreadId
 from uwfgit.store import layout
 from uwfgit.store.canonical import TEXT_TYPE
 from uwfgit.store.raw import (
@@ -34,11 +33,15 @@ _NAME = (
     rf"({TEXT_TYPE}(?=\.md\0)|(?!{TEXT_TYPE}){HASH_SHAPE}(?=\.json\0))\.(?:md|json)"
 )
 _ENTRY = re.compile(
-    rf"(?:100644 {_NAME}|40000 ([^\0]+)|[0-7]+ [^\0]+)\0(.{{20}})".encode(), re.DOTALL
+    rf"(?:100644 {_NAME}|40000 ([^\0/]+)|[0-7]+ [^\0]+)\0(.{{20}})".encode(), re.DOTALL
 )
 _TRAILER = re.compile(rf"\nUwf-Node: ({HASH_SHAPE})\n".encode())
 _NUMBER = re.compile(rb"[0-9]{5}")
-_DEPTH_BELOW_NODES: Final = 3
+_OWNER = rf"threads/{THREAD_SHAPE}|workflows/{layout.WORKFLOW_SHAPE}"
+_TO_NODES = re.compile(
+    rf"threads|workflows|{_OWNER}|(?:(?:{_OWNER})/)?nodes(?:/[^/]+){{0,3}}".encode()
+)
+"""The folders that hold nodes, at most three levels deep, and those on the way."""
 
 
 class RawCommit(Struct, frozen=True):
@@ -208,7 +211,7 @@ def find_added(
         for name, below, oid in folders:
             # With the thread: a replayed thread's folders are those of its origin.
             key = b"".join((*path[1:2], oid))
-            if key not in skipped and _leads_to_nodes(path, name):
+            if key not in skipped and _TO_NODES.fullmatch(b"/".join((*path, name))):
                 skipped.add(key)
                 stack.append(((*path, name), below, oid))
 
@@ -247,19 +250,3 @@ def _compare(
         [(node, kind, oid) for node, kind, _, oid in entries if node],
         [(name, known.get(name), oid) for _, _, name, oid in entries if name],
     )
-
-
-def _leads_to_nodes(path: tuple[bytes, ...], name: bytes) -> bool:
-    match path:
-        case ():
-            return name in (b"threads", b"workflows", b"nodes")
-        case (b"threads",):
-            return is_thread_id(name.decode(errors="replace"))
-        case (b"workflows",):
-            return layout.is_workflow_name(name.decode(errors="replace"))
-        case (b"threads" | b"workflows", _):
-            return name == b"nodes"
-        case (b"nodes", *below) | (_, _, b"nodes", *below):
-            return len(below) < _DEPTH_BELOW_NODES
-        case _:
-            return False

@@ -46,22 +46,20 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
 def read_fingerprint(path: Path) -> Fingerprint:
     """Return the fingerprint of a repository's refs; take it before reading them."""
     horizon = time.time_ns() - _RACY_NS
-    loose = [_stat(path / folder, horizon) for folder in _FOLDERS]
+    marks: list[str | None] = []
+    for name in (*_FOLDERS, _PACKED):
+        try:
+            found = (path / name).stat()
+        except OSError:
+            marks.append("-")
+            continue
+        changed = (found.st_mtime_ns, found.st_ctime_ns)
+        parts = (found.st_ino, found.st_size, *changed)
+        marks.append(None if max(changed) >= horizon else ":".join(map(str, parts)))
+    *loose, packed = marks
     return Fingerprint(
-        loose=None if None in loose else " ".join(map(str, loose)),
-        packed=_stat(path / _PACKED, horizon),
+        loose=None if None in loose else " ".join(map(str, loose)), packed=packed
     )
-
-
-def _stat(path: Path, horizon: int) -> str | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return "-"
-    if max(found.st_mtime_ns, found.st_ctime_ns) >= horizon:
-        return None
-    parts = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return ":".join(map(str, parts))
 
 
 def read_loose(path: Path) -> dict[str, bytes]:
