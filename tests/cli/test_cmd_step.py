@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.model.node.builtin import find_builtin_schema
-from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node.node import STEP_TYPE, find_builtin_schema
 
 
 def test_list_has_one_item_a_step(uwf: Uwf, ended: str) -> None:

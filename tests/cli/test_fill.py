@@ -3,8 +3,12 @@ from __future__ import annotations
 import pytest
 
 from uwfgit.cli.store.nodes import fill_absent
-from uwfgit.model.node.builtin import find_builtin_schema
-from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, make_node
+from uwfgit.model.node.node import (
+    DETAIL_TYPE,
+    STEP_TYPE,
+    find_builtin_schema,
+    make_node,
+)
 from uwfgit.model.schema.check import validate_node
 from uwfgit.store.canonical import Json
 

@@ -40,8 +40,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, ThreadId, thread_time_ms
 from uwfgit.model.ledger.ledger import Ledger, resolve_removed
-from uwfgit.model.node.builtin import format_nodes
-from uwfgit.model.node.node import START_TYPE
+from uwfgit.model.node.node import START_TYPE, format_nodes
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import ForkedFrom
 from uwfgit.model.workflow.workflow import Edges, Target, workflow_nodes

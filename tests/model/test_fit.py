@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from uwfgit.ids import Hash
-from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
@@ -21,6 +20,7 @@ from uwfgit.model.node.node import (
     SUSPEND_TYPE,
     TEXT_TYPE,
     WORKFLOW_TYPE,
+    find_builtin_schema,
     make_node,
 )
 from uwfgit.model.schema.check import find_refs, validate_node, validate_value

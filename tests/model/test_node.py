@@ -9,11 +9,6 @@ import pytest
 from tests.collision import COLLIDING, COLLIDING_HASH
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Hash
-from uwfgit.model.node.builtin import (
-    find_builtin_node,
-    find_builtin_schema,
-    format_nodes,
-)
 from uwfgit.model.node.node import (
     BUILTIN_NAMES,
     FORMAT_TYPES,
@@ -21,6 +16,9 @@ from uwfgit.model.node.node import (
     META_TYPE,
     TEXT_TYPE,
     Node,
+    find_builtin_node,
+    find_builtin_schema,
+    format_nodes,
     make_node,
     make_schema,
     make_text,

@@ -8,10 +8,10 @@ import pytest
 
 from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash
-from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import (
     META_TYPE,
     START_TYPE,
+    find_builtin_schema,
     make_node,
     make_schema,
     make_text,

@@ -21,13 +21,13 @@ from uwfgit.engine.ask.live import mask_output, turn_payload
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger, find_kept
-from uwfgit.model.node.builtin import find_builtin_schema
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     STEP_TYPE,
     SUSPEND_TYPE,
     Node,
+    find_builtin_schema,
 )
 from uwfgit.model.node.places import read_node
 from uwfgit.model.schema.check import validate_value

@@ -17,8 +17,7 @@ from uwfgit.model.ledger.commit import (
     writes_event,
 )
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.builtin import format_nodes
-from uwfgit.model.node.node import START_TYPE, Node, make_node
+from uwfgit.model.node.node import START_TYPE, Node, format_nodes, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
 from uwfgit.model.thread.event import tell_fork, tell_start, tell_summary, tell_word
 from uwfgit.model.thread.record import Record, Tip, open_record, start_from_payload

@@ -10,8 +10,12 @@ from uwfgit.errors import CorruptError, InvalidError, NotFoundError, Problem
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import committer
 from uwfgit.model.ledger.ledger import Ledger, find_node
-from uwfgit.model.node.builtin import find_builtin_node, find_builtin_schema
-from uwfgit.model.node.node import META_TYPE, Node
+from uwfgit.model.node.node import (
+    META_TYPE,
+    Node,
+    find_builtin_node,
+    find_builtin_schema,
+)
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.schema.check import validate_node
 from uwfgit.model.thread.derive import format_message

@@ -16,8 +16,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id, read_hash
 from uwfgit.model.ledger.kept import Kept
-from uwfgit.model.node.builtin import find_builtin_node
-from uwfgit.model.node.node import Node
+from uwfgit.model.node.node import Node, find_builtin_node
 from uwfgit.model.node.places import NodePlace, read_node, read_nodes
 from uwfgit.model.thread.attempts import find_last_attempt
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events

@@ -10,8 +10,7 @@ from functools import cache
 
 from uwfgit.errors import CorruptError, Problem
 from uwfgit.ids import Hash
-from uwfgit.model.node.builtin import find_builtin_schema
-from uwfgit.model.node.node import Node
+from uwfgit.model.node.node import Node, find_builtin_schema
 from uwfgit.model.schema.fit import Test, compile_fit
 from uwfgit.store.canonical import META_TYPE, format_path
 

@@ -10,8 +10,12 @@ from msgspec import Struct, field
 from uwfgit.constants import MAX_LINKED_BYTES, MAX_LINKED_NODES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
-from uwfgit.model.node.builtin import find_builtin_node, find_builtin_schema
-from uwfgit.model.node.node import META_TYPE, Node
+from uwfgit.model.node.node import (
+    META_TYPE,
+    Node,
+    find_builtin_node,
+    find_builtin_schema,
+)
 from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.record import Record
 from uwfgit.store.objects import blob_oid

@@ -12,8 +12,7 @@ from uwfgit.constants import STATUS
 from uwfgit.ids import HASH_SHAPE, Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
-from uwfgit.model.node.builtin import find_builtin_node
-from uwfgit.model.node.node import META_TYPE, Node, make_node
+from uwfgit.model.node.node import META_TYPE, Node, find_builtin_node, make_node
 from uwfgit.model.thread.derive import find_hash_strings
 from uwfgit.model.thread.record import Record, Tip
 from uwfgit.store.canonical import Json

@@ -11,13 +11,13 @@ from uwfgit.constants import END, RULES_VERSION, YAML_MAX_BYTES
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.errors import CorruptError, EarlierFormatError, InvalidError
 from uwfgit.ids import Hash, Oid, ThreadId, is_thread_id
-from uwfgit.model.node.builtin import format_nodes
 from uwfgit.model.node.node import (
     JSON_TYPES,
     META_TYPE,
     START_TYPE,
     WORKFLOW_TYPE,
     Node,
+    format_nodes,
 )
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import task_file

@@ -15,8 +15,12 @@ from msgspec import Struct, field
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_LINKED_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.node.builtin import find_builtin_node
-from uwfgit.model.node.node import BUILTIN_NAMES, Node, node_file_name
+from uwfgit.model.node.node import (
+    BUILTIN_NAMES,
+    Node,
+    find_builtin_node,
+    node_file_name,
+)
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.schema.check import check_schema, find_refs, validate_node
 from uwfgit.model.schema.fit import Collect, Test, compile_fit, compile_refs
