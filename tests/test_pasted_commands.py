@@ -59,7 +59,7 @@ _OWN: Final = {
     "cli/thread/reading.py: oldest",
     "code/rewind.py: now.commit[:12]",
     "engine/beside/trash.py: trash",
-    "cli/check/cmd_check.py: each",
+    "cli/thread/cmd_check.py: each",
     "sync/secrets/kin.py: takers[-1]",
     "store/pack.py: os.getpid()",
     "store/pack.py: socket.gethostname()",

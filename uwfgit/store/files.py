@@ -181,3 +181,18 @@ def write_private(path: Path, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor, for its mode
         stream.write(text)
+
+
+def folder_below(root: Path, path: str) -> Path | None:
+    """Find a folder by someone else's text; nothing outside is so much as looked at.
+
+    Links are not followed: what a start records is resolved.
+    """
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        return None
+    folder = root
+    for part in Path(path).parts:
+        folder /= part
+        if os.path.islink(folder):  # noqa: PTH114 - pathlib's raises at a long name
+            return None
+    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - as above

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from uwfgit.cli.check.folder import folder_below
 from uwfgit.cli.code.foreign_code import require_agreed
 from uwfgit.cli.code.place import (
     find_tree,
@@ -19,6 +18,7 @@ from uwfgit.cli.code.place import (
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, StateError, StoreError
 from uwfgit.model.wording import count_of
+from uwfgit.store.files import folder_below
 
 if TYPE_CHECKING:
     from uwfgit.cli.frame.context import CommandContext

@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from uwfgit.cli.check.folder import folder_below
 from uwfgit.cli.code.cmd_exchange import pull_code, push_code
 from uwfgit.cli.code.place import list_known
 from uwfgit.cli.frame.context import CommandContext
@@ -21,6 +20,7 @@ from uwfgit.errors import StateError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip, open_record
+from uwfgit.store.files import folder_below
 
 _FOLDER: Final = "worktrees"
 

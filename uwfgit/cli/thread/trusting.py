@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from uwfgit.cli.check.folder import find_folder_of
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import StateError, UntrustedError, UwfError
+from uwfgit.store.files import folder_below
 
 _NEWS: Final = 10
 """Events that are told of one by one."""
@@ -318,3 +318,43 @@ def _require_trust(
         return
     if folder is None or not (can_ask() and is_yes(ask("run it? [y/N] "))):
         raise error
+
+
+def find_folder_of(
+    context: CommandContext, ledger: Ledger, record: Record, *, is_own: bool
+) -> Path | None:
+    """Choose where a thread works that no folder is named for.
+
+    Args:
+        is_own: Whether it was made on this machine alone. Another never works in
+            the folder it recorded, but in one that was chosen here. One of our own
+            whose folder is gone, and another that has none, works in this work tree
+            when it began in this repository.
+
+    Returns:
+        ``None`` when the user has to name one.
+    """
+    from uwfgit.model.ledger.ledger import lineage
+
+    threads = (record.tip.thread,) if is_own else lineage(ledger, record.tip)
+    known = next(filter(None, map(ledger.local.find_folder, threads)), None)
+    if is_own:
+        known = known or Path(record.start.cwd)
+        if not os.path.isdir(known):  # noqa: PTH112 - pathlib's raises at a long name
+            return _find_same_repository(context, record) or known
+    return known or _find_same_repository(context, record)
+
+
+def _find_same_repository(context: CommandContext, record: Record) -> Path | None:
+    from uwfgit.store.git.worktree import root_commit
+
+    start, enclosing = record.start, context.enclosing
+    if enclosing is None or start.root_commit is None or start.cwd_in_repo is None:
+        return None
+    folder = folder_below(enclosing.root, start.cwd_in_repo)
+    if folder is None:
+        return None
+    here = root_commit(
+        enclosing.root, environment=context.environment, memory=context.home
+    )
+    return folder if here == start.root_commit else None

@@ -62,7 +62,7 @@ def check_command(
 
 
 def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_Found]:
-    from uwfgit.cli.check.folder import find_folder_of
+    from uwfgit.cli.thread.trusting import find_folder_of
     from uwfgit.model.ledger.ledger import is_foreign
 
     yield _look_at_state(ledger, record)
