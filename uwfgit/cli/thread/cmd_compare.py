@@ -51,7 +51,7 @@ def log_command(
 
     A forked thread's history goes on in the thread it was forked from.
     """
-    from uwfgit.cli.thread.kin_text import kin_lines
+    from uwfgit.cli.thread.reading import kin_lines
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.thread.family import children_by_node
     from uwfgit.model.thread.record import open_record

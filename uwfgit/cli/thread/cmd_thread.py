@@ -57,9 +57,8 @@ add_later(app, "undo", where="code.cmd_rewind:undo_command")
 def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> None:
     """Show the state of a thread; with --new also what happened since you looked."""
     from uwfgit.cli.live.news import list_news, mark_seen, news_line, news_payload
-    from uwfgit.cli.thread.kin_text import kin_fields
     from uwfgit.cli.thread.payloads import shown_payload
-    from uwfgit.cli.thread.reading import thread_text
+    from uwfgit.cli.thread.reading import kin_fields, thread_text
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.thread.hold import find_hold
     from uwfgit.store.locks.flock import read_dead_holder
@@ -205,8 +204,7 @@ def read(
     """Read a thread as markdown, its newest steps first to be kept."""
     from uwfgit.cli.live.news import list_news, mark_seen
     from uwfgit.cli.thread import cmd_step
-    from uwfgit.cli.thread.kin_text import parent_note
-    from uwfgit.cli.thread.reading import check_quota, thread_markdown
+    from uwfgit.cli.thread.reading import check_quota, parent_note, thread_markdown
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running, status_of
     from uwfgit.model.thread.record import open_record
