@@ -17,9 +17,9 @@ from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import find_session
-from uwfgit.engine.run.notes import use_up_note
 from uwfgit.engine.run.recording import end_unrecorded, keep_talk, record_answer
 from uwfgit.engine.run.run import Run
+from uwfgit.engine.run.telling import first_request, tell, use_up_note
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.usage import add_usage
@@ -134,14 +134,14 @@ def _talk(run: Run) -> CycleEnd:
     ) as agent:
         talk = talk_to(
             agent,
-            run.request(),
+            first_request(run),
             Asking(
                 role=run.role,
                 listed=run.listed,
                 corrections=limits.corrections,
                 is_link=run.is_link,
                 recorder=run.recorder,
-                retell=lambda: run.tell(None),
+                retell=lambda: tell(run, None),
                 read=run.engine.read_reply,
             ),
         )

@@ -22,7 +22,6 @@ from uwfgit.engine.run.hold import (
     take_pause,
     thread_lock_path,
 )
-from uwfgit.engine.run.notes import with_note
 from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
@@ -33,6 +32,7 @@ from uwfgit.engine.run.report import (
     report_run,
     report_waiting,
 )
+from uwfgit.engine.run.telling import with_note
 from uwfgit.errors import (
     BudgetError,
     ConflictError,

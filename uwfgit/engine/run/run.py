@@ -1,56 +1,47 @@
-"""A cycle before the agent is asked: role, folder, prompt, environment."""
+"""A cycle before the agent is asked: role, folder, environment, what it may link."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from uwfgit.agents.base import Agent, AgentRequest, ReplyCount, WorkflowAgent
 from uwfgit.code.snapshots.watch import Watch
-from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.live import Recorder
-from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.decide.conditions import require_conditions
-from uwfgit.engine.run.engine import Cycle, Engine
-from uwfgit.engine.run.folder import find_cwd
-from uwfgit.engine.run.notes import PastNotes, find_notes
+from uwfgit.engine.run.engine import Cycle, Engine, Ground
 from uwfgit.errors import (
     CorruptError,
     NotFoundError,
     RoutingFailedError,
     SizeError,
+    StateError,
 )
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import StepPlace
-from uwfgit.model.ledger.commit import require_identity
+from uwfgit.model.ledger.commit import require_identity, require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
 from uwfgit.model.node.node import STEP_TYPE, Node, make_schema
-from uwfgit.model.thread.derive import find_hash_words, output_file
-from uwfgit.model.thread.event import STEP_EVENTS, find_cause, iter_events
+from uwfgit.model.thread.derive import find_hash_words
+from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Child, Step
-from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.thread.usage import Usage
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.ancestry import iter_first_parents
 from uwfgit.store.canonical import Json, encode_json
-from uwfgit.store.files import write_private
 from uwfgit.store.genesis import GENESIS_OID
-from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession
 
 _VARIABLE_BYTES: Final = 100_000
 MAX_ASKED_BYTES: Final = 3 * 1024 * 1024
 """As JSON, so that a StepNode has room for an answer beside it."""
-_PROMPT_BYTES: Final = MAX_BLOB_BYTES - 2 * 1024 * 1024
-"""As JSON, so that a detail has room for turns beside it."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -110,9 +101,9 @@ class Run(Struct, frozen=True, kw_only=True):
         # Before the agent is asked: what it says must find room.
         require_identity(engine.ledger)
         place = StepPlace.of(record, name, replaces=is_poke)
-        _require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
+        require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
         works_in = engine.ledger.local.find_folder(state.thread)
-        cwd = find_cwd(record, cycle, replaced, folder=works_in)
+        cwd = _find_cwd(record, cycle, replaced, folder=works_in)
         if role.workflow is not None:
             label = role.workflow
             agent: Agent = WorkflowAgent(label=label, workflow=label)
@@ -213,79 +204,6 @@ class Run(Struct, frozen=True, kw_only=True):
             # Recording the answer says it again, with both contents named.
             return True
 
-    def past(self, told: Hash | None = None) -> Iterator[PastStep]:
-        """Yield the steps before this one, newest first, back to one already told."""
-        if self.replaced is not None and self.replaced.hash == told:
-            told = self.prev
-        steps = self.record.iter_steps()
-        notes = PastNotes(self.record)
-        for step in islice(steps, 1 if self.replaced else 0, None):
-            if step.hash == told:
-                return
-            yield past_step(step, notes)
-
-    def prompt(self, session: AgentSession | None) -> str:
-        """Assemble what the agent is told, in the session or without one."""
-        state, name = self.record.tip.state, self.cycle.routed.role
-        roles = self.record.roles()
-        spoken = sum(
-            role == name for number, role in roles.items() if number < self.number
-        )
-        notes = find_notes(self.record, role=name, prev=self.prev)
-        new = () if self.cycle.note is None else (self.cycle.note,)
-        old, reason = self.replaced, None
-        if self.cycle.event == "resume" and state.status == "suspended":
-            # A supervisor's is for people alone.
-            cause = find_cause(self.record.store, self.record.tip.commit)
-            reason = None if cause.name == "hold" else state.suspend_message
-        parts = PromptParts(
-            thread=state.thread,
-            number=self.number,
-            role_name=name,
-            role=self.role,
-            listed=self.listed,
-            task=self.record.start.prompt,
-            spoken=spoken,
-            past=self.past(session.told if session else None),
-            edge_prompt=self.cycle.routed.prompt,
-            suspend_reason=reason,
-            earlier_answer=output_file(old.output, old.body).decode() if old else None,
-            notes=(*notes.unanswered, *new),
-            answered_notes=notes.answered,
-            context_chars=self.engine.settings.limits.context_chars,
-            live_session=session is not None,
-            inputs=self.record.start.values,
-        )
-        return assemble_prompt(parts)
-
-    def tell(self, session: AgentSession | None) -> str:
-        """Make the prompt; it is on disk afterwards.
-
-        Raises:
-            StoreError: It cannot be written there.
-            SizeError: It is too long to be recorded.
-        """
-        # What was recorded before a secret was known, or stands in the workflow.
-        prompt = self.recorder.text(self.prompt(session))
-        _require_short("the assembled prompt", prompt, most=_PROMPT_BYTES)
-        with git_errors(f"write '{self.prompt_file}'"):
-            self.prompt_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(self.prompt_file, prompt)
-        return prompt
-
-    def request(self) -> AgentRequest:
-        """Make the agent's first call.
-
-        Raises:
-            StoreError: Its prompt cannot be written.
-        """
-        total = self.session.total if self.session else None
-        return replace(
-            self.make_request(self.tell(self.session)),
-            session_id=self.session.id if self.session else None,
-            session_total=usage_from_payload(json.loads(total)) if total else None,
-        )
-
     def make_request(self, prompt: str) -> AgentRequest:
         """Make a call with a prompt, in a session of its own."""
         limits = self.engine.settings.limits
@@ -335,19 +253,12 @@ class Run(Struct, frozen=True, kw_only=True):
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
 
 
-def past_step(step: Step, notes: PastNotes) -> PastStep:
-    """Return what the roles after a step are told of it."""
-    return PastStep(
-        number=step.number,
-        role=step.role,
-        output=step.output,
-        body=step.body,
-        agent=step.agent,
-        note=notes.of(step),
-    )
+def require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> None:
+    """Refuse what would be too long to be recorded, as JSON.
 
-
-def _require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> None:
+    Raises:
+        SizeError: It is.
+    """
     size = len(encode_json(asked))
     if size > most:
         raise SizeError(what, found=size, limit=most)
@@ -374,3 +285,85 @@ def _began_here(ledger: Ledger, tip: Tip) -> bool:
         if oid != GENESIS_OID:
             first = oid
     return ledger.local.is_made_here(first)
+
+
+def _find_cwd(
+    record: Record, cycle: Cycle, replaced: Step | None, *, folder: Path | None
+) -> Path:
+    """Choose a step's folder: by flag, as the old step's, by the edge, the thread's.
+
+    Args:
+        folder: Where the thread works on this machine, if not where it was started.
+
+    Raises:
+        StateError: The chosen one does not exist.
+        InvalidError: It has a name that cannot be recorded.
+    """
+    if cycle.ground is not None:
+        chosen = _find_ground(cycle, cycle.ground)
+    else:
+        chosen = _choose_cwd(record, cycle, replaced, folder=folder)
+    require_recordable(chosen)
+    return chosen
+
+
+def _choose_cwd(
+    record: Record, cycle: Cycle, replaced: Step | None, *, folder: Path | None
+) -> Path:
+    base = folder or Path(record.start.cwd)
+    if cycle.cwd is not None:
+        chosen, why = cycle.cwd, "--cwd"
+    elif not folder and replaced is not None and _is_folder(Path(replaced.cwd)):
+        chosen, why = Path(replaced.cwd), "of the replaced step"
+    elif cycle.routed.location is not None:
+        chosen, why = base / _trim(cycle.routed.location), "named by the workflow"
+    else:
+        chosen, why = base, "of the thread"
+    if not _is_folder(chosen):
+        raise StateError(
+            f"working directory '{chosen}' ({why}) does not exist",
+            hint=_hint(cycle),
+        )
+    return chosen
+
+
+def _trim(location: str) -> str:
+    """Return a location without the line ends that a block of YAML leaves on it."""
+    return location.strip("\r\n")
+
+
+def _hint(cycle: Cycle) -> str:
+    location = cycle.routed.location or ""
+    if cycle.cwd is None and _trim(location).startswith("~"):
+        return "'~' is a shell's: write the whole path; or choose one with --cwd DIR"
+    return "choose one with --cwd DIR"
+
+
+def _is_folder(path: Path) -> bool:
+    # pathlib's own raises where a name is too long, as a workflow may render it.
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def _find_ground(cycle: Cycle, ground: Ground) -> Path:
+    """Choose the folder of a foreign thread's step; no recorded one is used.
+
+    Raises:
+        StateError: The workflow names one that is outside, or does not exist.
+    """
+    chosen = cycle.cwd or ground.cwd
+    if cycle.cwd is None and cycle.routed.location is not None:
+        # No path holds a NUL, and realpath gives up at one.
+        location = _trim(cycle.routed.location).replace("\0", "\ufffd")
+        chosen = Path(os.path.realpath(ground.cwd / location))
+        if not any(chosen.is_relative_to(root) for root in ground.roots):
+            raise StateError(
+                f"the workflow wants to work in '{chosen}', outside of "
+                f"{', '.join(map(str, ground.roots))}",
+                hint="choose a folder with --cwd DIR, or list it in trustedRoots",
+            )
+    if not _is_folder(chosen):
+        raise StateError(
+            f"working directory '{chosen}' does not exist",
+            hint=_hint(cycle),
+        )
+    return chosen

@@ -12,7 +12,6 @@ from uwfgit.constants import END
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.decide.moderator import RoutingError
 from uwfgit.engine.decide.plan import first_prompt
-from uwfgit.engine.run.folder import require_recordable
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
     CorruptError,
@@ -24,6 +23,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_fork, append_start, append_word
+from uwfgit.model.ledger.commit import require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit, lineage
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName, iter_events
 from uwfgit.model.thread.family import find_child

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
-from uwfgit.errors import SizeError, StoreError
+from uwfgit.errors import InvalidError, SizeError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import By, Told
@@ -81,6 +82,21 @@ def require_identity(ledger: Ledger) -> None:
         size = len(text.encode())
         if size > MAX_PERSON_BYTES:
             raise SizeError(f"your {what} for git", found=size, limit=MAX_PERSON_BYTES)
+
+
+def require_recordable(folder: Path) -> None:
+    """Make sure that a folder can stand in a node, which holds text alone.
+
+    Raises:
+        InvalidError: Its name is not UTF-8.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidError(
+            f"working directory '{folder}' has a name that is not UTF-8",
+            hint="rename it, or choose one with --cwd DIR",
+        ) from exc
 
 
 def event_person(ledger: Ledger, tip: Tip) -> Person:
