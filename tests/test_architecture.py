@@ -10,7 +10,6 @@ import pytest
 
 import uwfgit
 from uwfgit.model.thread.event import EventName
-from uwfgit.store.care.tracking import REMOTES_PREFIX
 from uwfgit.store.layout import (
     HEAD_REF,
     KEEP_REF,
@@ -18,6 +17,7 @@ from uwfgit.store.layout import (
     TRASH_PREFIX,
     WORKFLOW_PREFIX,
 )
+from uwfgit.store.refs import REMOTES_PREFIX
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
 
 _MODULES = 16

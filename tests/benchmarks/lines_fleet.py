@@ -16,8 +16,8 @@ from uwfgit.fleet.steer import put_all
 from uwfgit.fleet.worker import Worker
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import load_tip
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
+from uwfgit.store.refs import scan_refs
 from uwfgit.sync.exchange.queue_entry import Entry
 from uwfgit.sync.exchange.queue_state import QUEUE_PREFIX
 from uwfgit.sync.exchange.remotes import get_remote

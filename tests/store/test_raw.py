@@ -14,7 +14,6 @@ import uwfgit
 from tests.builders import git
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.reading import resolve_commit
 from uwfgit.store.handle import Store
@@ -30,6 +29,7 @@ from uwfgit.store.objects import (
 )
 from uwfgit.store.pack import ObjectKind, write_pack
 from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects, name_object
+from uwfgit.store.refs import is_ancestor
 from uwfgit.store.repository import init_store
 
 DATA: Final = bytes(range(256)) * 400 + os.urandom(9000)

@@ -6,12 +6,11 @@ import pytest
 
 from tests.builders import git
 from uwfgit.ids import Oid
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.holding import Moves
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import find_ref, scan_refs
 
 COUNTS = pytest.mark.parametrize("count", [3, 40])
 

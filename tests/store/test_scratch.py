@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from tests.builders import git
 from uwfgit.ids import Oid
-from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Person, TreeEntry, edit_tree, write_blob, write_commit
+from uwfgit.store.refs import has_object, is_ancestor
 
 
 def commit(store: Store, text: str, parent: Oid = GENESIS_OID) -> Oid:

@@ -4,14 +4,9 @@ import pytest
 
 from tests.builders import git
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.store.care.tracking import (
-    find_tracked,
-    list_tracked,
-    scan_refs,
-    tracking_ref,
-)
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
+from uwfgit.store.refs import find_tracked, list_tracked, scan_refs, tracking_ref
 
 ONE = ThreadId("01M8FV0G61K8RNY396JMTGNRK5")
 TWO = ThreadId("01M8FV0G61K8RNY396JMTGNRK6")

@@ -23,8 +23,8 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import make_node
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import open_record, read_tip
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import is_ancestor
 from uwfgit.store.repository import init_store, open_store
 from uwfgit.sync.receive import ZERO, Push, check_pushes
 from uwfgit.sync.verify.verify import verify_thread

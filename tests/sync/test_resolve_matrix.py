@@ -26,11 +26,10 @@ from uwfgit.engine.beside.trash import remove_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.sharing import find_sharing
-from uwfgit.store.ancestry import is_ancestor
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, thread_ref
+from uwfgit.store.refs import is_ancestor, scan_refs
 from uwfgit.sync.diverged.diverge import Way
 
 WAYS: Final[tuple[Way, ...]] = get_args(Way)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.builders import begin, git
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.care.tracking import tracking_ref
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.refs import tracking_ref
 from uwfgit.web.serve.shelf import mark_of
 
 

@@ -17,7 +17,6 @@ from uwfgit.errors import CorruptError, RemoteError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.model.ledger.commit import committer
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
@@ -28,6 +27,7 @@ from uwfgit.store.objects import (
     write_object,
 )
 from uwfgit.store.raw import COMMIT, TREE
+from uwfgit.store.refs import scan_refs
 from uwfgit.sync.exchange.exchange import CHUNK, chunks
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (

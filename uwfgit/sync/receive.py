@@ -16,12 +16,11 @@ from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
 from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import open_record, read_tip
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name
 from uwfgit.store.objects import read_commit
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import find_ref, is_ancestor
 from uwfgit.sync.exchange.exchange import describe_report
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (

@@ -19,11 +19,10 @@ from uwfgit.model.ledger.kin import iter_below
 from uwfgit.model.ledger.ledger import Ledger, is_foreign
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import Tip, load_tip, open_record
-from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import find_ref, has_object, is_ancestor
 from uwfgit.sync.diverged.diverge import resolve_thread, set_aside
 from uwfgit.sync.exchange.exchange import FAILED, RefOutcome
 from uwfgit.sync.exchange.foreign import find_signer, find_voucher, list_newest

@@ -95,10 +95,9 @@ def _find_elsewhere(path: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def _require_dedicated(store: Store) -> None:
-    from uwfgit.store.ancestry import is_ancestor
     from uwfgit.store.genesis import GENESIS_OID
     from uwfgit.store.layout import HEAD_REF
-    from uwfgit.store.refs import find_ref
+    from uwfgit.store.refs import find_ref, is_ancestor
 
     main = find_ref(store, HEAD_REF)
     if main is not None and not is_ancestor(store, GENESIS_OID, main):

@@ -77,8 +77,8 @@ def pulled_memory(
     ]
     if not threads and not remote.memory:
         return report
-    from uwfgit.store.care.tracking import scan_refs
     from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
+    from uwfgit.store.refs import scan_refs
     from uwfgit.sync.exchange.memory import pull_memory
 
     mine = map(find_ref_thread, scan_refs(ledger.store, THREAD_PREFIX))

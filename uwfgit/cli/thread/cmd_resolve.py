@@ -69,7 +69,7 @@ def _require_remote(ledger: Ledger, thread: ThreadId, name: str | None) -> None:
     Raises:
         NotFoundError: It is none.
     """
-    from uwfgit.store.care.tracking import find_tracked
+    from uwfgit.store.refs import find_tracked
     from uwfgit.sync.exchange.remotes import find_remote
 
     store = ledger.store

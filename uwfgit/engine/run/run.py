@@ -34,10 +34,10 @@ from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.thread.step import Child, Step
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.workflow.workflow import Role
-from uwfgit.store.ancestry import iter_first_parents
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.local import AgentSession
+from uwfgit.store.refs import iter_first_parents
 
 _VARIABLE_BYTES: Final = 100_000
 MAX_ASKED_BYTES: Final = 3 * 1024 * 1024

@@ -21,7 +21,6 @@ from uwfgit.model.thread.derive import format_message, parse_trailers
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar
-from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.layout import (
     NODES,
     TRASH_PREFIX,
@@ -39,7 +38,7 @@ from uwfgit.store.objects import (
     read_blob,
     read_commit,
 )
-from uwfgit.store.refs import find_ref, list_refs
+from uwfgit.store.refs import find_ref, iter_commits, list_refs
 
 ORIGIN: Final = "Uwf-Origin"
 """Names the trailer that says where a version came from."""

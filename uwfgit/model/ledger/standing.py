@@ -9,10 +9,10 @@ from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.model.ledger.ledger import ThreadRow
 from uwfgit.model.thread.sharing import Sharing, compare_sharing
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.store.care.tracking import list_tracked
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import read_holder
 from uwfgit.store.locks.holding import lock_path
+from uwfgit.store.refs import list_tracked
 
 
 def status_of(state: ThreadState, *, running: bool, sharing: Sharing) -> str:

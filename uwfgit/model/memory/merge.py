@@ -11,10 +11,10 @@ from uwfgit.model.ledger.commit import committer
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.memory import iter_memory, read_session
 from uwfgit.model.thread.derive import format_message
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import edit_tree, list_tree, read_commit, write_commit
+from uwfgit.store.refs import is_ancestor
 
 MAX_RUNS: Final = 20_000
 _MERGED: Final = 2

@@ -34,9 +34,9 @@ from uwfgit.model.thread.state import (
 )
 from uwfgit.model.thread.step import Step
 from uwfgit.model.thread.usage import Usage, add_usage
-from uwfgit.store.ancestry import iter_commits
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit
+from uwfgit.store.refs import iter_commits
 
 EventName = Literal[
     "start",

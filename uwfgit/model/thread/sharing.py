@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from uwfgit.errors import StateError
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.store.ancestry import is_ancestor
-from uwfgit.store.care.tracking import BUNDLE, find_tracked
 from uwfgit.store.handle import Store
+from uwfgit.store.refs import BUNDLE, find_tracked, is_ancestor
 
 Shared = Literal["never", "behind", "yes"]
 

@@ -20,7 +20,6 @@ from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.shell import quote_word
 from uwfgit.store.care.maintain import ObjectCount, count_objects
 from uwfgit.store.care.size import format_size
-from uwfgit.store.care.tracking import BUNDLE, list_tracked
 from uwfgit.store.database import connect, is_refusal
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store, git_errors
@@ -39,7 +38,7 @@ from uwfgit.store.locks.holding import has_leftovers, list_git_locks, lock_path,
 from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
 from uwfgit.store.pack import MANY_LOOSE, MANY_PACKS
-from uwfgit.store.refs import list_refs
+from uwfgit.store.refs import BUNDLE, list_refs, list_tracked
 from uwfgit.store.safety import init
 from uwfgit.store.safety.config import read_config
 from uwfgit.store.safety.refspecs import drop_forced, list_bare, list_forced

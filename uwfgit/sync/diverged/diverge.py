@@ -21,14 +21,18 @@ from uwfgit.model.thread.family import children_by_node
 from uwfgit.model.thread.record import Tip, load_tip, open_record, read_tip
 from uwfgit.model.thread.sharing import compare_sharing
 from uwfgit.shell import quote_word
-from uwfgit.store.ancestry import is_ancestor, iter_first_parents
-from uwfgit.store.care.tracking import find_tracked
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import Person, read_commit, write_commit
-from uwfgit.store.refs import move_ref, move_refs
+from uwfgit.store.refs import (
+    find_tracked,
+    is_ancestor,
+    iter_first_parents,
+    move_ref,
+    move_refs,
+)
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.exchange.exchange import Verify, describe_report
 

@@ -11,14 +11,13 @@ from uwfgit.errors import InvalidError, NotFoundError, StoreError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.family import family_of
-from uwfgit.store.care.tracking import BUNDLE, scan_refs
 from uwfgit.store.files import read_start
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import BUNDLE, find_ref, scan_refs
 from uwfgit.sync.exchange.exchange import ExchangeSource, RefOutcome, Verify
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.exchange.known import verify_unknown

@@ -13,8 +13,6 @@ from msgspec import Struct, field
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.family import family_of
 from uwfgit.shell import quote_word
-from uwfgit.store.ancestry import has_object, is_ancestor
-from uwfgit.store.care.tracking import read_last_reason, scan_refs, tracking_ref
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
@@ -26,7 +24,14 @@ from uwfgit.store.layout import (
     thread_ref,
 )
 from uwfgit.store.locks.holding import Moves
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import (
+    find_ref,
+    has_object,
+    is_ancestor,
+    read_last_reason,
+    scan_refs,
+    tracking_ref,
+)
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX, Remote, is_exchanged
 from uwfgit.sync.verify.registry import diverged_versions_hint
 from uwfgit.sync.verify.report import ThreadReport

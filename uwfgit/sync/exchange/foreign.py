@@ -11,10 +11,10 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger, lineage
 from uwfgit.model.thread.record import Record, Tip
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit
+from uwfgit.store.refs import is_ancestor
 from uwfgit.sync.exchange.exchange import Verify
 from uwfgit.sync.exchange.known import verify_unknown
 from uwfgit.sync.exchange.signatures import read_signature

@@ -21,8 +21,6 @@ from uwfgit.model.thread.event import STEP_EVENTS, read_event
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import parse_state
 from uwfgit.model.wording import count_of
-from uwfgit.store.ancestry import has_object, is_ancestor, iter_first_parents
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
@@ -31,7 +29,13 @@ from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.locks.writing import writing
 from uwfgit.store.objects import read_commit
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import (
+    find_ref,
+    has_object,
+    is_ancestor,
+    iter_first_parents,
+    scan_refs,
+)
 from uwfgit.sync.exchange.exchange import (
     CHUNK,
     ExchangeSource,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import read_commit
+from uwfgit.store.refs import has_object
 from uwfgit.sync.exchange.exchange import Verify, describe_report
 
 

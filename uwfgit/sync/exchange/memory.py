@@ -12,14 +12,12 @@ from uwfgit.errors import RejectedError
 from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.memory.merge import check_memory, merge_memory
-from uwfgit.store.ancestry import is_ancestor
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, memory_ref
 from uwfgit.store.locks.writing import writing
-from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.store.refs import find_ref, is_ancestor, move_ref, scan_refs
 from uwfgit.sync.exchange.exchange import RefOutcome, Result, compare
 from uwfgit.sync.exchange.push import Scan
 from uwfgit.sync.exchange.remotes import Remote

@@ -14,7 +14,6 @@ from msgspec import Struct
 from uwfgit.errors import AmbiguousError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId, find_thread_id
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.ancestry import has_object
 from uwfgit.store.layout import (
     HEAD_REF,
     THREAD_PREFIX,
@@ -22,7 +21,7 @@ from uwfgit.store.layout import (
     find_ref_thread,
     thread_ref,
 )
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import find_ref, has_object
 from uwfgit.sync.exchange.exchange import (
     FAILED,
     ExchangeSource,

@@ -11,8 +11,6 @@ from uwfgit.errors import NotFoundError, RemoteError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.private import find_private
-from uwfgit.store.ancestry import has_object, is_ancestor
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
@@ -23,7 +21,7 @@ from uwfgit.store.layout import (
     thread_ref,
 )
 from uwfgit.store.objects import find_entry, list_tree, read_commit
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import find_ref, has_object, is_ancestor, scan_refs
 from uwfgit.sync.exchange.exchange import (
     FAILED,
     Outcomes,

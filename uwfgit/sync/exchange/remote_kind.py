@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from uwfgit.errors import UsageError
 from uwfgit.ids import Oid
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF
+from uwfgit.store.refs import is_ancestor
 from uwfgit.sync.exchange.remotes import Remote, shown_url
 from uwfgit.sync.exchange.transport import Wire, fetched_aside, list_refs_there
 

@@ -18,7 +18,6 @@ from uwfgit.errors import InvalidError, NotFoundError, RemoteError, UsageError
 from uwfgit.ids import ThreadId, find_thread_id, is_hash, is_thread_id
 from uwfgit.shell import quote_word
 from uwfgit.store.care.config_edit import append_section
-from uwfgit.store.care.tracking import BUNDLE, tracking_ref
 from uwfgit.store.git.gitcmd import check_operand, run_git
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import (
@@ -27,6 +26,7 @@ from uwfgit.store.layout import (
     WORKFLOW_PREFIX,
     is_workflow_name,
 )
+from uwfgit.store.refs import BUNDLE, tracking_ref
 from uwfgit.store.safety.config import ConfigEntry, read_config
 from uwfgit.sync.exchange.transport import Wire, list_refs_there
 

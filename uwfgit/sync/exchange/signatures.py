@@ -19,12 +19,11 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.derive import has_unsafe
 from uwfgit.model.thread.event import read_event
 from uwfgit.model.thread.record import read_tip
-from uwfgit.store.ancestry import has_object, is_ancestor
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit, read_tag
+from uwfgit.store.refs import has_object, is_ancestor, scan_refs
 from uwfgit.sync.exchange.remotes import APPROVED_PREFIX
 from uwfgit.sync.verify.rawtree import Objects
 from uwfgit.sync.verify.report import ThreadReport, VerifyProblem, plain, shown

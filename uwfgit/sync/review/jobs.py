@@ -12,7 +12,6 @@ from uwfgit.errors import InvalidError, StateError, UwfError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.commit import commit_tree, committer
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.store.ancestry import has_object, is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF
@@ -26,7 +25,7 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.refs import find_ref, move_ref
+from uwfgit.store.refs import find_ref, has_object, is_ancestor, move_ref
 from uwfgit.sync.exchange.push import Scan
 from uwfgit.sync.exchange.remotes import Remote
 from uwfgit.sync.exchange.transport import (

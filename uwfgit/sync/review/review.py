@@ -18,12 +18,11 @@ from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.event import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.wording import count_of
-from uwfgit.store.ancestry import is_ancestor
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.git.signing import complaint
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.refs import find_ref
+from uwfgit.store.refs import find_ref, is_ancestor
 from uwfgit.sync.exchange.exchange import Verify
 from uwfgit.sync.exchange.known import verify_unknown
 from uwfgit.sync.exchange.push import Scan

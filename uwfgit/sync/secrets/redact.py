@@ -19,7 +19,6 @@ from uwfgit.model.ledger.keep import drop_node, list_kept
 from uwfgit.model.ledger.ledger import Ledger, find_kept
 from uwfgit.model.mask import Masker, Secret
 from uwfgit.model.thread.record import Tip, load_tip
-from uwfgit.store.care.tracking import scan_refs
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, memory_ref, thread_ref
@@ -27,7 +26,7 @@ from uwfgit.store.local import Agreed
 from uwfgit.store.locks.writing import writing
 from uwfgit.store.log import log_folder
 from uwfgit.store.objects import read_blob
-from uwfgit.store.refs import find_ref, move_refs
+from uwfgit.store.refs import find_ref, move_refs, scan_refs
 from uwfgit.sync.exchange.exchange import describe_report
 from uwfgit.sync.secrets.allowed import read_allowed
 from uwfgit.sync.secrets.clean_copy import redo_thread

@@ -14,7 +14,6 @@ from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid, is_oid, is_thread_id
 from uwfgit.model.thread.private import find_private
 from uwfgit.shell import quote_word
-from uwfgit.store.ancestry import has_object
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
@@ -25,6 +24,7 @@ from uwfgit.store.layout import (
     find_step_name,
 )
 from uwfgit.store.raw import KINDS, TREE_ENTRY
+from uwfgit.store.refs import has_object
 from uwfgit.sync.secrets.allowed import read_allowed
 from uwfgit.sync.secrets.text import Match, scan_json, scan_text, without_gaps
 

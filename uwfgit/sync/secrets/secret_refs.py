@@ -12,11 +12,11 @@ from uwfgit.errors import ConflictError, StateError, StoreError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Tip, load_tip, open_record
-from uwfgit.store.care.tracking import REMOTES_PREFIX, scan_refs
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, find_ref_thread, thread_ref
 from uwfgit.store.objects import read_commit
+from uwfgit.store.refs import REMOTES_PREFIX, scan_refs
 from uwfgit.sync.secrets.scan import SecretFinding
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 

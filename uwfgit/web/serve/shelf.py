@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.standing import find_running
-from uwfgit.store.care.tracking import list_folders
 from uwfgit.store.layout import THREAD_PREFIX
+from uwfgit.store.refs import list_folders
 from uwfgit.web.view.listing import Line, list_lines
 
 T = TypeVar("T")

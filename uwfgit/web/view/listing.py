@@ -16,8 +16,8 @@ from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.sharing import Sharing, compare_sharing
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import without_mark
-from uwfgit.store.care.tracking import list_tracked
 from uwfgit.store.handle import Store
+from uwfgit.store.refs import list_tracked
 
 Order: TypeAlias = Literal["updated", "started", "steps", "tokens", "duration"]
 ORDERS: Final = get_args(Order)
