@@ -1,4 +1,4 @@
-"""``--background``: a worker that outlives its terminal; the only place for it."""
+"""Runs of other processes: begun with ``--background``, or ended."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from uwfgit import errors
 from uwfgit.cli.frame.app import EXIT_BUG, RUN_EXITS
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.world import VARIABLE
-from uwfgit.engine.run.control import join_thread
+from uwfgit.engine.run.control import find_runner, join_thread, stop_thread
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.report import RunReport, make_run_report
-from uwfgit.errors import StoreError, UwfError
+from uwfgit.errors import StateError, StoreError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import load_tip
@@ -29,6 +29,22 @@ from uwfgit.store.log import log_folder
 
 _ORDINARY: Final = (0, 1, 3, 4, 5)
 _LINE_BYTES: Final = 65_536
+
+
+def stop_run(context: CommandContext, ledger: Ledger, thread: ThreadId) -> bool:
+    """End the run of a thread, and wait for that; false when nobody ran it.
+
+    Raises:
+        StateError: This command is called by the agent of that run, and would end
+            with it, before it has done what it is for.
+    """
+    step = context.environment.get("UWF_STEP", "")
+    if step.startswith(f"{thread}:") and find_runner(ledger, thread) is not None:
+        raise StateError(
+            f"thread {thread} is run by this step, which cannot end itself",
+            hint="report $status: $SUSPEND with the reason, and a person decides",
+        )
+    return stop_thread(ledger, thread)
 
 
 class Worker(Struct, frozen=True, kw_only=True):

@@ -47,15 +47,15 @@ def stop_command(
     if after_step:
         pause_command(ctx, thread)
         return
+    from uwfgit.cli.thread.background import stop_run
     from uwfgit.cli.thread.listing import find_status
-    from uwfgit.engine.run.control import stop_thread
     from uwfgit.model.ledger.ledger import resolve_thread
 
     context = get_context(ctx)
     ledger = context.open_ledger()
     found = resolve_thread(ledger, thread)
     find_status(ledger, found)
-    stopped = stop_thread(ledger, found)
+    stopped = stop_run(context, ledger, found)
     status = find_status(ledger, found)
     context.output.emit(
         {"threadId": found, "status": status, "stopped": stopped},

@@ -326,7 +326,7 @@ def cancel(
 
     A running agent is stopped first.
     """
-    from uwfgit.engine.run.control import stop_thread
+    from uwfgit.cli.thread.background import stop_run
     from uwfgit.engine.run.thread import cancel_thread
     from uwfgit.model.ledger.ledger import resolve_thread
 
@@ -336,7 +336,7 @@ def cancel(
     if reason is not None:
         reason = require_text(reason, "--reason")
         reason = context.mask(reason, what="--reason")
-    stop_thread(ledger, found)
+    stop_run(context, ledger, found)
     tip = cancel_thread(ledger, found, reason=reason, command="uwf thread cancel")
     context.output.emit(
         {"threadId": tip.thread, "status": tip.state.status, "cancelled": True},
@@ -357,9 +357,9 @@ def remove(
     Threads that did steps of it alone go with it, and come back with it.
     'uwf thread list --trash' shows it there, 'uwf thread restore' brings it back.
     """
+    from uwfgit.cli.thread.background import stop_run
     from uwfgit.cli.thread.listing import find_status
     from uwfgit.engine.beside.trash import list_going, remove_thread, require_no_parent
-    from uwfgit.engine.run.control import stop_thread
     from uwfgit.model.ledger.ledger import resolve_thread
 
     context = get_context(ctx)
@@ -367,7 +367,7 @@ def remove(
     found = resolve_thread(ledger, thread)
     if not yes:
         require_no_parent(ledger, found)
-    stop_thread(ledger, found)
+    stop_run(context, ledger, found)
     status = find_status(ledger, found)
     going = list_going(ledger, found)
     remove_thread(ledger, found, command="uwf thread rm")
