@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from uwfgit.constants import MAX_NESTED
@@ -47,7 +48,10 @@ def find_parents(ledger: Ledger, rows: Sequence[Related]) -> dict[ThreadId, Thre
         elif parent is not None and parent in here:
             found[row.thread] = parent
     if forks:
-        found |= dict(_find_takers(ledger, here, forks))
+        # The oldest counts, where several name one.
+        pairs = [*_iter_takers(ledger, here, {parent for _, parent in forks})]
+        named = dict(reversed(pairs))
+        found |= {child: named[child] for child, _ in forks if child in named}
     return {
         child: parent for child, parent in found.items() if _is_shallow(found, child)
     }
@@ -64,21 +68,6 @@ def _is_shallow(parents: Mapping[ThreadId, ThreadId], thread: ThreadId) -> bool:
     return above is None
 
 
-def _find_takers(
-    ledger: Ledger,
-    here: Mapping[ThreadId, Related],
-    forks: Sequence[tuple[ThreadId, ThreadId]],
-) -> Iterator[tuple[ThreadId, ThreadId]]:
-    """Yield the threads that name forks of children, by reading what may name them."""
-    wanted = {parent for _, parent in forks}
-    named: dict[ThreadId, ThreadId] = {}
-    for row in sorted(here.values(), key=lambda row: row.thread):
-        if not wanted.isdisjoint(_lineage(here, row.thread)):
-            for child in _named_by(ledger, row.thread):
-                named.setdefault(child, row.thread)
-    yield from ((child, named[child]) for child, _ in forks if child in named)
-
-
 def find_takers(
     ledger: Ledger, rows: Iterable[Related], record: Record
 ) -> set[ThreadId]:
@@ -86,12 +75,18 @@ def find_takers(
     if record.start.parent is None:
         return set()
     here = {row.thread: row for row in rows}
-    return {
-        thread
-        for thread in here
-        if record.start.parent[0] in _lineage(here, thread)
-        if record.tip.thread in _named_by(ledger, thread)
-    }
+    found = _iter_takers(ledger, here, {record.start.parent[0]})
+    return {taker for child, taker in found if child == record.tip.thread}
+
+
+def _iter_takers(
+    ledger: Ledger, here: Mapping[ThreadId, Related], parents: AbstractSet[ThreadId]
+) -> Iterator[tuple[ThreadId, ThreadId]]:
+    """Yield who did a step of whom, by reading some threads and all forks of them."""
+    for thread in sorted(here):
+        if not parents.isdisjoint(_lineage(here, thread)):
+            for child in _named_by(ledger, thread):
+                yield child, thread
 
 
 def _lineage(here: Mapping[ThreadId, Related], thread: ThreadId) -> Iterator[ThreadId]:
