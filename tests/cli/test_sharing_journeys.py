@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import git
 from tests.cli.seats import Seat, make_seat
 from tests.sync.code import code_refs, make_code
 from tests.sync.people import make_bare, refs_of
@@ -59,6 +60,53 @@ def test_a_suspended_thread_is_continued_in_the_second_clone(
     assert step["cwd"] == str(bob.folder)
     ada.do("verify")
     assert ada.do("pull", "--json").json["upToDate"] == 1
+
+
+def test_a_pull_in_a_fresh_clone_makes_the_store_and_brings_the_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = make_code(tmp_path / "code.git")
+    ada, bob, cleo = (
+        make_seat(tmp_path, name, monkeypatch, capsys, code=code)
+        for name in ("Ada", "Bob", "Cleo")
+    )
+    early = bob("pull", "--json")
+    thread = ada.start()
+    ada.do("remote", "add")
+    ada.do("push", thread)
+    cleo.do("init")
+
+    brought = bob.do("pull", thread, "--json")
+
+    assert (early.code, early.error["code"]) == (1, "not-found")
+    assert "uwf init" in early.error["hint"]
+    assert _result(brought.json) == {thread: "new"}
+    assert "set up remote origin" in brought.err
+    bob.do("push")
+    assert _result(cleo.do("pull", "origin", "--json").json) == {thread: "new"}
+    (remote,) = bob.do("remote", "list", "--json").json["items"]
+    assert (remote["name"], remote["kind"]) == ("origin", "shared")
+
+
+def test_a_pull_makes_no_store_where_none_may_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = make_code(tmp_path / "code.git")
+    ada, bob = (
+        make_seat(tmp_path, name, monkeypatch, capsys, code=code)
+        for name in ("Ada", "Bob")
+    )
+    thread = ada.start()
+    ada.do("remote", "add")
+    ada.do("push", thread)
+
+    named = bob("--store", "elsewhere", "pull")
+    git(bob.folder / ".git", "config", "uwf.autoInit", "false")
+    off = bob("pull")
+
+    assert (named.code, off.code) == (1, 1)
+    assert not (bob.folder / ".git" / "uwf").exists()
+    assert not (bob.folder / "elsewhere").exists()
 
 
 def _result(report: dict[str, list[dict[str, str]]]) -> dict[str, str]:

@@ -179,7 +179,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         if not path.exists():
             # A place that somebody named and that is not there is a slip of the keys.
             is_named = self.store_choice.source in {"option", "environment"}
-            if not (write and create) or is_named or not self._may_create():
+            if not (write and create) or is_named or not self.may_create():
                 raise NotFoundError("store", str(path), hint=self._missing_hint())
             if init_store(path, home=self.home):
                 self.output.say(f"created store {shown(str(path))}")
@@ -202,7 +202,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
             merge_packs(store, self.environment)
 
-    def _may_create(self) -> bool:
+    def may_create(self) -> bool:
+        """Whether a command that writes may make the store: ``uwf.autoInit``."""
         from uwfgit.store.git.settings import find_settings
 
         home = self.home_for_paths

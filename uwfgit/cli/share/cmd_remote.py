@@ -12,11 +12,14 @@ from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_table
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import UsageError
+from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from uwfgit.store.handle import Store
+    from uwfgit.sync.exchange.remotes import Remote
 
 app = make_group("Name the repositories that threads are shared with.")
 
@@ -59,12 +62,7 @@ def add(
     A dedicated one holds threads alone, as branches. In a shared one, threads
     stand under refs/uwf/, where they are no branches and run no CI.
     """
-    from uwfgit.sync.exchange.remotes import (
-        DEFAULT_NAME,
-        add_remote,
-        check_name,
-        shown_url,
-    )
+    from uwfgit.sync.exchange.remotes import DEFAULT_NAME, check_name, shown_url
 
     context = get_context(ctx)
     name = check_name(name or context.settings.share or DEFAULT_NAME)
@@ -75,7 +73,25 @@ def add(
     store = store or context.open_store(write=True)
     if shared is None:
         shared = found.is_theirs
-    remote = add_remote(
+    remote = _add(context, store, name, found, shared=shared, memory=memory)
+    where = shown_url(remote.url)
+    payload = {"name": name, "url": where, "kind": remote.kind}
+    context.output.emit(payload, lambda: f"{name}  {shown(where)}  ({remote.kind})")
+    _tell_added(context, remote)
+
+
+def _add(
+    context: CommandContext,
+    store: Store,
+    name: str,
+    found: _Found,
+    *,
+    shared: bool,
+    memory: bool = False,
+) -> Remote:
+    from uwfgit.sync.exchange.remotes import add_remote
+
+    return add_remote(
         store,
         name,
         found.url,
@@ -85,13 +101,16 @@ def add(
         follows=found.follows,
         memory=memory,
     )
-    where = shown_url(remote.url)
-    payload = {"name": name, "url": where, "kind": remote.kind}
-    context.output.emit(payload, lambda: f"{name}  {shown(where)}  ({remote.kind})")
+
+
+def _tell_added(context: CommandContext, remote: Remote) -> None:
+    """Say what a remote that was just set up means for those who use it."""
+    from uwfgit.sync.exchange.remotes import shown_url
+
     if remote.push_urls != (remote.url,):
         places = ", ".join(shown(shown_url(each)) for each in remote.push_urls)
         context.output.say(f"pushes go to {places}, as those of this repository do")
-    if where != remote.url:
+    if shown_url(remote.url) != remote.url:
         context.output.warn("the URL holds a password; a credential helper is safer")
     say = context.output.say
     if remote.kind == "shared":
@@ -102,6 +121,58 @@ def add(
             ".gitattributes: **/nodes/** -diff linguist-generated gitlab-generated"
         )
     say(f"'git push {remote.name}' in the store sends every thread; 'uwf push' asks")
+
+
+def open_to_pull(context: CommandContext, words: Sequence[str]) -> Store:
+    """Open the store that a pull brings threads into; make it in a fresh clone.
+
+    A store without remotes gets the one of the repository around it, as
+    ``remote add`` sets it up, if there are threads in that.
+
+    Args:
+        context: Of the command.
+        words: Those of the pull; the first may name the remote.
+
+    Raises:
+        NotFoundError: There is no store, and no remote with threads to make it of.
+        AuthError, RemoteError: The repository's remote cannot be asked.
+    """
+    from uwfgit.cli.share.remote_session import belongs_here, open_wire
+    from uwfgit.sync.exchange.remotes import (
+        DEFAULT_NAME,
+        Remote,
+        holds_shared,
+        list_remotes,
+    )
+
+    is_there = context.store_choice.path.exists()
+    store = context.open_store(write=True) if is_there else None
+    if (store is not None and list_remotes(store)) or not belongs_here(context):
+        return store or context.open_store(write=True, create=False)
+    theirs = _repository_remotes(context)
+    usual = context.settings.share or DEFAULT_NAME
+    name = words[0] if words and words[0] in theirs else usual
+    found = theirs.get(name)
+    if found is None or not context.may_create():
+        return store or context.open_store(write=True, create=False)
+    remote = Remote(
+        name=name,
+        url=found.url,
+        push_urls=found.push_urls,
+        kind="shared",
+        follows=found.follows,
+    )
+    with open_wire(context, remote) as wire:
+        if holds_shared(wire, remote):
+            store = store or context.open_store(write=True)
+            remote = _add(context, store, name, found, shared=True)
+            context.output.say(f"set up remote {name}, shared with the code here")
+            _tell_added(context, remote)
+            return store
+    if store is None:
+        hint = f"remote '{name}' has no threads to bring; create it with: uwf init"
+        raise NotFoundError("store", str(context.store_choice.path), hint=hint)
+    return store
 
 
 class _Found(Struct, frozen=True, kw_only=True):

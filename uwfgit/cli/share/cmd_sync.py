@@ -15,6 +15,7 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.clone_folder import is_begun, is_there, new_store
+from uwfgit.cli.share.cmd_remote import open_to_pull
 from uwfgit.cli.share.memory import pulled_memory, with_memory
 from uwfgit.cli.share.remote_session import (
     find_branch,
@@ -190,12 +191,14 @@ def pull(
 
     A thread that others continued as well is left as it is and shown as
     diverged: 'uwf thread resolve' shows both sides. One removed here does not
-    come back until there is something new in it.
+    come back until there is something new in it. In a fresh clone it makes the
+    store, and sets up the remote of the clone as 'uwf remote add' does, if there
+    are threads in it.
     """
     context = get_context(ctx)
-    store = context.open_store(write=True, create=False)
-    ledger = context.make_ledger(store, write=True)
     words = [word for word in (remote, thread) if word is not None]
+    store = open_to_pull(context, words)
+    ledger = context.make_ledger(store, write=True)
     there, names = take_source(context, ledger, words)
     if len(names) > 1:
         raise UsageError(

@@ -384,6 +384,20 @@ def remove_remote(store: Store, name: str, *, environment: Mapping[str, str]) ->
         raise RemoteError(done.complaint, remote=name)
 
 
+def holds_shared(wire: Wire, remote: Remote) -> bool:
+    """Whether there are threads or workflows beside the code in a shared remote.
+
+    Raises:
+        AuthError, RemoteError: It cannot be asked.
+    """
+    patterns = [f"{prefix}*" for prefix in _SHARED.values()]
+    return bool(
+        list_refs_there(
+            wire, remote.url, name=remote.name, git_dir=None, patterns=patterns
+        )
+    )
+
+
 def find_kind(wire: Wire, url: str, *, name: str, shared: bool | None) -> RemoteKind:
     """Look at a remote whether it holds threads as branches, or beside code.
 
