@@ -43,6 +43,7 @@ from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Child, StepFields
 from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.store.local import Local
 
 READY = reply("ready", body="It is ready.")
 CODED = reply("coded", what="code")
@@ -237,6 +238,43 @@ def test_a_fork_asks_again_whatever_became_of_the_child_since(
 
 class KilledError(BaseException):
     """The process is gone in the middle of a step."""
+
+
+class DyingLocal(Local):
+    """Is killed as it notes which thread does a step."""
+
+    is_noted = False
+
+    def set_child(self, step: str, child: ThreadId) -> bool:
+        if self.is_noted:
+            super().set_child(step, child)
+        raise KilledError
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_a_fork_that_was_killed_as_it_got_its_child_has_one_of_them(
+    ledger: Ledger,
+    tmp_path: Path,
+    is_noted: bool,  # noqa: FBT001 - of the table
+) -> None:
+    asking = {"tester": [suspend("Which?"), TESTED]}
+    play = play_of(ledger, tmp_path, **asking)
+    play.go()
+    fork = fork_thread(ledger, play.thread).thread
+    ledger.lookup.refresh()
+    before = {row.thread for row in list_threads(ledger)}
+    dying = DyingLocal(ledger.store)
+    dying.is_noted = is_noted
+    with pytest.raises(KilledError):
+        Play(replace(ledger, local=dying), tmp_path, fork, {**PLAIN, **asking}).resume()
+
+    done = Play(ledger, tmp_path, fork, {**PLAIN, **asking}).resume("The second")
+
+    ledger.lookup.refresh()
+    child = record_of(ledger, fork).steps()[-1].child
+    assert child is not None
+    assert done.end == "done"
+    assert {row.thread for row in list_threads(ledger)} - before == {child.thread}
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["goes on", "cancelled"])

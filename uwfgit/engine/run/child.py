@@ -20,7 +20,7 @@ from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.engine import Engine
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.thread import Parent, fork_thread, start_child
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.node.node import SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_events
@@ -190,9 +190,11 @@ def _own(run: Run, child: Child, number: int, note: str | None) -> _Found:
         if state.status != "cancelled":
             is_done = state.status == "end" and state.head != head
             return _Found(thread=begun, note=note, is_done=is_done)
-    fork = fork_thread(ledger, child.thread, step=head)
-    ledger.local.set_child(step, fork.thread)
-    return _Found(thread=fork.thread, note=note)
+    name = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    # First: a fork that is there is found again, whenever this is killed.
+    ledger.local.set_child(step, name)
+    fork_thread(ledger, child.thread, step=head, name=name)
+    return _Found(thread=name, note=note)
 
 
 def _has_ended_since(run: Run, child: Child) -> bool:

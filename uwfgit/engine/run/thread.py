@@ -216,6 +216,7 @@ def fork_thread(
     at: int | None = None,
     from_role: str | None = None,
     step: Hash | None = None,
+    name: ThreadId | None = None,
 ) -> Tip:
     """Branch a new thread off one; nothing is copied, moved or deleted.
 
@@ -225,6 +226,7 @@ def fork_thread(
         at: Fork at this step, 0 for the start. Without any choice, at the head.
         from_role: Fork before this role's newest step, so that it runs again.
         step: Fork at this step, a replaced one too.
+        name: What the new thread is called; by default a new id.
 
     Raises:
         NotFoundError: There is no such step.
@@ -240,7 +242,7 @@ def fork_thread(
         hint = "fork at a step of the thread, or one that a poke replaced"
         raise NotFoundError("step", wanted, hint=hint)
     origin = read_tip(ledger.store, event.thread, event.commit.oid)
-    fork = mint_thread_id(ledger.now_ms(), ledger.random(10))
+    fork = name or mint_thread_id(ledger.now_ms(), ledger.random(10))
     # First: a fork that is there is never without them.
     ledger.local.let_follow(thread, fork)
     return append_fork(
