@@ -18,6 +18,7 @@ from tests.sync.changes import restart
 from tests.sync.forge import Change, Draft, amend_step, forge, history
 from tests.sync.people import Person, results, smuggle
 from tests.sync.tour import Tour, tip_of
+from uwfgit.errors import StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import make_node
@@ -26,6 +27,7 @@ from uwfgit.model.thread.record import open_record, read_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import is_ancestor
 from uwfgit.store.repository import init_store, open_store
+from uwfgit.sync.diverged.diverge import set_aside
 from uwfgit.sync.receive import ZERO, Push, check_pushes
 from uwfgit.sync.verify.verify import verify_thread
 
@@ -372,3 +374,20 @@ def test_the_family_has_the_events_the_forgeries_change(family: Family) -> None:
     assert names(family.store, family.thread) == [
         *("start", "step", "step", "attempt", "resume", "step")
     ]
+
+
+def test_what_did_a_step_of_another_thread_is_not_set_aside(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = start(ledger, tmp_path, parent(), child())
+    said = {**REPLIES, "tester": REPLIES["tester"][2:]}
+    assert Play(ledger, tmp_path, thread, said).go().end == "done"
+    (made,) = children_of(ledger, thread)
+    *_, before, tip = history(ledger.store, tip_of(ledger, made))
+
+    with pytest.raises(StateError) as caught:
+        set_aside(ledger, made, base=before, command="test")
+
+    assert f"did a step of thread {thread}" in caught.value.message
+    assert tip_of(ledger, made) == tip
+    assert set_aside(ledger, made, base=tip, command="test") is None

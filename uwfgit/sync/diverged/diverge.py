@@ -249,7 +249,8 @@ def set_aside(
         command: What this is, for whoever meets the lock.
 
     Raises:
-        StateError: The commit is none of the thread's.
+        StateError: The commit is none of the thread's, or what came after it did a
+            step of another, and would leave the store.
         LockedError: Someone runs the thread.
     """
     with hold_thread(ledger, thread, command=command):
@@ -262,6 +263,7 @@ def set_aside(
         divergence = Divergence(
             thread=thread, remote="", mine=mine, theirs=base, base=base
         )
+        _require_unnamed(ledger, divergence)
         return write_whole(ledger.store, lambda: _keep_both(ledger, divergence, copy))
 
 
