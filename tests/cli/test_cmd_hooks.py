@@ -306,6 +306,18 @@ def test_a_workflow_folder_that_is_a_link_is_followed(project: Project) -> None:
     assert not project.commits()
 
 
+def test_an_edit_behind_a_link_to_a_link_is_checked(project: Project) -> None:
+    project.write("b/ping.yaml", WORKFLOW)
+    for name, target in ((".workflows", "a"), ("a", "b")):
+        (project.root / name).symlink_to(target)
+        project.git("add", name)
+    assert project.commits()
+
+    project.write("b/ping.yaml", BAD)
+
+    assert not project.commits()
+
+
 def test_a_repository_of_sha256_is_read_too(tmp_path: Path) -> None:
     project = make_project(tmp_path, git_format="sha256")
     project.write("deep/.workflow/ping.yaml", BAD)

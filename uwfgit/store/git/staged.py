@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from uwfgit.errors import StoreError
 from uwfgit.store.git.gitcmd import run_git
@@ -20,6 +21,8 @@ from uwfgit.store.git.gitcmd import run_git
 _LINK: Final = "120000"
 _FILES: Final = ("100644", "100755")
 _LINK_ROUNDS: Final = 5
+_WILD: Final = re.compile(r"[*?\[\\]")
+_ESCAPED: Final = r"\\\g<0>"
 
 
 class StagedFile(Struct, frozen=True, kw_only=True):
@@ -64,31 +67,61 @@ def _list_changed(
     staging: Staging, folders: Sequence[str], *options: str
 ) -> tuple[str, ...]:
     head = _git(staging, "rev-parse", "--verify", "--quiet", "HEAD", codes=(0, 1))
-    base = head.decode().strip() or _empty_tree(staging)
-    links = _list_names(staging, base, _named(folders))
+    empty = _empty_tree(staging)
+    base = head.decode().strip() or empty
     found = _list_names(staging, base, _inside(folders), *options)
-    for link, target in _iter_linked(staging, folders):
+    links = _follow(staging, folders).links
+    moved = _list_names(staging, base, _literal(links)) if links else set[str]()
+    for link in links:
+        seen = _find_alias(link, links, folders)
+        if seen is None:
+            continue
+        real, passed = _resolve(link, links)
         # Of a link that is new, all is new that it leads to.
-        start = _empty_tree(staging) if link in links else base
-        names = _list_names(staging, start, [f":(literal){target}"], *options)
-        # As one finds it in the folder.
-        found |= {link + name.removeprefix(target) for name in names}
+        start = base if moved.isdisjoint(passed) else empty
+        for name in _list_names(staging, start, _literal(_around(real)), *options):
+            found.add(_as_found(name, real, link, seen))
     return tuple(sorted(found))
 
 
-def _iter_linked(staging: Staging, folders: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield folders of these names that are symlinks, with where they lead."""
-    empty = _empty_tree(staging)
-    found = [
-        file
-        for file in _list_files(staging, empty, _named(folders))
-        if file.mode == _LINK
-    ]
-    contents = _read_blobs(staging, {file.oid for file in found})
-    for file in found:
-        target = _find_target(file, contents)
-        if target is not None:
-            yield file.path, target
+def _as_found(name: str, real: str, link: str, seen: str) -> str:
+    """Name a file that a link leads to, or one beside it, as the folder has it."""
+    if name == real or name.startswith(f"{real}/"):
+        return seen + name.removeprefix(real)
+    # A path from the folder itself, so that its workflows are looked through.
+    return posixpath.join(
+        posixpath.dirname(seen), posixpath.relpath(name, posixpath.dirname(link) or ".")
+    )
+
+
+def _find_alias(
+    path: str, links: Mapping[str, str], folders: Sequence[str]
+) -> str | None:
+    """Name a path as one finds it in a folder of these names, by one link or more."""
+    for _ in range(_LINK_ROUNDS):
+        if not {*folders}.isdisjoint(path.split("/")):
+            return path
+        for link in links:
+            real = _resolve(link, links)[0]
+            if link != path and path.startswith(f"{real}/"):
+                path = link + path.removeprefix(real)
+                break
+        else:
+            return None
+    return None
+
+
+def _resolve(path: str, links: Mapping[str, str]) -> tuple[str, frozenset[str]]:
+    """Return where a path leads, and the links that it passes; a circle ends."""
+    passed: set[str] = set()
+    while True:
+        parts = path.split("/")
+        heads = ("/".join(parts[: at + 1]) for at in range(len(parts)))
+        link = next((each for each in heads if each in links), None)
+        if link is None or link in passed:
+            return path, frozenset(passed)
+        passed.add(link)
+        path = links[link] + path.removeprefix(link)
 
 
 def write_staged(staging: Staging, folders: Sequence[str], target: Path) -> None:
@@ -101,27 +134,72 @@ def write_staged(staging: Staging, folders: Sequence[str], target: Path) -> None
     Raises:
         StoreError: git cannot read them, or they cannot be written.
     """
-    empty = _empty_tree(staging)
-    found: dict[str, StagedFile] = {}
-    contents: dict[str, bytes] = {}
-    wanted = (*_named(folders), *_inside(folders))
-    for _ in range(_LINK_ROUNDS):
-        new = [
-            each
-            for each in _list_files(staging, empty, wanted)
-            if each.path not in found
-        ]
-        if not new:
-            break
-        found |= {each.path: each for each in new}
-        contents |= _read_blobs(staging, {each.oid for each in new} - set(contents))
-        wanted = tuple(_iter_targets(new, contents))
-        if not wanted:
-            break
+    found = _follow(staging, folders)
     try:
-        _write(found.values(), contents, target)
+        _write(found.files.values(), found.contents, target)
     except OSError as exc:
         raise StoreError(f"cannot write staged files: {exc.strerror}") from exc
+
+
+class _Followed(Struct, kw_only=True):
+    """Staged files, by path, and all that they lead to; contents by oid."""
+
+    files: dict[str, StagedFile] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def links(self) -> dict[str, str]:
+        """The symlinks among them, and where each leads."""
+        targets = {
+            path: _find_target(file, self.contents) for path, file in self.files.items()
+        }
+        return {path: target for path, target in targets.items() if target is not None}
+
+
+def _follow(staging: Staging, folders: Sequence[str]) -> _Followed:
+    """Read the folders of these names, and what links lead to, one link a round."""
+    empty = _empty_tree(staging)
+    found = _Followed()
+    wanted = [*_named(folders), *_inside(folders)]
+    asked: set[str] = set()
+    for _ in range(_LINK_ROUNDS):
+        heads = _heads(asked)
+        new = {each.path: each for each in _list_files(staging, empty, wanted)}
+        for each in (
+            _list_files(staging, empty, [*map(_exactly, heads)]) if heads else ()
+        ):
+            new |= {each.path: each} if each.path in heads else {}
+        found.files |= new
+        oids = {each.oid for each in new.values()}
+        found.contents |= _read_blobs(staging, oids - found.contents.keys())
+        links = found.links
+        aims = {_resolve(link, links)[0] for link in links} - asked
+        if not aims:
+            break
+        asked |= aims
+        wanted = _literal(each for aim in aims for each in _around(aim))
+    return found
+
+
+def _around(path: str) -> tuple[str, ...]:
+    """Return a path to look at, with a file's neighbours."""
+    folder = posixpath.dirname(path)
+    # A linked workflow includes from where it really is.
+    return (path, folder) if path.endswith((".yaml", ".yml")) and folder else (path,)
+
+
+def _heads(paths: Iterable[str]) -> set[str]:
+    """Return the folders above paths: each may be a link."""
+    return {path[:at] for path in paths for at, char in enumerate(path) if char == "/"}
+
+
+def _literal(paths: Iterable[str]) -> list[str]:
+    return [f":(literal){path}" for path in paths]
+
+
+def _exactly(path: str) -> str:
+    # Without a wildcard it would match all that is below it.
+    return f":(glob)**/{_WILD.sub(_ESCAPED, path)}"
 
 
 def _named(folders: Sequence[str]) -> tuple[str, ...]:
@@ -205,20 +283,6 @@ def _iter_blobs(out: bytes) -> Iterator[tuple[str, bytes]]:
         size = int(facts[1])
         yield oid, out[start : start + size]
         start += size + 1
-
-
-def _iter_targets(
-    files: Sequence[StagedFile], contents: Mapping[str, bytes]
-) -> Iterator[str]:
-    """Yield pathspecs of what symlinks lead to, with a file's neighbours."""
-    for file in files:
-        path = _find_target(file, contents)
-        if path is None:
-            continue
-        yield f":(literal){path}"
-        # A linked workflow includes from where it really is.
-        if path.endswith((".yaml", ".yml")) and posixpath.dirname(path):
-            yield f":(literal){posixpath.dirname(path)}"
 
 
 def _find_target(file: StagedFile, contents: Mapping[str, bytes]) -> str | None:
