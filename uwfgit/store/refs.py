@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -164,10 +165,7 @@ def move_refs(store: Store, moves: Moves, *, reason: str) -> None:
     names = [*moves]
     if any(new is None for _, new in moves.values()):
         names.append(PACKED)
-
-    def move(*, is_first: bool) -> None:
-        move_together(store, moves, reason=reason, is_first=is_first)
-
+    move = partial(move_together, store, moves, reason=reason)
     _move_patiently(store, names, move, reason=reason, moves=moves)
 
 
