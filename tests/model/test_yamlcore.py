@@ -211,6 +211,20 @@ def test_bytes_are_refused_with_a_place(
     assert problems_of(data) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        pytest.param("f.yaml", "key 'a' is given twice, first on line 2", id="file"),
+        # A block of a reply: the reply counts its lines otherwise.
+        pytest.param(None, "key 'a' is given twice", id="no-file"),
+    ],
+)
+def test_a_line_is_named_only_of_a_file(file: str | None, message: str) -> None:
+    _, (problem,) = read_yaml("\na: 1\na: 2\n", file=file)
+
+    assert (problem.message, problem.line) == (message, 3)
+
+
 @pytest.mark.usefixtures("loader")
 def test_any_depth_is_refused_as_such() -> None:
     ((code, line, _),) = problems_of("[" * 100_000)

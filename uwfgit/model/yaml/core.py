@@ -193,8 +193,10 @@ class Composer:
         frame.skip = frame.name is None
         if frame.name is not None and frame.name in frame.keys:
             frame.skip = True
-            line = frame.keys[frame.name].line
-            message = f"key '{_short(frame.name)}' is given twice, first on line {line}"
+            message = f"key '{_short(frame.name)}' is given twice"
+            # What has no file is a part of something, where its lines count on.
+            if self.source.file is not None:
+                message += f", first on line {frame.keys[frame.name].line}"
             self._report("Y6", self._event_place(event), message, "keep one of them")
 
     def _key_name(self, mark: Mark, event: yaml.Event) -> str | None:
