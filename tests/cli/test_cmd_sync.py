@@ -479,6 +479,15 @@ def test_what_cannot_be_done_makes_no_store(
     assert not (home / "store").exists()
 
 
+def test_a_folder_in_place_of_a_bundle_is_told_from_a_file_that_is_not_there(
+    uwf: Uwf, work: Path, home: Path
+) -> None:
+    refused = uwf("bundle", "open", ".")
+
+    assert (refused.code, f"'{work}' is not a regular file" in refused.err) == (1, True)
+    assert not (home / "store").exists()
+
+
 def test_a_clone_that_fails_takes_no_older_entry_off_the_list(
     uwf: Uwf, bare: Path, thread: str, work: Path, home: Path
 ) -> None:

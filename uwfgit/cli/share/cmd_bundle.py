@@ -14,7 +14,6 @@ from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.cmd_sync import AllowOption, tell_pull
 from uwfgit.cli.share.remote_session import open_wire
-from uwfgit.errors import NotFoundError
 from uwfgit.store.layout import find_ref_thread
 
 bundle_app = make_group("Share threads in a file.")
@@ -69,13 +68,12 @@ def open_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle.")],
 ) -> None:
     """Bring the threads in a bundle; each is verified before it is ours."""
-    from uwfgit.sync.exchange.bundle import open_bundle
+    from uwfgit.sync.exchange.bundle import open_bundle, require_bundle
 
     context = get_context(ctx)
     path = context.resolve(file)
-    if not path.is_file():
-        # Before a store is made for what is to come from it.
-        raise NotFoundError("file", str(path))
+    # Before a store is made for what is to come from it.
+    require_bundle(path)
     store = context.open_store(write=True)
     ledger = context.make_ledger(store, write=True)
     with open_wire(context) as wire:

@@ -137,6 +137,20 @@ def _write(store: Store, file: Path, refs: Mapping[str, Oid], wire: Wire) -> Non
         raise StoreError(f"cannot write bundle '{file}': {reason_of(done)}")
 
 
+def require_bundle(file: Path) -> None:
+    """See that there is a file that may be a bundle.
+
+    Raises:
+        NotFoundError: There is none.
+        InvalidError: It is a folder or a pipe.
+    """
+    if not file.exists():
+        raise NotFoundError("file", str(file))
+    if not file.is_file():
+        hint = "name a file that `uwf bundle create` wrote"
+        raise InvalidError(f"'{file}' is not a regular file", hint=hint)
+
+
 def open_bundle(
     ledger: Ledger, file: Path, *, wire: Wire, verify: Verify, command: str
 ) -> PullReport:
@@ -147,11 +161,7 @@ def open_bundle(
         InvalidError: It is a folder or a pipe.
         RemoteError: It is no bundle, or a broken one.
     """
-    if not file.is_file():
-        if file.exists():
-            hint = "name a file that `uwf bundle create` wrote"
-            raise InvalidError(f"'{file}' is not a regular file", hint=hint)
-        raise NotFoundError("file", str(file))
+    require_bundle(file)
     there = list_bundle(wire, file, git_dir=ledger.store.path)
     names = {
         ref: ref
