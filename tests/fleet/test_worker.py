@@ -16,6 +16,7 @@ from tests.fleet.crew import (
     tip_there,
     word_of,
 )
+from tests.sync.judged import hold
 from tests.sync.people import ASK, BAD, DONE, GOOD, Person
 from uwfgit.errors import RejectedError, StateError
 from uwfgit.fleet.queue import iter_states, queue_ref
@@ -91,6 +92,22 @@ def test_a_suspended_thread_waits_and_goes_on_when_queued_again(
     make_worker(bob, GOOD, terms={"once": True})[0].run()
 
     assert word_of(ada, thread) == "done"
+
+
+def test_a_held_thread_waits_and_the_queue_says_who_holds_it(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    worker, hands = make_worker(bob, DONE, slow=True, terms={"once": True})
+    worker.tick()
+    hold(bob.ledger, thread, "It goes in circles.")
+    hands.steps[0].is_over = True
+
+    worker.tick()
+
+    state = contents(ada).entries[thread].state
+    told = "held by the supervisor: It goes in circles."
+    assert (state.word, state.reason) == ("waiting", told)
 
 
 def test_of_two_workers_one_has_the_claim(ada: Person, bob: Person) -> None:

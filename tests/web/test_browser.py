@@ -473,13 +473,16 @@ def test_every_act_works_by_keys_alone(uwf: Uwf, ready: Path) -> None:
         shown = uwf("thread", "show", thread, "--json").json
         assert shown["inputs"] == {"color": "blue", "times": 3, "loud": True}
 
-        press(page, "Run the next step")
+        # It leads to the page itself, which may show what came of it before that.
+        with page.expect_navigation():
+            press(page, "Run the next step")
         expect(page.locator(".chip.suspended").first).to_be_visible()
         assert list_faults(found) == []
         found.shot("waits")
         uwf("config", "set", "defaultAgent", "play")
         press(page, "What to tell the agent", "it is blue")
-        press(page, "Resume")
+        with page.expect_navigation():
+            press(page, "Resume")
         expect(page.locator("#step-2")).to_be_visible()
         expect(page.locator(".chip.idle").first).to_be_visible()
         assert found.problems() == []
