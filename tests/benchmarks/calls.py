@@ -1,9 +1,10 @@
 """Count the functions and modules of ours that one command runs through.
 
-``python tests/benchmarks/calls.py [exec|get] [--tree]`` prints a line a module,
+``python tests/benchmarks/calls.py exec|get [--tree]`` prints a line a module,
 or the tree of calls in the order of their first call. A function is counted once
 and by its name, so what has none (a lambda, a comprehension) is not. The command
-runs outside of a work tree, as the third of its kind in one process.
+runs outside of a work tree, as the third of its kind in one process; ``get`` may be
+counted in a work tree too, and of a node that nobody asked for before.
 """
 # ruff: noqa: T201 - a program, it prints
 
@@ -145,10 +146,15 @@ def _print_modules(calls: Sequence[Call]) -> None:
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=("exec", "get"))
-    parser.add_argument("--tree", action="store_true")
+    parser.add_argument("--tree", action="store_true", help="the tree of calls")
+    parser.add_argument("--inside", action="store_true", help="get: in a work tree")
+    parser.add_argument("--new", action="store_true", help="get: of a new node")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        calls = (count_exec if asked.command == "exec" else count_get)(Path(name))
+        if asked.command == "exec":
+            calls = count_exec(Path(name))
+        else:
+            calls = count_get(Path(name), in_tree=asked.inside, is_new=asked.new)
         if asked.tree:
             for call in calls:
                 print(f"{'  ' * call.depth}{call.name}  [{call.module}]")
