@@ -221,11 +221,15 @@ def test_the_usage_names_remote_and_threads_apart(uwf: Uwf, command: str) -> Non
 def test_what_was_let_through_can_be_taken_back(uwf: Uwf, bare: Path) -> None:
     started = uwf("thread", "start", "ping.yaml", "-p", f"use {GITHUB}", "--json")
     assert uwf("hooks", "allow", SECRET.id).code == 0
+    listed = uwf("hooks", "allow").out
 
     done = uwf("hooks", "allow", "--revoke", SECRET.id)
     again = uwf("hooks", "allow", "--revoke", SECRET.id, "--json")
 
+    assert listed == f"{SECRET.id}\n"
     assert (done.code, done.out) == (0, f"revoked {SECRET.id}\n")
+    assert uwf("hooks", "allow", "--json").json == {"items": []}
+    assert uwf("hooks", "allow", "--revoke").code == 2
     assert (again.code, again.error["hint"]) == (1, "it is not let through here")
     assert uwf("push", started.json["threadId"]).code == 1
     assert refs_of(bare) == {}
@@ -247,7 +251,7 @@ def test_a_thread_whose_finding_was_let_through_is_redacted(
 
     assert (first.code, second.code) == (0, 0), first.err + second.err
     way = f"uwf thread redact {thread} --finding ID"
-    assert f"{SECRET.id} stays, for it was let through" in first.err
+    assert f"stays, for it was let through: {SECRET.id}; " in first.err
     assert way in first.err
     assert SECRET.id in second.out
     assert "stays" not in second.err

@@ -70,8 +70,9 @@ def _read_leaving() -> Iterator[Leaving]:
 def allow_command(
     ctx: typer.Context,
     ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="As the scan shows them.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[ID...]", help="As the scan shows them."),
+    ] = None,
     revoke: Annotated[
         bool, typer.Option("--revoke", help="Take it back: let them through no longer.")
     ] = False,
@@ -80,9 +81,17 @@ def allow_command(
 
     For what only looks like a secret. It holds in this store, for every thread
     and remote, until --revoke takes it back. Each is recorded in the store's own
-    folder, with your name and the time.
+    folder, with your name and the time. Without an ID, list them.
     """
+    from uwfgit.sync.secrets.allowed import read_allowed
+
     context = get_context(ctx)
+    if not ids and revoke:
+        raise UsageError("--revoke needs an ID", hint="list them: uwf hooks allow")
+    if not ids:
+        items = sorted(read_allowed(context.open_store()))
+        context.output.emit({"items": items}, lambda: "\n".join(items))
+        return
     store = context.open_store(write=True, create=False)
     allow_findings(context, store, ids, revoke=revoke)
     word = "revoked" if revoke else "allowed"

@@ -78,7 +78,7 @@ def _text(context: CommandContext, done: Redacted) -> str:
 def _warn(context: CommandContext, done: Redacted) -> None:
     if done.passed:
         context.output.warn(
-            f"{', '.join(done.passed)} stays, for it was let through; "
+            f"stays, for it was let through: {', '.join(done.passed)}; "
             f"to take it out: uwf thread redact {done.tip.thread} --finding ID"
         )
     for ref in done.approvals:
