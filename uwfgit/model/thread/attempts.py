@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
-from uwfgit.model.thread.event import Event, iter_events
+from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import read_step
 from uwfgit.model.thread.usage import Usage
@@ -34,10 +34,16 @@ def list_attempts(record: Record) -> tuple[Attempt, ...]:
     Raises:
         CorruptError: One cannot be read, or is not that of a try.
     """
-    events = iter_events(record.store, record.tip.commit)
-    found = [event for event in events if event.name == _ATTEMPT]
-    numbers = {step.hash: step.number for step in record.steps()} if found else {}
-    return tuple(_read(record, event, numbers) for event in reversed(found))
+    found: list[Attempt] = []
+    # Of all steps there were: a try goes on from one that a poke replaced later.
+    numbers: dict[Hash | None, int] = {None: 0}
+    for event in reversed(tuple(iter_events(record.store, record.tip.commit))):
+        number = numbers.get(event.prev, 0) + 1
+        if event.name == _ATTEMPT:
+            found.append(_read(record, event, number))
+        elif event.name in STEP_EVENTS:
+            numbers[event.node] = number
+    return tuple(found)
 
 
 def find_last_attempt(record: Record) -> Attempt | None:
@@ -47,15 +53,19 @@ def find_last_attempt(record: Record) -> Attempt | None:
     event = next(iter(iter_events(record.store, record.tip.commit)), None)
     if event is None or event.name != _ATTEMPT:
         return None
-    return _read(record, event, {record.tip.state.head: record.tip.state.steps})
+    state = record.tip.state
+    head = state.head if state.steps else None
+    # Else it was a try at the newest step, by a poke.
+    number = state.steps + (event.prev == head)
+    return _read(record, event, number)
 
 
-def _read(record: Record, event: Event, numbers: dict[Hash, int]) -> Attempt:
+def _read(record: Record, event: Event, number: int) -> Attempt:
     assert event.node is not None  # noqa: S101 - an attempt's trailers name its node
     step = read_step(record.node(event.node, STEP_TYPE), 0)
     output = record.node(step.output_hash, ERROR_TYPE).payload
     return Attempt(
-        number=1 if step.prev is None else numbers.get(step.prev, 0) + 1,
+        number=number,
         hash=event.node,
         role=step.role,
         agent=step.agent,
