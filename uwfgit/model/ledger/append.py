@@ -122,10 +122,9 @@ def append_step(
         told=tell_step(record.tip.state, event, step, outcome, by=recorded_by(person)),
         step=step,
         person=person,
-        places=places,
         is_last=is_last or outcome.status != "idle",
     )
-    record.note_step(step)
+    record.advance(tip, places, step)
     return tip
 
 
@@ -153,7 +152,7 @@ def append_attempt(
     changes |= output_changes(folder, draft)
     step = read_step(node, place.number, output.payload)
     person = committer(ledger, not_before=record.tip.committed_at)
-    _commit_run(
+    tip = _commit_run(
         ledger,
         record,
         changes,
@@ -162,8 +161,8 @@ def append_attempt(
         ),
         step=step,
         person=person,
-        places=places,
     )
+    record.advance(tip, places)
     return node.hash
 
 
@@ -223,7 +222,6 @@ def _commit_run(
     told: Told,
     step: Step,
     person: Person,
-    places: NodePlaces,
     is_last: bool = True,
 ) -> Tip:
     author = Person(
@@ -232,7 +230,7 @@ def _commit_run(
         time=step.completed_at_ms // 1000,
         offset=ledger.utc_offset,
     )
-    new = write_event(
+    return write_event(
         ledger,
         record.tip,
         changes,
@@ -243,8 +241,6 @@ def _commit_run(
         is_last=is_last,
         holds_reply=True,
     )
-    record.advance(new, places)
-    return new
 
 
 class StepDraft(StepFields, frozen=True, kw_only=True):

@@ -328,8 +328,8 @@ class Record(Struct, kw_only=True):
             self._roles = dict(sorted(found.items()))
         return self._roles
 
-    def advance(self, tip: Tip, nodes: NodePlaces) -> None:
-        """Follow an event that was just written.
+    def advance(self, tip: Tip, nodes: NodePlaces, step: Step | None = None) -> None:
+        """Follow an event that was just written, and the step that it recorded.
 
         Raises:
             CorruptError: A node of it has another content under its hash here.
@@ -337,12 +337,10 @@ class Record(Struct, kw_only=True):
         for node, (node_type, oid) in nodes.items():
             add_place(self.places, node, node_type, oid)
         self.tip = tip
-
-    def note_step(self, step: Step) -> None:
-        """Follow a step that was just recorded."""
-        self._steps[step.hash] = step
-        if self._roles is not None:
-            self._roles[step.number] = step.role
+        if step is not None:
+            self._steps[step.hash] = step
+            if self._roles is not None:
+                self._roles[step.number] = step.role
 
 
 def iter_lineage(store: Store, tip: Tip) -> Iterator[ThreadState]:
