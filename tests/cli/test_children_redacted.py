@@ -101,16 +101,33 @@ def test_a_family_that_waits_names_its_new_threads(seat: Seat) -> None:
 
 
 @pytest.mark.slow
-def test_a_fork_that_shares_a_child_stops_it(seat: Seat) -> None:
+def test_a_fork_that_shares_a_child_gets_a_copy_of_its_own(seat: Seat) -> None:
     family = run(seat, coder=f"$status: coded\\n---\\nI used {GITHUB}.")
     fork = seat.do("thread", "fork", family.parent, "--json").json["threadId"]
 
-    refused = seat.do("thread", "redact", family.child, "--forks", code=1)
+    refused = seat.do("thread", "redact", family.child, code=1)
+    done = seat.do("thread", "redact", family.child, "--forks", "--json").json
 
-    assert f"did a step of {family.parent} and {fork}" in refused.err
-    seat.do("thread", "rm", fork)
-    seat.do("thread", "redact", family.child)
+    assert f"other threads share what is to change: {fork}" in refused.err
+    assert "--forks" in refused.err
+    pairs = [(each["from"], each["to"]) for each in done["threads"]]
+    shared = (family.child, family.grandchild)
+    assert sorted(old for old, _ in pairs) == sorted(
+        (family.parent, fork, *shared, *shared)
+    )
+    assert pairs[0] == (family.child, done["threadId"])
+    new = {old: made for old, made in pairs if old not in shared}
+    children = [
+        seat.do("step", "show", f"{new[each]}:2", "--json").json["child"]["thread"]
+        for each in (family.parent, fork)
+    ]
+    assert children[0] == done["threadId"]
+    assert {*children} == {made for old, made in pairs if old == family.child}
     seat.do("verify", "--children")
+    for each in {made for _, made in pairs}:
+        assert GITHUB not in seat.do("thread", "read", each, "--quota", "90000").out
+    listed = seat.do("thread", "list", "--all", "--json").json["items"]
+    assert {item["threadId"] for item in listed} == {*new.values()}
 
 
 @pytest.mark.slow

@@ -29,16 +29,18 @@ def redact_command(
         ),
     ] = None,
     forks: Annotated[
-        bool, typer.Option("--forks", help="The other threads that hold it too.")
+        bool,
+        typer.Option("--forks", help="Forks too that hold it or share what changes."),
     ] = False,
 ) -> None:
     """Rewrite a thread without the secrets in it.
 
     For a thread that no remote has seen. The new one has an id of its own and
     [redacted:RULE] where a secret stood; the old one goes to the trash. Threads
-    that did steps of it, or whose steps it did, are rewritten with it. What
-    was let through stays while there is more, unless --finding names it. For a
-    thread that was shared, this says how to go on instead.
+    that did steps of it, or whose steps it did, are rewritten with it; one that
+    a fork shares gets a copy for the fork too, with --forks. What was let through
+    stays while there is more, unless --finding names it. For a thread that was
+    shared, this says how to go on instead.
     """
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.sync.secrets.redact import redact_thread

@@ -333,10 +333,10 @@ def _redo_links(redo: Redo, event: Event, step: Node) -> LinkRule:
 
 def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> StepDraft:
     payload: dict[str, Any] = old.payload
-    output = redo.source.node(payload["output"])
+    output_type = redo.source.place(payload["output"])[0]
     detail = redo.source.node(payload["detail"], DETAIL_TYPE)
     made = redo.value({**payload, "edgePrompt": ""})
-    values = redo.value(output.payload)
+    values = redo.value(redo.source.step(old.hash, 0).output)
     details = redo.value(detail.payload)
     if payload.get("child") is not None:
         made["child"] = _redo_child(redo, payload["child"])
@@ -347,7 +347,7 @@ def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> Ste
     return StepDraft(
         **{**asdict(fields), "warnings": (*fields.warnings, *remarks)},
         output=values,
-        output_type=ERROR_TYPE if output.type == ERROR_TYPE else redo.node(output.type),
+        output_type=ERROR_TYPE if output_type == ERROR_TYPE else redo.node(output_type),
         detail=details,
     )
 

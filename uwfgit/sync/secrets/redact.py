@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -40,6 +40,9 @@ from uwfgit.sync.secrets.secret_refs import (
     name_some,
 )
 from uwfgit.sync.verify.verify import verify_thread
+
+Done: TypeAlias = Sequence[tuple[ThreadId, Redone]]
+"""Old threads, each with a new one that it is written as."""
 
 _LISTED: Final = 20
 """Findings that are named to whoever asks for one that is none."""
@@ -103,21 +106,24 @@ def redact_thread(
     with ExitStack() as held:
         held.enter_context(hold_thread(ledger, thread, command=command))
         found, passed = _choose(store, thread, finding, environment)
-        kin = find_kin(ledger, thread)
-        spreads = _find_spreads(store, kin, found, environment)
+        families = find_kin(ledger, thread)
+        kin = dict.fromkeys(each for family in families for each in family.threads)
+        spreads = _find_spreads(store, families, found, environment)
         holders = {each for spread in spreads.values() for each in spread.threads}
-        others = sorted(holders - {*kin.threads})
-        if others and not forks:
+        others = sorted(holders - {*kin})
+        sharing = [family.threads[0] for family in families[1:]]
+        if (others or sharing) and not forks:
+            what = "share what is to change" if sharing else "hold the secret too"
             raise StateError(
-                f"other threads hold the secret too: {name_some(others)}",
+                f"other threads {what}: {name_some([*sharing, *others])}",
                 hint="redact them as well: add --forks",
             )
-        for each in sorted({*kin.threads, *others} - {thread}):
+        for each in sorted({*kin, *others} - {thread}):
             held.enter_context(hold_thread(ledger, each, command=command))
         held.enter_context(writing(store))
-        masker = _make_masker(store, found, (*kin.threads, *others), environment)
-        done = _redo_all(ledger, kin, others, masker, found, environment)
-        for commit in (each for new in done.values() for each in new.made_here):
+        masker = _make_masker(store, found, (*kin, *others), environment)
+        done = _redo_all(ledger, families, others, masker, found, environment)
+        for commit in (each for _, new in done for each in new.made_here):
             # Before they can be seen: others would take them for a stranger's.
             ledger.local.record_commit(commit)
         tags = {
@@ -133,12 +139,12 @@ def redact_thread(
         _publish(store, done, tags)
     # Rows of the old threads quote them.
     ledger.lookup.refresh()
+    # One that several share has a copy for each; that of its own parent counts.
+    named = [(old, new.tip) for old, new in done if old == thread]
+    rest = [(old, new.tip) for old, new in done if old != thread]
     return Redacted(
-        tip=done[thread].tip,
-        threads=tuple(
-            (old, done[old].tip.thread)
-            for old in (thread, *(each for each in done if each != thread))
-        ),
+        tip=named[0][1],
+        threads=tuple((old, tip.thread) for old, tip in (*named, *rest)),
         findings=tuple(dict.fromkeys(each.id for each in found)),
         dropped=dropped,
         approvals=tuple(tags),
@@ -149,16 +155,19 @@ def redact_thread(
 
 def _find_spreads(
     store: Store,
-    kin: Kin,
+    families: Sequence[Kin],
     found: Sequence[SecretFinding],
     environment: Mapping[str, str],
 ) -> dict[ThreadId, Spread]:
     """Find out, thread by thread, who holds what is to change."""
     spreads = {}
-    for thread in kin.threads:
+    changes: dict[ThreadId, frozenset[Hash]] = {}
+    for family in families:
+        for thread, nodes in family.changed.items():
+            changes[thread] = changes.get(thread, frozenset()) | nodes
+    for thread, changed in changes.items():
         tips = [load_tip(store, thread).commit]
         here = _find_same(store, tips, found, environment)
-        changed = kin.changed[thread]
         if here or changed:
             spreads[thread] = find_spread(
                 store, thread, here, environment=environment, changed=changed
@@ -237,22 +246,25 @@ def _choose(
 
 def _redo_all(
     ledger: Ledger,
-    kin: Kin,
+    families: Sequence[Kin],
     others: Sequence[ThreadId],
     masker: Masker,
     found: Sequence[SecretFinding],
     environment: Mapping[str, str],
-) -> dict[ThreadId, Redone]:
-    threads = (*kin.threads, *others)
-    names = {
-        thread: mint_thread_id(ledger.now_ms(), ledger.random(10)) for thread in threads
-    }
-    copies = Copies(names=names, parents=kin.parents)
-    for thread in threads:
-        redo_thread(ledger, thread, masker=masker, copies=copies)
-    for new in copies.done.values():
+) -> Done:
+    done: list[tuple[ThreadId, Redone]] = []
+    for family in families:
+        threads = (*family.threads, *(others if not done else ()))
+        names = {
+            each: mint_thread_id(ledger.now_ms(), ledger.random(10)) for each in threads
+        }
+        copies = Copies(names=names, parents=family.parents)
+        for thread in threads:
+            redo_thread(ledger, thread, masker=masker, copies=copies)
+        done += copies.done.items()
+    for _, new in done:
         _require_whole(ledger.store, new.tip, found, environment)
-    return copies.done
+    return done
 
 
 def _require_whole(
@@ -276,12 +288,10 @@ def _require_whole(
         )
 
 
-def _publish(
-    store: Store, done: Mapping[ThreadId, Redone], tags: Mapping[str, Oid]
-) -> None:
+def _publish(store: Store, done: Done, tags: Mapping[str, Oid]) -> None:
     """Let the new threads appear and the old ones go, in one move."""
     moves: dict[str, tuple[Oid | None, Oid | None]] = {}
-    for old, new in done.items():
+    for old, new in done:
         ref, trash = thread_ref(old), TRASH_PREFIX + old
         moves[thread_ref(new.tip.thread)] = (None, new.tip.commit)
         moves[trash] = (find_ref(store, trash), new.source)
@@ -309,10 +319,10 @@ def _drop_kept(ledger: Ledger, masker: Masker) -> tuple[Hash, ...]:
     return tuple(dropped)
 
 
-def _follow(ledger: Ledger, done: Mapping[ThreadId, Redone], masker: Masker) -> None:
+def _follow(ledger: Ledger, done: Done, masker: Masker) -> None:
     """Let what this machine knows of the old threads follow; files of theirs go."""
     local = ledger.local
-    for old, new in done.items():
+    for old, new in done:
         copy = new.tip.thread
         local.let_follow(old, copy)
         note = local.find_note(old)
