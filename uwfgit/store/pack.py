@@ -330,7 +330,9 @@ class Batch(Struct, kw_only=True):
     def _edit(
         self, base: Oid | None, changes: Mapping[str, TreeEntry | None], at: str = ""
     ) -> dict[str, TreeEntry]:
-        entries = list_tree(self.store, base) if base is not None else {}
+        entries: dict[str, TreeEntry | None] = {}
+        if base is not None:
+            entries.update(list_tree(self.store, base))
         below: dict[str, dict[str, TreeEntry | None]] = {}
         for path, change in changes.items():
             name, slash, rest = path.partition("/")
@@ -339,15 +341,16 @@ class Batch(Struct, kw_only=True):
                 continue
             if change is not None and change.data is not None:
                 self.objects[bytes.fromhex(change.oid)] = ("blob", change.data)
-            _set(entries, name, change)
+            entries[name] = change
         for name, inner in below.items():
             old = entries.get(name)
             known = old.oid if old and old.is_tree else None
             found = self._edit(known, inner, f"{at}{name}/")
             tree = self.add("tree", encode_tree(found)) if found else None
-            _set(entries, name, TreeEntry(oid=tree, mode=TREE_MODE) if tree else None)
-        require_width(entries, at)
-        return entries
+            entries[name] = TreeEntry(oid=tree, mode=TREE_MODE) if tree else None
+        left = {name: entry for name, entry in entries.items() if entry is not None}
+        require_width(left, at)
+        return left
 
     def write(self) -> WrittenPack:
         """Write all objects, which are safe from a repack until it is released.
@@ -368,10 +371,3 @@ class Batch(Struct, kw_only=True):
         """
         for kind, data in self.objects.values():
             write_object(self.store, CODES[kind], data)
-
-
-def _set(entries: dict[str, TreeEntry], name: str, entry: TreeEntry | None) -> None:
-    if entry is None:
-        entries.pop(name, None)
-    else:
-        entries[name] = entry
