@@ -7,12 +7,15 @@ whoever reads fields of a node that nobody verified asks here first.
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 from uwfgit.errors import CorruptError, Problem
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import Node, find_builtin_schema
+from uwfgit.model.node.node import BUILTIN_NAMES, Node, find_builtin_schema
 from uwfgit.model.schema.fit import Test, compile_fit
 from uwfgit.store.canonical import META_TYPE, format_path
+
+_BUILTIN: Final = frozenset(BUILTIN_NAMES.values())
 
 
 def require_typed(node: Node) -> None:
@@ -21,7 +24,7 @@ def require_typed(node: Node) -> None:
     Raises:
         CorruptError: The payload does not fit; each place is a problem.
     """
-    fit = _find_fit(node.type)
+    fit = _find_fit(node.type) if node.type in _BUILTIN else None
     if fit is not None and not fit(node.payload):
         raise mistyped(node)
 
