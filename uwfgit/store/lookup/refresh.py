@@ -162,6 +162,7 @@ def _write_changes(
     db: sqlite3.Connection, source: RefreshSource, changes: _Changes
 ) -> None:
     """Write the rows of refs and threads; not those of nodes and steps."""
+    head = layout.THREAD_PREFIX
     targets = {name: target for name, (_, target) in changes.moved.items()}
     db.executemany(
         "INSERT OR REPLACE INTO ref VALUES (?, ?, ?)",
@@ -176,14 +177,14 @@ def _write_changes(
         " SET commit_oid = excluded.commit_oid, state = excluded.state,"
         " task = excluded.task, parent = excluded.parent",
         (
-            _read_thread(db, source.objects, thread, target.oid)
-            for name, target in sorted(targets.items())
-            if (thread := layout.find_ref_thread(name))
+            _read_thread(db, source.objects, ThreadId(name.removeprefix(head)), tip.oid)
+            for name, tip in sorted(targets.items())
+            if name.startswith(head)
         ),
     )
     db.executemany(
         "DELETE FROM thread WHERE ulid = ?",
-        ((layout.find_ref_thread(name),) for name in changes.gone),
+        ((name.removeprefix(head),) for name in changes.gone),
     )
 
 
