@@ -183,7 +183,8 @@ def report_waiting(record: Record, report: RunReport) -> RunReport:
         problem, message = f"thread {state.thread} is {HELD}", held
         hint = f"release it with: {resume}"
     elif cause.name == ATTEMPT:
-        problem = f"thread {state.thread} stopped when {state.suspended_role} failed"
+        role = state.suspended_role
+        problem = f"thread {state.thread} stopped when role '{role}' failed"
         hint = f"try again with: {resume}"
     else:
         problem = f"thread {state.thread} waits for a person"

@@ -101,7 +101,9 @@ class Run(Struct, frozen=True, kw_only=True):
         # Before the agent is asked: what it says must find room.
         require_identity(engine.ledger)
         place = StepPlace.of(record, name, replaces=is_poke)
-        require_short("the step's prompt and note", [cycle.routed.prompt, cycle.note])
+        require_short(
+            "the step's prompt with its note", [cycle.routed.prompt, cycle.note]
+        )
         works_in = engine.ledger.local.find_folder(state.thread)
         cwd = _find_cwd(record, cycle, replaced, folder=works_in)
         if role.workflow is not None:
