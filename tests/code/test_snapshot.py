@@ -261,9 +261,12 @@ def test_too_much_that_is_new_gives_no_snapshot_but_a_warning(
 
 
 def test_the_home_folder_is_never_kept(repo: Repo, keeper: Keeper) -> None:
-    camera = replace(keeper.camera, home=repo.root)
+    camera, told = replace(keeper.camera, home=repo.root), []
 
-    kept = keep(replace(keeper, camera=camera), repo)
+    kept = keep(replace(keeper, camera=camera, on_kept=told.append), repo)
+    keep(replace(keeper, on_kept=told.append), repo)
+
+    assert [tree.root for tree in told] == [repo.root]
 
     assert kept == Kept(
         warnings=("no code snapshot before the run: the work tree is the home folder",)

@@ -122,7 +122,7 @@ def make_keeper(
         ),
         environment=environment,
         now=now,
-        on_first=tell,
+        on_kept=tell,
     )
 
 

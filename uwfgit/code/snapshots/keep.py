@@ -31,13 +31,13 @@ class Keeper(Struct, frozen=True, kw_only=True):
         camera: Takes the snapshots.
         environment: What git's starts from.
         now: The time in seconds.
-        on_first: Told of a work tree before its code is kept.
+        on_kept: Told of a work tree whose code was kept.
     """
 
     camera: Camera
     environment: Mapping[str, str]
     now: Callable[[], int]
-    on_first: Callable[[WorkTree], None] = lambda _: None
+    on_kept: Callable[[WorkTree], None] = lambda _: None
 
     def keep(
         self,
@@ -58,10 +58,10 @@ class Keeper(Struct, frozen=True, kw_only=True):
         if tree is None:
             return Kept()
         try:
-            self.on_first(tree)
             snapshot, taken = take(
                 tree, self.camera, label, origin=origin, time=self.now()
             )
+            self.on_kept(tree)
         except (StoreError, OSError) as exc:
             hint = getattr(exc, "hint", None)
             why = f"{exc}; {hint}" if hint else str(exc)
