@@ -16,6 +16,7 @@ from uwfgit.code.chain import Label, chain_ref, list_chain
 from uwfgit.code.snapshots.keep import Keeper, Kept
 from uwfgit.code.snapshots.leave_out import Bounds
 from uwfgit.code.snapshots.take import sweep
+from uwfgit.code.worktree import WorkTree
 
 BEFORE = Label(thread=THREAD, number=1, run=1, when="before")
 AFTER = Label(thread=THREAD, number=1, run=1, when="after")
@@ -261,7 +262,8 @@ def test_too_much_that_is_new_gives_no_snapshot_but_a_warning(
 
 
 def test_the_home_folder_is_never_kept(repo: Repo, keeper: Keeper) -> None:
-    camera, told = replace(keeper.camera, home=repo.root), []
+    told: list[WorkTree] = []
+    camera = replace(keeper.camera, home=repo.root)
 
     kept = keep(replace(keeper, camera=camera, on_kept=told.append), repo)
     keep(replace(keeper, on_kept=told.append), repo)
