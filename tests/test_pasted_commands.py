@@ -37,9 +37,6 @@ _OWN: Final = {
     "key",
     "payload['threadId']",
     "provider",
-    "remote.name",
-    "work.remote.name",
-    "base",
     "self.name",
     "edits",
     "agents/registry.py: ', '.join(KINDS)",
@@ -53,7 +50,6 @@ _OWN: Final = {
     "cli/thread/next_command.py: wait",
     "web/render/forms/refused.py: act",
     # Numbers, ids and hashes.
-    "cli/fleet/cmd_fleet.py: queue.remote.name",
     "fleet/batch.py: batch.workflow",
     "cli/store/cmd_doctor.py: good",
     "cli/thread/reading.py: oldest",

@@ -14,6 +14,7 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.remote_session import open_wire, take_remote
 from uwfgit.errors import NotFoundError, StateError, UsageError
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.fleet.queue import Contents, Queue
@@ -155,7 +156,9 @@ def _find(queue: Queue, contents: Contents, name: str) -> Entry:
     ]
     if len(found) != 1:
         raise NotFoundError(
-            "queued thread", name, hint=f"`uwf fleet list {queue.remote.name}`"
+            "queued thread",
+            name,
+            hint=f"`uwf fleet list {quote_word(queue.remote.name)}`",
         )
     return found[0]
 

@@ -120,7 +120,10 @@ def _tell_added(context: CommandContext, remote: Remote) -> None:
             "to fold raw nodes of a reviewed thread, a work tree needs in "
             ".gitattributes: **/nodes/** -diff linguist-generated gitlab-generated"
         )
-    say(f"'git push {remote.name}' in the store sends every thread; 'uwf push' asks")
+    say(
+        f"'git push {quote_word(remote.name)}' in the store sends every thread; "
+        "'uwf push' asks"
+    )
 
 
 def open_to_pull(context: CommandContext, words: Sequence[str]) -> Store:

@@ -12,6 +12,7 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Output, can_ask, talk_over, talk_width
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import NotFoundError, RemoteError, UsageError, UwfError
+from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
@@ -242,7 +243,8 @@ def require_same_address(context: CommandContext, store: Store, remote: Remote) 
     if root is None or remote.follows is None:
         return
     theirs = ask_addresses(root, remote.follows, context.environment)
-    again = f"uwf remote rm {remote.name}, then uwf remote add {remote.name}"
+    quoted = quote_word(remote.name)
+    again = f"uwf remote rm {quoted}, then uwf remote add {quoted}"
     if theirs is None:
         raise RemoteError(
             f"this repository has no remote '{remote.follows}' any more",

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.family import family_of
-from uwfgit.shell import quote_word
+from uwfgit.shell import quote_word, quote_words
 from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
@@ -170,7 +170,7 @@ def back_hint(remote: Remote, ref: str) -> str:
     name = find_ref_thread(ref) or ref.removeprefix("refs/heads/")
     return (
         "someone took commits away there that it had; yours are kept, to send them "
-        f"again: uwf push {remote.name} {quote_word(name)}"
+        f"again: uwf push {quote_words((remote.name, name))}"
     )
 
 

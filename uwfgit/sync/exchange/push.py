@@ -11,6 +11,7 @@ from uwfgit.errors import NotFoundError, RemoteError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.private import find_private
+from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
@@ -217,8 +218,8 @@ def _list_place(work: _Push, url: str) -> dict[str, Oid]:
             raise RemoteError(
                 "its branch main is of another history: there seems to be code in it",
                 remote=remote.name,
-                hint=f"uwf remote rm {remote.name}, then add it with --shared, "
-                "or use an empty repository",
+                hint=f"uwf remote rm {quote_word(remote.name)}, then add it with "
+                "--shared, or use an empty repository",
             )
     return theirs
 

@@ -12,6 +12,7 @@ from uwfgit.errors import InvalidError, StateError, UwfError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.commit import commit_tree, committer
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.shell import quote_words
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF
@@ -96,7 +97,7 @@ def set_up(
     if theirs is not None and not has_object(store, theirs):
         raise StateError(
             f"'{base}' of '{remote.name}' has commits that are not here",
-            hint=f"bring them: uwf git fetch {remote.name} {base}",
+            hint=f"bring them: uwf git fetch {quote_words((remote.name, base))}",
         )
     is_behind = theirs is None or is_ancestor(store, theirs, mine)
     job = make_job(ci, beside_code=remote.kind == "shared", install=install)

@@ -18,6 +18,7 @@ from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.event import Event, iter_events
 from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
 from uwfgit.model.wording import count_of
+from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.git.signing import complaint
@@ -127,8 +128,8 @@ def _require_common(
     instead = (
         "rename that branch there"
         if remote.kind == "shared"
-        else f"`uwf remote rm {remote.name}`, then add it with --shared, or use an "
-        "empty repository"
+        else f"`uwf remote rm {quote_word(remote.name)}`, then add it with --shared, "
+        "or use an empty repository"
     )
     raise StateError(
         f"branch '{base}' of '{remote.name}' has no commit in common with threads: "
