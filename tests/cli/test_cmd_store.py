@@ -97,6 +97,20 @@ def test_all_worktrees_share_one_store(uwf: Uwf, work: Path, tmp_path: Path) -> 
     assert uwf("init", "--json").json["store"] == str(work / ".git" / "uwf")
 
 
+def test_a_work_tree_that_lost_its_repository_is_told_which_store_is_used(
+    uwf: Uwf, work: Path, home: Path
+) -> None:
+    (work / ".git").write_text("gitdir: /gone\n")
+
+    kept = uwf("cas", "put-text", "x")
+    (work / ".git").unlink()
+    other = uwf("cas", "put-text", "x")
+
+    assert (kept.code, other.err) == (0, "")
+    assert f"warning: '{work / '.git'}' points to a repository that is" in kept.err
+    assert str(home / "store") in kept.err
+
+
 def test_a_bare_repository_in_the_way_is_no_store(uwf: Uwf, work: Path) -> None:
     git(work, "init")
     git(work, "init", "--bare", "planted.git")

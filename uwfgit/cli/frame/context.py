@@ -150,9 +150,16 @@ class CommandContext(Struct, kw_only=True, dict=True):
         elif given := self.environment.get("UWF_STORE"):
             path, source = self.resolve(given), "environment"
         elif (enclosing := self.enclosing) is None:
+            from uwfgit.store.git.enclosing import find_lost_pointer
+
             # Of a place that is no more, nobody knows which store it means.
-            self.resolve(".")
+            here = self.resolve(".")
             path, source = self.home / "store", "user"
+            if (lost := find_lost_pointer(here)) is not None:
+                self.output.warn(
+                    f"'{lost}' points to a repository that is not there; "
+                    f"this is about the store {path} (git worktree repair may help)"
+                )
         else:
             from uwfgit.store.git.enclosing import enclosing_setting
 

@@ -56,6 +56,18 @@ def find_enclosing(cwd: Path) -> Enclosing | None:
     return None
 
 
+def find_lost_pointer(cwd: Path) -> Path | None:
+    """Return the ``.git`` file that keeps a folder from its repository, if one does.
+
+    Such a file points to what is not there: a work tree was moved, or its
+    repository.
+    """
+    folder = Path(os.path.realpath(cwd))
+    near = (each / ".git" for each in (folder, *folder.parents))
+    found = next((each for each in near if each.is_file()), None)
+    return None if found is None or find_git_dir(found) is not None else found
+
+
 def find_git_dir(marker: Path) -> Path | None:
     """Return the repository a ``.git`` is, or points to, if there is one."""
     git_dir = marker if marker.is_dir() else _read_pointer(marker, prefix="gitdir: ")
