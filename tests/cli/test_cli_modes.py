@@ -225,7 +225,7 @@ def test_a_huge_answer_is_kept_in_its_bounds(desk: Desk) -> None:
         (folder / f"huge.{suffix}").write_text(text.replace("Built.", "x" * _HUGE))
 
     told = (
-        "one piece of it has 52,429,"
+        "a single value has 52,429,"
         if desk.kind == "hermes"
         else "an event of more than 8 MiB was not read"
     )

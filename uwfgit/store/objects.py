@@ -134,7 +134,7 @@ def require_blob(data: bytes) -> None:
         SizeError: It is.
     """
     if len(data) > MAX_BLOB_BYTES:
-        raise SizeError("one piece of it", found=len(data), limit=MAX_BLOB_BYTES)
+        raise SizeError("a single value", found=len(data), limit=MAX_BLOB_BYTES)
 
 
 def blob_oid(data: bytes) -> Oid:
