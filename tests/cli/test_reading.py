@@ -68,6 +68,24 @@ def test_a_step_quotes_what_was_asked_and_shows_note_and_warnings() -> None:
     assert "## Turns" not in text
 
 
+def test_a_thread_shows_all_that_people_said_for_a_step(uwf: Uwf, work: Path) -> None:
+    thread = uwf("thread", "start", "ping.yaml", "-p", "x", "--json").json["threadId"]
+    (work / "none.yaml").write_text("replies: { writer: [] }\n")
+    failing, good = ("--agent", "scripted:none.yaml"), ("--agent", "scripted:r.yaml")
+    (work / "r.yaml").write_text(
+        'replies: { writer: ["---\\n$status: done\\ntext: a\\n---\\n", '
+        '"---\\n$status: done\\ntext: b\\n---\\n"] }\n'
+    )
+    assert uwf("thread", "exec", thread, *failing).code == 5
+    assert uwf("thread", "resume", thread, "-p", "Blue.", *failing).code == 5
+    assert uwf("thread", "resume", thread, *good).code == 0
+    assert uwf("thread", "poke", thread, "-p", "Shorter.", *good).code == 0
+
+    read = uwf("thread", "read", thread)
+
+    assert "**Note**\n\n```data\nBlue.\n\nShorter.\n```" in read.out
+
+
 def test_turns_beyond_the_quota_are_left_out_with_the_command_for_them() -> None:
     turns = [turn("a" * 500, "ls"), turn("b" * 500), turn("c" * 500)]
 

@@ -16,6 +16,7 @@ from uwfgit.cli.frame.output import (
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
+from uwfgit.engine.run.telling import PastNotes
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload
@@ -131,24 +132,26 @@ def _thread_head(record: Record, status: str, above: str | None) -> str:
 def _step_blocks(record: Record, steps: Sequence[Step]) -> list[str]:
     blocks = []
     seen: set[str] = set()
+    notes = PastNotes(record)
+    told = {step.hash: notes.of(step) for step in reversed(steps)}
     for step in steps:
         role = record.workflow.roles.get(step.role)
         # A role that a workflow does has none.
         goal = role.goal if role is not None and step.role not in seen else ""
         seen.add(step.role)
-        blocks.append(_step_block(step, goal))
+        blocks.append(_step_block(step, goal, told[step.hash]))
     return blocks
 
 
-def _step_block(step: Step, goal: str) -> str:
+def _step_block(step: Step, goal: str, note: str | None) -> str:
     parts = [f"## Step {step.number}: {shown(step.role)} `{step.hash}`", _facts(step)]
     if step.child is not None:
         parts.append(done_by(step.child))
     if goal:
         parts.append(_fenced("Goal", shown_lines(goal)))
     parts.append(_quoted(step.edge_prompt))
-    if step.note:
-        parts.append(_fenced("Note", shown_lines(step.note)))
+    if note:
+        parts.append(_fenced("Note", shown_lines(note)))
     parts.append(_fenced("Output", _output_text(step)))
     return "\n\n".join(parts)
 
