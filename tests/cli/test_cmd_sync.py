@@ -472,6 +472,13 @@ def test_beside_code_without_threads_a_store_can_begin(uwf: Uwf, work: Path) -> 
         pytest.param(("remote", "add", "a b", "/x"), id="no name"),
         pytest.param(("remote", "add", "x", "ext::sh"), id="no address"),
         pytest.param(("bundle", "open", "none"), id="no file"),
+        pytest.param(("thread", "start", "none", "-p", "x"), id="no workflow"),
+        pytest.param(("thread", "run", "none", "-p", "x"), id="none to run"),
+        pytest.param(("workflow", "rm", "none"), id="nothing registered"),
+        pytest.param(("workflow", "rollback", "none"), id="no version"),
+        pytest.param(("workflow", "restore", "none"), id="nothing removed"),
+        pytest.param(("workflow", "update", "none"), id="nothing to update"),
+        pytest.param(("cas", "drop", NOBODY[:13]), id="no node"),
     ],
 )
 def test_what_cannot_be_done_makes_no_store(

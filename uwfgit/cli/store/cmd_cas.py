@@ -207,7 +207,7 @@ def drop(ctx: typer.Context, node: HashArgument) -> None:
     from uwfgit.model.ledger.keep import drop_node
 
     context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
+    ledger = context.open_ledger(write=True, create=False)
     wanted = read_hash(complete_hash(ledger, node))
     drop_node(ledger, wanted)
     context.output.emit({"hash": wanted}, lambda: f"dropped {wanted}")

@@ -200,7 +200,7 @@ def start_command(  # noqa: PLR0917 - one parameter an option
         raise UsageError("--worktree and --cwd exclude each other")
     if branch is not None and worktree is None:
         raise UsageError("--branch goes with --worktree")
-    ledger = context.open_ledger(write=True)
+    ledger = _open_for(context, workflow)
     begin = _Begin(
         cwd=cwd,
         worktree=worktree,
@@ -228,6 +228,19 @@ def start_command(  # noqa: PLR0917 - one parameter an option
     context.output.emit(payload, lambda: format_fields(context.output, fields))
     if context.output.is_text:
         context.output.say(usual_way(tip.thread, state.status))
+
+
+def _open_for(context: CommandContext, workflow: str) -> Ledger:
+    """Open the store for a thread of a workflow; a slip of the keys makes none.
+
+    Raises:
+        NotFoundError: There is no store and no such file either.
+    """
+    from uwfgit.cli.workflow.workflows import find_workflow
+
+    if not context.store_choice.path.exists():
+        find_workflow(context, None, workflow)
+    return context.open_ledger(write=True)
 
 
 def _start(
@@ -344,7 +357,7 @@ def run_command(
 ) -> None:
     """Start a thread and run it until it stops."""
     context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
+    ledger = _open_for(context, workflow)
     begin = _Begin(cwd=cwd, inputs=tuple(inputs or ()), inputs_file=inputs_file)
     tip = _start(context, ledger, workflow, prompt, begin)
     if context.output.is_text:

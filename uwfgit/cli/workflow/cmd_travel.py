@@ -291,7 +291,7 @@ def update_command(
     from uwfgit.model.ledger.registry import load_registered
 
     context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
+    ledger = context.open_ledger(write=True, create=False)
     known = load_registered(ledger, name)
     origin = _origin_of(known)
     same = Registered(

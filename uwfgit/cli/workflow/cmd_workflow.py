@@ -361,7 +361,9 @@ def rollback(
 
     context = get_context(ctx)
     wanted = read_hash(hash_) if hash_ else None
-    done = rollback_workflow(context.open_ledger(write=True), name, wanted)
+    done = rollback_workflow(
+        context.open_ledger(write=True, create=False), name, wanted
+    )
     emit_registered(context, done)
 
 
@@ -374,7 +376,7 @@ def remove(ctx: typer.Context, name: NameArgument) -> None:
     from uwfgit.model.ledger.registering import remove_workflow
 
     context = get_context(ctx)
-    remove_workflow(context.open_ledger(write=True), name)
+    remove_workflow(context.open_ledger(write=True, create=False), name)
     context.output.emit(
         {"name": name, "removed": True}, lambda: f"removed {shown(name)}"
     )
@@ -392,5 +394,5 @@ def restore(
     from uwfgit.model.ledger.registering import restore_workflow
 
     context = get_context(ctx)
-    done = restore_workflow(context.open_ledger(write=True), name)
+    done = restore_workflow(context.open_ledger(write=True, create=False), name)
     emit_registered(context, done)
