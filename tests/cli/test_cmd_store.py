@@ -133,6 +133,20 @@ def test_in_a_stores_own_folder_the_hint_says_how_to_use_it(
     assert uwf("thread", "list", "--store", ".").code == 0
 
 
+def test_what_is_no_store_is_not_offered_to_be_trusted(uwf: Uwf, work: Path) -> None:
+    git(work, "init")
+    (work / "file").touch()
+    before = uwf("thread", "list", "--store", ".")
+    assert uwf("init").code == 0
+
+    for path, said in (("file", "`uwf init` made"), (".", str(work / ".git" / "uwf"))):
+        refused = uwf("thread", "list", "--store", path)
+        assert (refused.code, "is not a store" in refused.err) == (1, True)
+        assert said in refused.err
+        assert "trust" not in refused.err
+    assert "`uwf init` made" in before.err
+
+
 def test_path_fails_without_a_store(uwf: Uwf, work: Path) -> None:
     git(work, "init")
 

@@ -72,6 +72,13 @@ def open_store(
     if not os.path.lexists(path):
         raise NotFoundError("store", str(path), hint=_init_hint(path))
     if not is_known(path, home=home):
+        if not (path / "objects").is_dir():
+            own = path / ".git" / "uwf"
+            hint = "a store is a bare repository that `uwf init` made"
+            raise StoreError(
+                f"'{path}' is not a store",
+                hint=f"its store is {quote_word(str(own))}" if own.is_dir() else hint,
+            )
         raise UntrustedError(
             f"store '{path}' was not made or trusted by you on this machine",
             hint=f"if you know it: uwf store trust {quote_word(str(path))}",
