@@ -56,6 +56,7 @@ _OWN: Final = {
     "code/rewind.py: now.commit[:12]",
     "engine/beside/trash.py: trash",
     "cli/thread/cmd_check.py: each",
+    "sync/secrets/kin.py: above[-1]",
     "sync/secrets/kin.py: takers[-1]",
     "store/pack.py: os.getpid()",
     "store/pack.py: socket.gethostname()",
