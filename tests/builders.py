@@ -9,7 +9,7 @@ import resource
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,11 @@ class Dice:
         return self.rolled.to_bytes(count)
 
 
+_MADE: list[Ledger] = []
+
+
 def make_ledger(store: Store, clock: Clock, **changes: Any) -> Ledger:
+    """Make a ledger; its files are closed when the test ends."""
     facts: dict[str, Any] = {
         "store": store,
         "lookup": Lookup(store, step_type=STEP_TYPE),
@@ -63,7 +67,17 @@ def make_ledger(store: Store, clock: Clock, **changes: Any) -> Ledger:
         "now_ms": clock,
         "random": Dice(),
     }
-    return Ledger(**{**facts, **changes})
+    _MADE.append(Ledger(**{**facts, **changes}))
+    return _MADE[-1]
+
+
+def close_ledgers() -> None:
+    """Close what ledgers opened in this thread, which alone may."""
+    while _MADE:
+        ledger = _MADE.pop()
+        for file in (ledger.lookup, ledger.local):
+            with suppress(sqlite3.ProgrammingError):
+                file.close()
 
 
 def variant(

@@ -14,7 +14,7 @@ import pygit2
 import pytest
 from hypothesis import settings
 
-from tests.builders import Clock, make_ledger
+from tests.builders import Clock, close_ledgers, make_ledger
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.handle import Store
 from uwfgit.store.repository import init_store, open_store
@@ -54,6 +54,7 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         pygit2.settings.search_path[level] = str(home)
     monkeypatch.setattr(socket.socket, "connect", _loopback_only(socket.socket.connect))
     yield
+    close_ledgers()
     pygit2.settings.enable_fsync_gitdir(False)  # noqa: FBT003 - as pygit2 takes it
 
 

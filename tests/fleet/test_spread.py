@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 from tests.fleet.crew import contents, make_queue, make_worker, queue_thread, word_of
@@ -35,7 +36,9 @@ def take_by(person: Person, *says: str) -> Callable[[ThreadId], Taken]:
     def take(thread: ThreadId) -> Taken:
         terms = {"once": True, "only": thread}
         worker, _ = make_worker(person, *says, terms=terms)
-        worker.run()
+        # Its files are this thread's to close.
+        with closing(person.ledger.lookup), closing(person.ledger.local):
+            worker.run()
         return Taken(word=worker.jobs.ran.get(thread))
 
     return take

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -177,7 +178,7 @@ def _no_folder(file: Path) -> None:
 
 
 def _newer(file: Path) -> None:
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute("CREATE TABLE made (oid BLOB, by TEXT)")
         db.execute("PRAGMA user_version = 2")
     db.close()
@@ -200,7 +201,7 @@ def test_a_newer_programs_file_is_left_as_it_is(local: Local, file: Path) -> Non
     local.set_last(THREAD)
     local.close()
 
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         tables = db.execute("SELECT name FROM sqlite_schema").fetchall()
     db.close()
     assert tables == [("made",)]

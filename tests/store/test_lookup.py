@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pygit2
@@ -741,7 +742,7 @@ def _garbage_wal(file: Path) -> None:
 
 
 def _older(file: Path) -> None:
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         for table in ("node", "step", "thread", "ref", "meta"):
             db.execute(f"DROP TABLE {table}")
         db.execute("CREATE TABLE node (hash TEXT, place TEXT)")
@@ -750,19 +751,19 @@ def _older(file: Path) -> None:
 
 
 def _lying_version(file: Path) -> None:
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute("ALTER TABLE node RENAME COLUMN oid TO place")
     db.close()
 
 
 def _newer(file: Path) -> None:
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute("PRAGMA user_version = 99")
     db.close()
 
 
 def _another_step_type(file: Path) -> None:
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute("UPDATE meta SET value = 'X' WHERE key = 'step_type'")
     db.close()
 
@@ -842,7 +843,7 @@ def test_a_bad_file_is_mended_for_the_next_command(
     with Lookup(store, step_type=STEP) as again:
         again.list_nodes()
 
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         (count,) = db.execute("SELECT count(*) FROM node").fetchone()
     db.close()
 
@@ -889,7 +890,7 @@ def test_a_file_locked_for_too_long_is_bypassed(
 ) -> None:
     lookup.close()
     _advance(store)
-    with sqlite3.connect(file, isolation_level=None) as db:
+    with closing(sqlite3.connect(file, isolation_level=None)) as db, db:
         db.execute("BEGIN IMMEDIATE")
         found = answers(lookup)
         db.execute("ROLLBACK")
@@ -904,7 +905,7 @@ def test_a_hit_whose_object_is_gone_is_looked_for_again(
 ) -> None:
     right = lookup.find_nodes(h("C101"))
     lookup.close()
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute(
             "UPDATE node SET oid = ? WHERE hash = ?", (bytes(19) + b"1", h("C101"))
         )
@@ -1007,7 +1008,7 @@ def test_a_rebuild_counts_what_git_has(lookup: Lookup) -> None:
 def test_a_rebuild_forgets_what_git_does_not_have(
     lookup: Lookup, filled: Answers, file: Path
 ) -> None:
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute("INSERT INTO node VALUES (?, ?, ?)", (h("BAD"), bytes(20), OUTPUT))
     db.close()
 
