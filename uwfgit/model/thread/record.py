@@ -14,9 +14,11 @@ from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
+    ERROR_TYPE,
     JSON_TYPES,
     START_TYPE,
     STEP_TYPE,
+    SUSPEND_TYPE,
     WORKFLOW_TYPE,
     Node,
 )
@@ -63,6 +65,10 @@ def naming_mend(thread: ThreadId) -> Iterator[None]:
 _RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
 """Types that every thread carries; one that has none of them is of an earlier format.
 """
+
+
+_OUTPUTS: Final = {ERROR_TYPE, SUSPEND_TYPE}
+"""Types of outputs that no role declares."""
 
 
 class Tip(Struct, frozen=True, kw_only=True):
@@ -250,7 +256,8 @@ class Record(Struct, kw_only=True):
         if known is None:
             bare = read_step(self._read(step, STEP_TYPE), number)
             output = self._read(bare.output_hash)
-            require_typed(output)
+            if output.type in _OUTPUTS:
+                require_typed(output)
             if not isinstance(output.payload, dict):
                 raise CorruptError(f"output of step {step} is not a mapping")
             known = self._steps[step] = replace(bare, output=output.payload)

@@ -7,7 +7,6 @@ differ by their case alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
@@ -148,8 +147,10 @@ def _read(node: Node, kind: type[_Read], **known: Json) -> _Read:
     if isinstance(payload, dict) and payload.keys() >= _REQUIRED:
         tries = payload["previousAttempts"]
         known["previousAttempts"] = () if tries is None else tries
-        with suppress(ValidationError):
+        try:
             return convert({**payload, **known}, kind)
+        except ValidationError as exc:
+            raise mistyped(node) from exc
     raise mistyped(node)
 
 
