@@ -243,7 +243,7 @@ class KilledError(BaseException):
 class DyingLocal(Local):
     """Is killed as it notes which thread does a step."""
 
-    is_noted = False
+    is_noted: bool = False
 
     def set_child(self, step: str, child: ThreadId) -> bool:
         if self.is_noted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import field
 from msgspec.structs import replace
 
 from tests.builders import begin, make_workflow, workflow_data
@@ -19,13 +20,10 @@ from uwfgit.store.refs import list_refs
 class _Watching(Local):
     """Notes whether a commit stood on a ref already when it was recorded."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._store = store
-        self.was_visible: list[bool] = []
+    was_visible: list[bool] = field(default_factory=list)
 
     def record_commit(self, commit: Oid) -> bool:
-        refs = list_refs(self._store, "refs/heads/")
+        refs = list_refs(self.store, "refs/heads/")
         self.was_visible.append(commit in refs.values())
         return super().record_commit(commit)
 
