@@ -93,9 +93,14 @@ def test_no_command_imports_pydantic_or_rich(
             id="get",
         ),
         pytest.param(("cas", "put-text", "x"), ("config", "model.yaml"), id="put"),
+        pytest.param(
+            ("workflow", "validate", str(ROOT / "examples" / "debate.yaml")),
+            ("model.ledger", "model.thread", "store.lookup.table"),
+            id="validate",
+        ),
     ],
 )
-def test_a_node_is_read_and_put_without_what_neither_needs(
+def test_a_command_imports_nothing_that_it_does_not_need(
     work: Path, words: tuple[str, ...], unused: tuple[str, ...]
 ) -> None:
     run("init", cwd=work)

@@ -33,12 +33,13 @@ def migrate_command(
     so this is for whoever edits it next. What cannot be done is named, and the
     exit code is then 1. Doing it twice changes nothing more.
     """
-    from uwfgit.cli.workflow.workflows import find_file
     from uwfgit.model.workflow.migrate import migrate_file, write_migrated
 
     context = get_context(ctx)
     path = context.resolve(file)
     if not path.exists() and not path.is_symlink():
+        from uwfgit.cli.workflow.workflows import find_file
+
         path = find_file(context, file)
         file = os.path.relpath(path, context.cwd)
     # Problems name the file as the user did, so that editors find it.

@@ -208,7 +208,6 @@ def _as_path(context: CommandContext, name: str) -> Path:
 
 
 def _list_files(context: CommandContext, name: str) -> list[Path]:
-    from uwfgit.cli.workflow.workflows import find_file
     from uwfgit.model.workflow.affected import list_folder
     from uwfgit.model.workflow.source import FOLDERS
 
@@ -223,6 +222,9 @@ def _list_files(context: CommandContext, name: str) -> list[Path]:
             _as_path(context, name) / file.relative_to(path) for file in found
         )
     if not path.exists() and not path.is_symlink():
+        # It brings the ledger, which files that are named need not.
+        from uwfgit.cli.workflow.workflows import find_file
+
         return [Path(os.path.relpath(find_file(context, name), context.cwd))]
     return [_as_path(context, name)]
 
