@@ -16,7 +16,7 @@ from uwfgit.cli.frame.output import (
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
-from uwfgit.engine.run.telling import PastNotes
+from uwfgit.engine.run.notes import PastNotes
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload

@@ -13,8 +13,9 @@ from uwfgit.engine.ask.prompt import QuestionParts, question_prompt
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.memory import files_of, restore_copy
+from uwfgit.engine.run.notes import PastNotes
 from uwfgit.engine.run.run import Run
-from uwfgit.engine.run.telling import PastNotes, past_step
+from uwfgit.engine.run.telling import past_step
 from uwfgit.errors import ConfigError, CorruptError
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Record, load_tip, open_record

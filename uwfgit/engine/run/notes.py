@@ -1,0 +1,109 @@
+"""What people told the runs of a thread, and which of them failed, off its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import countOf, itemgetter
+
+from msgspec import Struct
+
+from uwfgit.ids import Hash
+from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, iter_events
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.step import Step
+
+
+class Notes(Struct, frozen=True, kw_only=True):
+    """What was said, oldest first.
+
+    ``unanswered`` came to runs that failed, ``answered`` to the run that is now done
+    again and to those it took the place of.
+    """
+
+    unanswered: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+
+
+def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
+    """Find what was said for a step that is about to run.
+
+    Args:
+        record: The thread.
+        role: Whose step it is.
+        prev: The step before it.
+    """
+    unanswered: list[str] = []
+    answered: list[str] = []
+    found = unanswered
+    for event in iter_events(record.store, record.tip.commit):
+        if event.node is None or event.name not in RUN_EVENTS:
+            continue
+        is_step = event.name in STEP_EVENTS
+        if event.prev != prev or event.role != role:
+            if is_step:
+                break
+            continue
+        found = answered if is_step else found
+        note = record.node(event.node, STEP_TYPE).payload["note"]
+        if note is not None:
+            found.append(note)
+    return Notes(
+        unanswered=_once(reversed(unanswered)), answered=_once(reversed(answered))
+    )
+
+
+class PastNotes:
+    """What people had said for recorded steps, asked for newest step first.
+
+    A step that was done again stands for those it took the place of: what they
+    were told, such as the answer to a question, counts for it as well.
+    """
+
+    def __init__(self, record: Record) -> None:
+        """Begin at the newest event; nothing is read before it is asked for."""
+        self._record = record
+        self._runs: dict[tuple[Hash | None, str | None], list[Hash]] = {}
+        self._seen: set[Hash | None] = set()
+        self._events = iter_events(record.store, record.tip.commit)
+        # Most threads have no other runs than their steps.
+        types = map(itemgetter(0), record.places.values())
+        self._has_more = countOf(types, STEP_TYPE) > record.tip.state.steps
+
+    def of(self, step: Step) -> str | None:
+        """Return what a step's agent had been told, all of it."""
+        if not self._has_more:
+            return step.note and step.note.strip()
+        runs = self._runs_of(step)
+        tries = [each for each in step.previous_attempts if each not in runs]
+        payloads = [self._record.node(each, STEP_TYPE).payload for each in tries + runs]
+        said = [*(each["note"] for each in payloads), step.note]
+        return "\n\n".join(_once(note for note in said if note is not None)) or None
+
+    def _runs_of(self, step: Step) -> list[Hash]:
+        while step.prev is None or step.prev not in self._seen:
+            event = next(self._events, None)
+            if event is None:
+                break
+            if event.node is not None and event.name in RUN_EVENTS:
+                self._runs.setdefault((event.prev, event.role), []).append(event.node)
+                self._seen.add(event.node)
+        runs = self._runs.get((step.prev, step.role), [])
+        return [each for each in reversed(runs) if each != step.hash]
+
+
+def _once(notes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note.strip() for note in notes))
+
+
+def find_pending(record: Record, role: str) -> tuple[Hash, ...]:
+    """Return the failed attempts of a role since its newest good step, oldest first."""
+    found: list[Hash] = []
+    for event in iter_events(record.store, record.tip.commit):
+        if event.role != role or event.node is None:
+            continue
+        if event.name in STEP_EVENTS:
+            break
+        if event.name == "attempt":
+            found.append(event.node)
+    return tuple(reversed(found))
