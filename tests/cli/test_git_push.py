@@ -302,9 +302,17 @@ def test_a_push_goes_where_git_push_goes(
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("http.extraHeader", f"Authorization: Basic {LOGIN}"),
+        pytest.param(
+            "http.extraHeader",
+            f"Authorization: Basic {LOGIN}",
+            marks=pytest.mark.slow,
+        ),
         ("http.{url}.extraHeader", f"Authorization: Basic {LOGIN}"),
-        ("credential.helper", "!f() { echo username=ada; echo password=secret; }; f"),
+        pytest.param(
+            "credential.helper",
+            "!f() { echo username=ada; echo password=secret; }; f",
+            marks=pytest.mark.slow,
+        ),
         (
             "credential.{url}.helper",
             "!f() { echo username=ada; echo password=secret; }; f",

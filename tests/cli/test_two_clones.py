@@ -38,7 +38,7 @@ class Between:
         return {line.split(" ", 2)[2] for line in lines} - {"HEAD"}
 
 
-@pytest.fixture(params=["dedicated", "shared"])
+@pytest.fixture(params=[pytest.param("dedicated", marks=pytest.mark.slow), "shared"])
 def bare(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, bool]:
     folder = tmp_path / "served"
     folder.mkdir()

@@ -46,7 +46,7 @@ def test_a_terminal_shows_one_line_that_is_renewed_and_the_answer(
     api: FakeApi, thread: str
 ) -> None:
     # So long that a busy machine has time to draw each state.
-    api.play(partial(_with_a_tool, pause=0.6))
+    api.play(partial(_with_a_tool, pause=0.4))
 
     seen = on_terminal("thread", "exec", thread, "--color", "never")
 

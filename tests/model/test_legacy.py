@@ -366,7 +366,7 @@ graph:
 
 
 def test_many_edges_to_suspend_are_taken_out_in_time() -> None:
-    names = [f"s{number}" for number in range(8_000)]
+    names = [f"s{number}" for number in range(4_000)]
     edges = "".join(f"    {name}: {{ role: $SUSPEND, prompt: x }}\n" for name in names)
     text = f"""\
 roles:
@@ -384,7 +384,7 @@ graph:
     found = normalise_document(doc).doc.value
 
     # By the square of their number it took minutes.
-    assert time.process_time() - before < 5
+    assert time.process_time() - before < 3
     worker = found["roles"]["worker"]
     assert worker["frontmatter"]["properties"] == {"$status": {"enum": ["done"]}}
     assert list(found["graph"]["worker"]) == ["done"]

@@ -123,7 +123,11 @@ def test_what_uwf_makes_is_taken(ada: Person, server: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "shared", [pytest.param(False, id="branch"), pytest.param(True, id="shared")]
+    "shared",
+    [
+        pytest.param(False, id="branch", marks=pytest.mark.slow),
+        pytest.param(True, id="shared"),
+    ],
 )
 def test_a_rewind_and_a_deletion_are_refused(
     ada: Person, server: Path, *, shared: bool

@@ -232,7 +232,10 @@ def _nodes(person: Person, ref: str) -> list[str | None]:
     return nodes_of(person, ThreadId(ref.removeprefix(THREAD_PREFIX)))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, marks=[pytest.mark.slow] * (way != "both")) for way in WAYS],
+)
 def test_a_thread_that_was_resolved_goes_on_diverges_and_is_resolved_again(
     ada: Person, bob: Person, bare: Path, way: Way
 ) -> None:
