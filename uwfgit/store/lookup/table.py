@@ -290,9 +290,11 @@ class Lookup(StateFile, kw_only=True, eq=False):
             step_type = self.step_type
             if self.read_only and not self._in_memory:
                 db = schema.open_existing(self._file, step_type=step_type)
-                if db is not None and refresh.is_synced(db, self._source):
-                    self._db, self._is_synced = db, True
-                    return db
+                if db is not None:
+                    if refresh.is_synced(db, self._source):
+                        self._db, self._is_synced = db, True
+                        return db
+                    db.close()
                 self._in_memory = True
             if self._in_memory:
                 self._db = schema.open_memory(step_type=step_type)
