@@ -81,33 +81,36 @@ def test_a_thread_and_itself_have_no_difference(uwf: Uwf, ended: str) -> None:
     )
 
 
-def test_long_values_are_shown_from_where_they_differ(uwf: Uwf, work: Path) -> None:
+def compare_replies(uwf: Uwf, work: Path, *replies: str) -> str:
+    """Begin a thread for each reply of its writer, and compare them."""
     threads = []
-    for number in ("one", "two"):
-        reply = f"---\\n$status: done\\ntext: '{LONG}{number}'\\n---\\n"
+    for reply in replies:
         (work / "long.yaml").write_text(f'replies: {{writer: ["{reply}"]}}\n')
-        begun = uwf("thread", "start", "ping.yaml", "-p", number, "--json").json
+        begun = uwf("thread", "start", "ping.yaml", "-p", "Write.", "--json").json
         threads.append(begun["threadId"])
         uwf("thread", "exec", threads[-1], "--agent", "scripted:long.yaml")
+    return uwf("thread", "diff", *threads).out
 
-    compared = uwf("thread", "diff", *threads)
 
-    assert "no step in common" in compared.out
-    assert "    text: …column: one                   ≠ text: …column: two\n" in (
-        compared.out
-    )
+def test_long_values_are_shown_from_where_they_differ(uwf: Uwf, work: Path) -> None:
+    replies = [
+        f"---\\n$status: done\\ntext: '{LONG}{number}'\\n---\\n"
+        for number in ("one", "two")
+    ]
+
+    compared = compare_replies(uwf, work, *replies)
+
+    assert "no step in common" in compared
+    assert "    text: …column: one                   ≠ text: …column: two\n" in compared
 
 
 def test_a_field_named_text_and_the_body_are_told_apart(uwf: Uwf, work: Path) -> None:
-    threads = []
-    for number in ("one", "two"):
-        reply = f"---\\n$status: done\\ntext: t{number}\\n---\\nb{number}"
-        (work / "long.yaml").write_text(f'replies: {{writer: ["{reply}"]}}\n')
-        begun = uwf("thread", "start", "ping.yaml", "-p", number, "--json").json
-        threads.append(begun["threadId"])
-        uwf("thread", "exec", threads[-1], "--agent", "scripted:long.yaml")
+    replies = [
+        f"---\\n$status: done\\ntext: t{number}\\n---\\nb{number}"
+        for number in ("one", "two")
+    ]
 
-    lines = uwf("thread", "diff", *threads).out.splitlines()
+    lines = compare_replies(uwf, work, *replies).splitlines()
 
     assert [line.split(":")[0].strip() for line in lines if "≠" in line] == [
         "text",
