@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from uwfgit.errors import UwfError
-from uwfgit.model.workflow.include import open_includes
+from uwfgit.model.workflow.include import follow_links, open_includes
 from uwfgit.model.workflow.source import FOLDERS, is_replies, read_file
 from uwfgit.model.yaml.core import read_yaml
 
@@ -40,7 +39,7 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
     """
     paths = tuple(edited)
     files = {
-        _resolve(file): file
+        follow_links(file): file
         for folder in sorted({each for path in paths for each in _iter_folders(path)})
         for file in list_folder(folder)
         # A link that leads nowhere was to be one.
@@ -53,7 +52,7 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
         with suppress(UwfError):
             includes = open_includes(file, on_file=parts[real].add)
             read_yaml(read_file(file), include=includes)
-    touched = set(map(_resolve, paths))
+    touched = set(map(follow_links, paths))
     return tuple(
         sorted(
             file
@@ -62,11 +61,6 @@ def find_affected(edited: Iterable[Path]) -> tuple[Path, ...]:
             and not touched.isdisjoint({real, *parts[real]})
         )
     )
-
-
-def _resolve(path: Path) -> Path:
-    # As Path.resolve(), which refuses links that lead in a circle.
-    return Path(os.path.realpath(path))
 
 
 def _iter_folders(path: Path) -> Iterator[Path]:

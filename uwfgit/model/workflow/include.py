@@ -71,7 +71,7 @@ class DirectoryIncludes(Struct, frozen=True, kw_only=True):
     def _resolve(self, target: str) -> Path:
         if not target.strip() or "\0" in target:
             raise blank_target()
-        path = _follow_links(self.directory / target)
+        path = follow_links(self.directory / target)
         if Path(target).is_absolute() or not path.is_relative_to(self.directory):
             raise leads_out(target)
         require_chain(self.chain, path)
@@ -125,7 +125,7 @@ def open_includes(
         shown: How problems name it.
         on_file: As for ``DirectoryIncludes``.
     """
-    real = _follow_links(path)
+    real = follow_links(path)
     return DirectoryIncludes(
         directory=real.parent,
         shown=(shown or path).parent,
@@ -134,8 +134,9 @@ def open_includes(
     )
 
 
-def _follow_links(path: Path) -> Path:
-    # Path.resolve() gives up at links that lead in a circle, in some Pythons.
+def follow_links(path: Path) -> Path:
+    """Return where a path leads; links that lead in a circle stay as they are."""
+    # Path.resolve() gives up at them, in some Pythons.
     return Path(os.path.realpath(path))
 
 
