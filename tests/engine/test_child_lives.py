@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,18 @@ class KilledError(BaseException):
     """The process is gone in the middle of a step."""
 
 
+def fork_while_the_child_asks(
+    ledger: Ledger, tmp_path: Path
+) -> tuple[ThreadId, Mapping[str, Sequence[str]], set[ThreadId]]:
+    """Fork a thread whose child asks; give the scripts and all threads there are."""
+    asking = {"tester": [suspend("Which?"), TESTED]}
+    play = play_of(ledger, tmp_path, **asking)
+    play.go()
+    fork = fork_thread(ledger, play.thread).thread
+    ledger.lookup.refresh()
+    return fork, {**PLAIN, **asking}, {row.thread for row in list_threads(ledger)}
+
+
 class DyingLocal(Local):
     """Is killed as it notes which thread does a step."""
 
@@ -257,18 +270,13 @@ def test_a_fork_that_was_killed_as_it_got_its_child_has_one_of_them(
     tmp_path: Path,
     is_noted: bool,  # noqa: FBT001 - of the table
 ) -> None:
-    asking = {"tester": [suspend("Which?"), TESTED]}
-    play = play_of(ledger, tmp_path, **asking)
-    play.go()
-    fork = fork_thread(ledger, play.thread).thread
-    ledger.lookup.refresh()
-    before = {row.thread for row in list_threads(ledger)}
+    fork, scripts, before = fork_while_the_child_asks(ledger, tmp_path)
     dying = DyingLocal(ledger.store)
     dying.is_noted = is_noted
     with pytest.raises(KilledError):
-        Play(replace(ledger, local=dying), tmp_path, fork, {**PLAIN, **asking}).resume()
+        Play(replace(ledger, local=dying), tmp_path, fork, scripts).resume()
 
-    done = Play(ledger, tmp_path, fork, {**PLAIN, **asking}).resume("The second")
+    done = Play(ledger, tmp_path, fork, scripts).resume("The second")
 
     ledger.lookup.refresh()
     child = record_of(ledger, fork).steps()[-1].child
@@ -283,12 +291,7 @@ def test_a_fork_goes_on_in_the_child_it_had_got_unless_that_was_cancelled(
     tmp_path: Path,
     is_cancelled: bool,  # noqa: FBT001 - of the table
 ) -> None:
-    asking = {"tester": [suspend("Which?"), TESTED]}
-    play = play_of(ledger, tmp_path, **asking)
-    play.go()
-    fork = fork_thread(ledger, play.thread).thread
-    ledger.lookup.refresh()
-    before = {row.thread for row in list_threads(ledger)}
+    fork, scripts, before = fork_while_the_child_asks(ledger, tmp_path)
 
     def kill(_: AgentRequest) -> AgentReply:
         raise KilledError
@@ -301,7 +304,7 @@ def test_a_fork_goes_on_in_the_child_it_had_got_unless_that_was_cancelled(
     if is_cancelled:
         cancel_thread(ledger, begun, reason=None, command="test")
 
-    done = Play(ledger, tmp_path, fork, {**PLAIN, **asking}).resume("The second")
+    done = Play(ledger, tmp_path, fork, scripts).resume("The second")
 
     last = record_of(ledger, fork).steps()[-1]
     assert (done.end, last.status) == ("done", "built")
