@@ -15,6 +15,7 @@ from tests.program import wait_until
 from tests.steady import steadily
 from uwfgit.agents.base import Failure
 from uwfgit.agents.children import child, lines, process, stopping
+from uwfgit.agents.children.left import end_run
 from uwfgit.agents.children.process import TimeLimits, run_process
 
 START_SLEEPER = """
@@ -643,3 +644,16 @@ def test_events_without_end_are_stopped(tmp_path: Path) -> None:
     assert result.failure is not None
     assert "said more than 1,000,000 lines" in result.failure.message
     assert 1_000_000 < heard.total() < 1_200_000
+
+
+def test_what_a_killed_program_left_is_ended_by_its_mark_alone(tmp_path: Path) -> None:
+    def start(mark: str) -> subprocess.Popen[bytes]:
+        environment = {**ENVIRONMENT, "UWF_STEP": mark}
+        return subprocess.Popen(["/bin/sleep", "600"], cwd=tmp_path, env=environment)
+
+    with start("mine") as mine, start("mine-too") as other:
+        ended = end_run("mine")
+        code, survived = mine.wait(), other.poll() is None
+        other.kill()
+
+    assert (ended, code, survived) == (1, -signal.SIGTERM, True)

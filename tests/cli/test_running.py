@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -246,6 +247,45 @@ def test_join_and_show_tell_that_a_run_was_killed(
     assert f"pid {pid} " in shown.err
     assert [item["status"] for item in listed] == ["idle"]
     assert (ended.code, again.code, again.json["error"]) == (0, 0, None)
+
+
+@pytest.mark.parametrize("words", [("stop",), ("cancel",), ("exec", "--agent", "A")])
+def test_what_the_agent_of_a_killed_run_left_at_work_is_ended(
+    program: Program, thread: str, running: Json, words: tuple[str, ...]
+) -> None:
+    pid = running["background"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid))
+    left = [*program.pids("agents"), *program.pids("strays")]
+    assert all(map(is_alive, left))
+    agent = program.script({"worker": [reply(plan="p")]})
+    words = tuple(agent if word == "A" else word for word in words)
+
+    ended = program.run("thread", words[0], thread, *words[1:])
+
+    assert ended.code == 0
+    # The shell, the sleep it waits in, and what left its session.
+    assert re.search(r"ended [23] processes that a killed run had left", ended.err)
+    assert not any(map(is_alive, left))
+    assert [*(program.store / "uwf" / "live").iterdir()] == []
+
+
+def test_what_an_ended_run_left_is_no_killed_run_s(
+    program: Program, thread: str
+) -> None:
+    server = program.folder / "server"
+    server.write_text(
+        "#!/bin/sh\ncat > /dev/null\nsetsid sleep 600 > /dev/null 2>&1 &\n"
+        'echo $! >> "$UWF_CWD/strays"\ncat "$UWF_CWD/reply"\n'
+    )
+    server.chmod(0o700)
+    (program.folder / "reply").write_text(reply(plan="p"))
+    assert program.run("thread", "exec", thread, "--agent", f"stdio:{server}").code == 0
+    write_dead_record(program.store / "uwf" / "locks" / thread, pid=os.getpid())
+
+    assert program.json("thread", "stop", thread)["stopped"] is False
+
+    assert all(map(is_alive, program.pids("strays")))
 
 
 def _closed_terminal(program: Program, *words: str) -> int:

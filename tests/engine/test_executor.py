@@ -51,10 +51,10 @@ from uwfgit.engine.run.executor import (
     RunReport,
     StepReport,
     exec_thread,
-    hold_thread,
     poke_thread,
     resume_thread,
 )
+from uwfgit.engine.run.hold import hold_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import LockedError, NotFoundError, StateError
 from uwfgit.ids import ThreadId

@@ -25,10 +25,10 @@ from tests.history import (
 from uwfgit.engine.beside.trash import remove_thread, restore_thread
 from uwfgit.engine.run.executor import (
     exec_thread,
-    hold_thread,
     poke_thread,
     resume_thread,
 )
+from uwfgit.engine.run.hold import hold_thread
 from uwfgit.engine.run.thread import Parent, cancel_thread, fork_thread, start_thread
 from uwfgit.errors import (
     InvalidError,

@@ -14,7 +14,7 @@ from uwfgit.agents.children.vitals import read_processes
 
 STOP_SECONDS: Final = 5.0
 """Between the request to end and the kill."""
-_KILL_SECONDS: Final = 2.0
+KILL_SECONDS: Final = 2.0
 
 
 def stop_child(child: Child, mark: str | None) -> None:
@@ -36,7 +36,7 @@ def stop_child(child: Child, mark: str | None) -> None:
 
 def kill_members(child: Child, mark: str | None) -> None:
     """Kill the members found so far, and those they start meanwhile."""
-    deadline = time.monotonic() + _KILL_SECONDS
+    deadline = time.monotonic() + KILL_SECONDS
     while _is_alive(child) and time.monotonic() < deadline:
         _signal(child, signal.SIGKILL)
         child.pump()
@@ -66,15 +66,16 @@ def _signal(child: Child, number: signal.Signals) -> None:
     # Not reaped, so the group is surely its own; reaches what is just being forked.
     has_group = child.process.poll() is None
     if has_group:
-        _try_kill(os.killpg, root, number)
+        try_kill(os.killpg, root, number)
     for member in child.members:
         if not (has_group and member.group == root):
-            _try_kill(os.kill, member.pid, number)
+            try_kill(os.kill, member.pid, number)
 
 
-def _try_kill(
+def try_kill(
     kill: Callable[[int, int], None], target: int, number: signal.Signals
 ) -> None:
+    """Signal one process or a group, if it is there and ours."""
     try:
         kill(target, number)
     except OSError:

@@ -79,7 +79,15 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
         read_reply=make_reader(
             context.settings, variables=context.variables, now_ms=now_ms
         ),
+        end_run=end_run,
     )
+
+
+def end_run(run: str) -> int:
+    """End what a killed run left at work; only then is there more to import."""
+    from uwfgit.agents.children.left import end_run
+
+    return end_run(run)
 
 
 def make_camera(folder: Path, *, settings: Settings, home: Path) -> Camera:

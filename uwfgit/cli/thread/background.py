@@ -17,14 +17,17 @@ from msgspec.structs import replace
 from uwfgit import errors
 from uwfgit.cli.frame.app import EXIT_BUG, RUN_EXITS
 from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.engine import end_run
 from uwfgit.cli.frame.world import VARIABLE
 from uwfgit.engine.run.control import find_runner, join_thread, stop_thread
 from uwfgit.engine.run.ends import RunEnd
+from uwfgit.engine.run.hold import end_left, hold_thread, say_left, thread_lock_path
 from uwfgit.engine.run.report import RunReport, make_run_report
 from uwfgit.errors import StateError, StoreError, UwfError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import load_tip
+from uwfgit.store.locks.flock import read_dead_holder
 from uwfgit.store.log import log_folder
 
 _ORDINARY: Final = (0, 1, 3, 4, 5)
@@ -44,7 +47,24 @@ def stop_run(context: CommandContext, ledger: Ledger, thread: ThreadId) -> bool:
             f"thread {thread} is run by this step, which cannot end itself",
             hint="report $status: $SUSPEND with the reason, and a person decides",
         )
-    return stop_thread(ledger, thread)
+    if stop_thread(ledger, thread):
+        return True
+    ended = _end_left(context, ledger, thread)
+    if ended:
+        context.output.say(say_left(ended))
+    return bool(ended)
+
+
+def _end_left(context: CommandContext, ledger: Ledger, thread: ThreadId) -> int:
+    """End the agents of a run that was killed, be it at a child's step."""
+    if read_dead_holder(thread_lock_path(ledger, thread)) is None:
+        return 0
+    # Held before its children are: two that name each other come to an end.
+    with hold_thread(ledger, thread, command=context.command):
+        ended = end_left(ledger, thread, end_run)
+    ledger.lookup.refresh()
+    children = ledger.lookup.find_children(thread)
+    return ended + sum(_end_left(context, ledger, child) for child in children)
 
 
 class Worker(Struct, frozen=True, kw_only=True):

@@ -66,6 +66,8 @@ class Engine(Struct, frozen=True, kw_only=True):
             someone trusted, ``any`` memory of the thread, or ``none`` at all.
         is_trusted: Whether the commit of a memory is signed by someone the user
             trusts.
+        end_run: Ends what a run left at work whose program was killed, by its
+            ``UWF_STEP``; gives how many processes that were.
     """
 
     ledger: Ledger
@@ -92,6 +94,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     above: tuple[ThreadId, ...] = ()
     recall: Literal["proven", "any", "none"] = "proven"
     is_trusted: Callable[[Oid], bool] = lambda _: False
+    end_run: Callable[[str], int] = lambda _: 0
 
 
 def _nothing_goes_on(_engine: Engine, thread: ThreadId, _note: str | None) -> RunReport:

@@ -17,7 +17,7 @@ from uwfgit.engine.run.cycle import run_cycle
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
-    hold_thread,
+    hold_to_run,
     is_pause_asked,
     take_pause,
     thread_lock_path,
@@ -50,7 +50,6 @@ __all__ = [
     "StepReport",
     "admit_thread",
     "exec_thread",
-    "hold_thread",
     "poke_thread",
     "resume_thread",
     "thread_lock_path",
@@ -82,7 +81,7 @@ def exec_thread(
         LockedError: Someone else runs it.
     """
     ledger = engine.ledger
-    with hold_thread(ledger, thread, command=engine.command) as held:
+    with hold_to_run(engine, thread) as held:
         record = _open(engine, thread)
         _require_runnable(record)
         most = engine.settings.limits.max_steps
@@ -214,7 +213,7 @@ def resume_thread(
         StateError: The thread is idle or cancelled, or has no next role.
         LockedError: Someone else runs it.
     """
-    with hold_thread(engine.ledger, thread, command=engine.command):
+    with hold_to_run(engine, thread):
         record = _open(engine, thread)
         state = record.tip.state
         if state.status == "idle":
@@ -275,7 +274,7 @@ def poke_thread(
         StateError: The thread is cancelled or has no step.
         LockedError: Someone else runs it.
     """
-    with hold_thread(engine.ledger, thread, command=engine.command):
+    with hold_to_run(engine, thread):
         record = _open(engine, thread)
         state = record.tip.state
         _require_runnable(record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,12 +14,15 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.flock import Holder, Lock, lock, read_holder
 from uwfgit.store.locks.holding import hold_refs, lock_path
+from uwfgit.store.log import log_event
 
 if TYPE_CHECKING:
     # A start holds a thread, and needs nothing of what runs one.
     from uwfgit.engine.run.engine import Engine
 
 _PAUSE: Final = 0.1
+LEFT_PROMPT: Final = ".prompt.md"
+"""Ends the name of a run's prompt, which stands as long as its agent is asked."""
 
 
 @contextmanager
@@ -71,6 +74,42 @@ def hold_thread(ledger: Ledger, thread: ThreadId, *, command: str) -> Iterator[L
     what = f"thread {thread}"
     with hold_refs(ledger.store, thread, refs, command=command, what=what) as held:
         yield held
+
+
+@contextmanager
+def hold_to_run(engine: Engine, thread: ThreadId) -> Iterator[Lock]:
+    """Hold a thread to run it; no agent of a run that was killed works beside.
+
+    Raises:
+        LockedError: Someone else holds it; names the holder.
+    """
+    with hold_thread(engine.ledger, thread, command=engine.command) as held:
+        if ended := end_left(engine.ledger, thread, engine.end_run):
+            engine.tell(say_left(ended))
+        yield held
+
+
+def end_left(ledger: Ledger, thread: ThreadId, end_run: Callable[[str], int]) -> int:
+    """End what killed runs of a thread left at work; count the processes.
+
+    Nobody may run the thread: who calls holds it. Costs the listing of a folder that
+    is empty, or nearly so.
+    """
+    ended = 0
+    for path in (ledger.store.state_dir / "live").glob(f"{thread}.*{LEFT_PROMPT}"):
+        run = path.name.removesuffix(LEFT_PROMPT).replace(".", ":")
+        count = end_run(run)
+        path.unlink(missing_ok=True)
+        if count:
+            log_event(ledger.store, "left-ended", run=run, processes=count)
+            ended += count
+    return ended
+
+
+def say_left(count: int) -> str:
+    """Tell that processes of a killed run were ended."""
+    what = "1 process" if count == 1 else f"{count} processes"
+    return f"ended {what} that a killed run had left at work"
 
 
 def ask_to_pause(ledger: Ledger, thread: ThreadId, holder: Holder) -> None:

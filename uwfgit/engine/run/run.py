@@ -15,6 +15,7 @@ from uwfgit.code.snapshots.watch import Watch
 from uwfgit.engine.ask.live import Recorder
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.run.engine import Cycle, Engine, Ground
+from uwfgit.engine.run.hold import LEFT_PROMPT
 from uwfgit.errors import (
     CorruptError,
     NotFoundError,
@@ -167,7 +168,8 @@ class Run(Struct, frozen=True, kw_only=True):
     def prompt_file(self) -> Path:
         """Where the assembled prompt stands while the agent runs."""
         live = self.engine.ledger.store.state_dir / "live"
-        return live / f"{self.thread}.prompt.md"
+        # Named by the run, so that one left by a kill says whose processes may live.
+        return live / f"{self.token.replace(':', '.')}{LEFT_PROMPT}"
 
     def rule(self) -> LinkRule:
         """What the answer may link, as far as the agent has put nodes by now."""
