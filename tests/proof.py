@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from uwfgit.ids import ThreadId
 from uwfgit.store.handle import Store
-from uwfgit.sync.verify.verify import verify_threads
+from uwfgit.sync.verify.branches import list_thread_refs
+from uwfgit.sync.verify.report import ThreadReport
+from uwfgit.sync.verify.verify import verify_refs
+
+
+def verify_threads(
+    store: Store, threads: Iterable[ThreadId] | None = None
+) -> tuple[ThreadReport, ...]:
+    """Check threads of a store, by default all."""
+    return tuple(verify_refs(store, list_thread_refs(store, threads)))
 
 
 def assert_verified(store: Store) -> None:

@@ -10,9 +10,9 @@ from typing import Final
 
 from tests.benchmarks.measuring import CPU, Measure, Sample, run_process, time_call
 from tests.benchmarks.stores import World
+from tests.proof import verify_threads
 from uwfgit.ids import ThreadId
 from uwfgit.store.handle import Store
-from uwfgit.sync.verify.verify import verify_threads
 
 _ROOT: Final = Path(__file__).parents[2]
 _WARM: Final = "debate.yaml"

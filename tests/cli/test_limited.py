@@ -17,6 +17,7 @@ from tests.builders import (
     variant,
     write_script,
 )
+from tests.proof import verify_threads
 from tests.sync.changes import OTHER
 from tests.sync.forge import amend_step, codes, forge
 from tests.sync.tour import make_tour, set_tip, tip_of
@@ -31,7 +32,6 @@ from uwfgit.errors import NotFoundError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.sync.verify.report import ThreadReport
-from uwfgit.sync.verify.verify import verify_threads
 
 
 def make_endless(ledger: Ledger, folder: Path) -> ThreadId:

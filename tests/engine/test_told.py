@@ -30,7 +30,6 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.workflow.workflow import Target, Workflow
 
 KEPT: Final = Path(__file__).parent / "told"
-NAMES: Final = ("planner", "developer", "reviewer")
 
 
 def _workflow() -> Workflow:

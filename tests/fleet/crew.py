@@ -12,7 +12,7 @@ from tests.sync.people import DONE, WIRE, Person
 from uwfgit.errors import StateError
 from uwfgit.fleet.hands import RunResult, Terms
 from uwfgit.fleet.queue import Contents, Queue
-from uwfgit.fleet.steer import put
+from uwfgit.fleet.steer import put_all
 from uwfgit.fleet.worker import Worker
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip, load_tip
@@ -163,9 +163,14 @@ def queue_thread(person: Person, *replies: str) -> ThreadId:
     """Start a thread, push it, and put it into the queue."""
     thread = person.begin(*replies)
     person.push(thread)
-    queue = make_queue(person)
-    put(queue, queue.fetch(), load_tip(person.store, thread))
+    assert put(person, thread) is None
     return thread
+
+
+def put(person: Person, thread: ThreadId) -> str | None:
+    """Put a thread into the queue; say why it could not be."""
+    queue = make_queue(person)
+    return put_all(queue, queue.fetch(), [load_tip(person.store, thread)])[thread]
 
 
 def contents(person: Person) -> Contents:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from tests.builders import git
 from tests.fleet.crew import ActingHands, Watch, contents, make_queue, make_worker
+from tests.proof import verify_threads
 from tests.sync.people import DONE, GOOD, Person, make_person
 from uwfgit.fleet.steer import put_all
 from uwfgit.fleet.worker import Worker
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import load_tip
-from uwfgit.sync.verify.verify import verify_threads
 
 _LEASE = 60
 _POLL = 10.0

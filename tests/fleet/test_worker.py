@@ -12,15 +12,16 @@ from tests.fleet.crew import (
     contents,
     make_queue,
     make_worker,
+    put,
     queue_thread,
     tip_there,
     word_of,
 )
 from tests.sync.judged import hold
 from tests.sync.people import ASK, BAD, DONE, GOOD, Person
-from uwfgit.errors import RejectedError, StateError
+from uwfgit.errors import RejectedError
 from uwfgit.fleet.queue import iter_states, queue_ref
-from uwfgit.fleet.steer import cancel, clear, put, retry
+from uwfgit.fleet.steer import cancel, clear, retry
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import load_tip
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
@@ -87,8 +88,7 @@ def test_a_suspended_thread_waits_and_goes_on_when_queued_again(
     ada.pull()
     ada.resume(thread, DONE)
     ada.push(thread)
-    queue = make_queue(ada)
-    put(queue, queue.fetch(), load_tip(ada.store, thread))
+    assert put(ada, thread) is None
     make_worker(bob, GOOD, terms={"once": True})[0].run()
 
     assert word_of(ada, thread) == "done"
@@ -680,10 +680,8 @@ def test_a_thread_leaves_the_queue_cancelled_or_done(ada: Person, bob: Person) -
     assert clear(queue, queue.fetch()) == (thread,)
 
     assert contents(ada).entries == {}
-    queue = make_queue(ada)
-    put(queue, queue.fetch(), load_tip(ada.store, thread))
-    with pytest.raises(StateError, match="queued already"):
-        put(queue, queue.fetch(), load_tip(ada.store, thread))
+    assert put(ada, thread) is None
+    assert put(ada, thread) == f"thread {thread} is queued already"
 
 
 def test_a_change_of_another_s_is_never_overwritten(ada: Person, bob: Person) -> None:

@@ -19,7 +19,6 @@ from uwfgit.model.ledger.keep import (
 from uwfgit.model.ledger.ledger import Ledger, find_kept, find_node, load_node
 from uwfgit.model.node.node import (
     BUILTIN_NAMES,
-    JSON_TYPES,
     META_TYPE,
     TEXT_TYPE,
     make_node,
@@ -178,15 +177,6 @@ def test_what_is_not_kept_cannot_be_dropped(ledger: Ledger) -> None:
         drop_node(ledger, ONE.hash)
 
     assert caught.value.name == ONE.hash
-
-
-def test_kept_nodes_are_listed_by_type(ledger: Ledger) -> None:
-    number = make_node(JSON_TYPES["number"], 1)
-    put_nodes(ledger, [ONE, number, POINT])
-
-    assert list_kept(ledger, TEXT_TYPE) == (ONE.hash,)
-    assert list_kept(ledger, META_TYPE) == (POINT.hash,)
-    assert list_kept(ledger, JSON_TYPES["array"]) == ()
 
 
 def test_a_kept_node_is_found_though_the_lookup_cannot_be_used(

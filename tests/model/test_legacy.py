@@ -154,9 +154,6 @@ def test_a_status_that_suspended_leaves_the_schema(
     assert normalise(text).doc.value["roles"]["worker"]["frontmatter"] == left
 
 
-START_ONLY = 'new: { role: planner, prompt: "Plan it." }'
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

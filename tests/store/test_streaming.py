@@ -18,44 +18,15 @@ def test_lines_of_standard_error_come_one_by_one(store: Store) -> None:
     lines: list[str] = []
 
     done = stream_git(
-        ["hash-object", "--stdin-paths"],
+        ["rev-parse", "nowhere"],
         git_dir=store.path,
         environment=os.environ,
         on_line=lines.append,
-        input=b"/nowhere\n",
     )
 
     assert done.code == 128
     assert lines
     assert done.complaint == lines[-1]
-
-
-@pytest.mark.slow
-def test_input_and_output_of_any_size_go_through(store: Store) -> None:
-    data = b"refs/heads/main\n" * 50_000
-
-    done = stream_git(
-        ["cat-file", "--batch-check=%(objectname)"],
-        git_dir=store.path,
-        environment=os.environ,
-        on_line=print,
-        input=data,
-    )
-
-    assert done.code == 0
-    assert len(done.stdout.splitlines()) == 50_000
-
-
-def test_a_git_that_stops_reading_is_no_failure_of_ours(store: Store) -> None:
-    done = stream_git(
-        ["rev-parse", "main"],
-        git_dir=store.path,
-        environment=os.environ,
-        on_line=print,
-        input=b"x" * 1_000_000,
-    )
-
-    assert done.code == 0
 
 
 def test_progress_is_told_line_by_line(store: Store) -> None:
@@ -163,24 +134,6 @@ def test_an_interrupt_ends_listening(store: Store, tmp_path: Path) -> None:
     (tmp_path / "told").touch()
     assert await_threads(before)
     assert lines == []
-
-
-def test_input_that_a_left_over_process_does_not_read_holds_nobody_up(
-    store: Store,
-) -> None:
-    began = time.monotonic()
-
-    with pytest.raises(StoreError):
-        stream_git(
-            ["-c", "alias.x=!exec 3<&0; sleep 40 <&3 & yes", "x"],
-            git_dir=store.path,
-            environment=os.environ,
-            on_line=print,
-            input=b"x" * 10_000_000,
-            most_bytes=1000,
-        )
-
-    assert time.monotonic() - began < 30
 
 
 def await_threads(count: int) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.acting import acting, go, saying
 from tests.builders import Clock, begin, git, make_ledger, reply
+from tests.proof import verify_threads
 from uwfgit.engine.run.executor import poke_thread, resume_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
@@ -28,7 +29,6 @@ from uwfgit.sync.exchange.pull import PullReport, finish, look
 from uwfgit.sync.exchange.push import PushReport, Scan, push
 from uwfgit.sync.exchange.remotes import RemoteKind, add_remote, get_remote
 from uwfgit.sync.exchange.transport import Wire
-from uwfgit.sync.verify.verify import verify_threads
 
 DONE = reply("done", plan="a plan")
 GOOD = reply("good")

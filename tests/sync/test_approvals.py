@@ -11,6 +11,7 @@ from pygit2.enums import ObjectType
 
 from tests.builders import git
 from tests.keys import Keys, make_keys, needs_ssh, signing
+from tests.proof import verify_threads
 from tests.sync.forge import write
 from tests.sync.people import BAD, DONE, GOOD, Person, results, smuggle
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
@@ -18,7 +19,6 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.signatures import check_approval
 from uwfgit.sync.review.review import approve
-from uwfgit.sync.verify.verify import verify_threads
 
 TAGGER = "Ada <ada@example.com> 1800000099 +0000"
 SIGNATURE = "-----BEGIN SSH SIGNATURE-----\nU1NI\n-----END SSH SIGNATURE-----\n"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import git
 from tests.history import names
-from tests.proof import assert_verified
+from tests.proof import assert_verified, verify_threads
 from tests.sync.forge import forge
 from tests.sync.people import DONE, GOOD, WIRE, Person, make_person, refs_of, results
 from uwfgit.errors import InvalidError, NotFoundError, RemoteError
@@ -18,7 +18,6 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.sync.exchange.bundle import create_bundle, open_bundle
 from uwfgit.sync.exchange.pull import PullReport
 from uwfgit.sync.exchange.transport import list_bundle
-from uwfgit.sync.verify.verify import verify_threads
 
 
 @pytest.fixture

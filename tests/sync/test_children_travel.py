@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import git, reply
 from tests.engine.nested import Play, child, children_of, parent, start
+from tests.proof import verify_threads
 from tests.sync.people import Person
 from uwfgit.engine.beside.trash import require_no_parent
 from uwfgit.engine.run.thread import cancel_thread
@@ -19,7 +20,6 @@ from uwfgit.model.thread.record import load_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.receive import ZERO, Push, check_pushes
-from uwfgit.sync.verify.verify import verify_threads
 
 REPLIES: Final[dict[str, Any]] = {
     "preparer": [reply("ready")],

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.builders import git
+from tests.proof import verify_threads
 from tests.sync.changes import OUTPUT, edit
 from tests.sync.forge import commit, draft_of, forge
 from tests.sync.people import BAD, DONE, WIRE, Person, let_pass, smuggle
@@ -30,7 +31,6 @@ from uwfgit.sync.exchange.remotes import RemoteKind, get_remote
 from uwfgit.sync.review.forges import Ci
 from uwfgit.sync.review.jobs import set_up
 from uwfgit.sync.review.review import Review, open_review, update_review
-from uwfgit.sync.verify.verify import verify_threads
 
 ROOT = Path(__file__).parents[2]
 FILES = {

@@ -11,7 +11,7 @@ from tests.acting import acting, put
 from tests.builders import git, make_workflow, object_file, reply, workflow_data
 from tests.collision import COLLIDING
 from tests.history import check_store
-from tests.proof import assert_verified
+from tests.proof import assert_verified, verify_threads
 from tests.sync.forge import forge
 from tests.sync.people import (
     BAD,
@@ -45,7 +45,6 @@ from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import thread_ref, workflow_ref
 from uwfgit.store.refs import find_ref, move_ref
-from uwfgit.sync.verify.verify import verify_threads
 
 
 def test_a_new_thread_is_sent_only_when_it_is_named(ada: Person, bare: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from tests.builders import git, make_workflow, reply, workflow_data
 from tests.planted import GITHUB
+from tests.proof import verify_threads
 from tests.stress.killed import Killing
 from tests.sync.people import BAD, DONE, WIRE, Person, let_pass
 from uwfgit.engine.beside.trash import remove_thread
@@ -39,7 +40,6 @@ from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs
 from uwfgit.store.repository import open_store
 from uwfgit.sync.exchange.bundle import create_bundle
-from uwfgit.sync.verify.verify import verify_threads
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
 NAME: Final = "work"

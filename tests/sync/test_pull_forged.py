@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import git, make_role, make_workflow, reply, variant
-from tests.proof import assert_verified
+from tests.proof import assert_verified, verify_threads
 from tests.sync.forge import amend_step, forge
 from tests.sync.forged_histories import HISTORIES, UNSENDABLE
 from tests.sync.people import (
@@ -35,7 +35,6 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.sync.exchange.exchange import ExchangeSource, RefOutcome, Verify
 from uwfgit.sync.exchange.incoming import bring_in
 from uwfgit.sync.verify.report import ThreadReport
-from uwfgit.sync.verify.verify import verify_threads
 
 
 def take(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.builders import git
+from tests.proof import verify_threads
 from tests.sync.forge import forge
 from tests.sync.people import (
     BAD,
@@ -43,7 +44,6 @@ from uwfgit.sync.review.review import (
     open_review,
     update_review,
 )
-from uwfgit.sync.verify.verify import verify_threads
 
 
 def review(person: Person, thread: ThreadId, **options: Any) -> Review:  # noqa: ANN401 - as open takes them

@@ -41,12 +41,7 @@ SECRETS = [
             "ENCRYPTION_KEY",
             "webhook_secret",
         )
-        for sign, value in (
-            ("=", HEX[:32]),
-            (": ", UUID),
-            ("=", HEX),
-            (' = "', KEY + '"'),
-        )
+        for sign, value in SIGNS
     ),
     f"export JWT_SECRET={HEX[:48]}",
     f'"clientSecret": "{UUID}"',

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tests.builders import git
 from tests.keys import Keys, make_keys, needs_ssh, signing
 from tests.planted import GITHUB
+from tests.proof import verify_threads
 from tests.sync.people import BAD, DONE, GOOD, Person
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import StoreError
@@ -30,7 +31,6 @@ from uwfgit.sync.exchange.signatures import (
 from uwfgit.sync.review.review import approve
 from uwfgit.sync.secrets.redact import redact_thread
 from uwfgit.sync.verify.report import ThreadReport
-from uwfgit.sync.verify.verify import verify_threads
 
 pytestmark = needs_ssh
 

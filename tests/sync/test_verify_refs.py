@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.builders import begin
+from tests.proof import verify_threads
 from tests.sync.changes import OTHER
 from tests.sync.forge import codes
 from uwfgit.errors import NotFoundError
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
-from uwfgit.sync.verify.verify import verify_threads
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import begin, reply, run, write_script
-from tests.proof import assert_verified
+from tests.proof import assert_verified, verify_threads
 from tests.sync.changes import (
     ONES,
     author,
@@ -25,7 +25,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.sync.verify.report import ThreadReport
-from uwfgit.sync.verify.verify import verify_thread, verify_threads
+from uwfgit.sync.verify.verify import verify_thread
 
 
 def agent_of(folder: Path, **replies: object) -> str:

@@ -178,14 +178,14 @@ def find_snapshot(tree: WorkTree, ref: str, wanted: Oid) -> Snapshot | None:
     return found
 
 
-def list_chain_refs(tree: WorkTree, prefix: str = NAMESPACE) -> dict[ThreadId, Oid]:
+def list_chain_refs(tree: WorkTree) -> dict[ThreadId, Oid]:
     """List the chains a repository keeps, by thread."""
-    words = ["for-each-ref", "--format=%(objectname) %(refname)", prefix]
+    words = ["for-each-ref", "--format=%(objectname) %(refname)", NAMESPACE]
     lines = tree.ask(*words).decode("utf-8", "replace").splitlines()
     found = {}
     for oid, _, ref in (line.partition(" ") for line in lines):
         thread = find_thread_id(ref.rpartition("/")[2])
-        if thread is not None and ref == f"{prefix}{thread}":
+        if thread is not None and ref == f"{NAMESPACE}{thread}":
             found[thread] = Oid(oid)
     return found
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 from uwfgit.code.worktree import WorkTree
 from uwfgit.ids import Oid
 
-LINK: Final = "120000"
 SUBMODULE: Final = "160000"
 ABSENT: Final = "000000"
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from uwfgit.errors import RejectedError, RemoteError
 from uwfgit.fleet.claims import LeaseWatch, is_free
 from uwfgit.fleet.queue import Contents, Queue
-from uwfgit.fleet.steer import set_word
+from uwfgit.fleet.steer import queue_again
 from uwfgit.ids import ThreadId
 from uwfgit.sync.exchange.queue_entry import Entry
 
@@ -127,7 +127,7 @@ class Spread:
         A worker of a task has just begun, and has not seen how long nobody was there.
         """
         try:
-            set_word(self.queue, entry, "queued", "its lease ran out")
+            queue_again(self.queue, entry, "its lease ran out")
         except (RejectedError, RemoteError):
             return False
         return True

@@ -10,24 +10,16 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.thread.record import Tip
 from uwfgit.sync.exchange.exchange import CHUNK, chunks
 from uwfgit.sync.exchange.queue_entry import Entry
-from uwfgit.sync.exchange.queue_state import QueueState, Word
-
-
-def put(queue: Queue, contents: Contents, tip: Tip) -> None:
-    """Queue a thread that the remote has, at its newest event.
-
-    Raises:
-        StateError: It is in the queue already, or a worker has it.
-        RejectedError: Another was faster, or the server refused.
-        AuthError, RemoteError: The remote cannot be reached.
-    """
-    queue.push({queue_ref(tip.thread): _write_queued(queue, contents, tip)})
+from uwfgit.sync.exchange.queue_state import QueueState
 
 
 def put_all(
     queue: Queue, contents: Contents, tips: Iterable[Tip]
 ) -> Mapping[ThreadId, str | None]:
-    """Queue threads as :func:`put` does, many in a push; return of each why not.
+    """Queue threads that the remote has, each at its newest event; say of each why not.
+
+    One may be in the queue already, a worker may have it, another was faster, or the
+    server refused.
 
     Raises:
         AuthError, RemoteError: The remote cannot be reached.
@@ -98,18 +90,16 @@ def cancel(queue: Queue, entry: Entry, *, worker: str) -> None:
     queue.push({queue_ref(state.thread): done})
 
 
-def set_word(queue: Queue, entry: Entry, word: Word, reason: str) -> Oid:
-    """Move a thread to another state as it stands; return the new queue commit.
+def queue_again(queue: Queue, entry: Entry, reason: str) -> None:
+    """Queue a thread again as it stands.
 
     Raises:
         RejectedError: Another was faster, or the server refused.
         AuthError, RemoteError: The remote cannot be reached.
     """
-    oid = queue.write(
-        queue.successor(entry, word=word, reason=reason), parent=entry.oid
-    )
+    queued = queue.successor(entry, word="queued", reason=reason)
+    oid = queue.write(queued, parent=entry.oid)
     queue.push({queue_ref(entry.state.thread): oid})
-    return oid
 
 
 def retry(
@@ -124,7 +114,7 @@ def retry(
         state = entry.state
         if state.word == "waiting" and (state.reason == "stuck" or not only_stuck):
             try:
-                set_word(queue, entry, "queued", "retried")
+                queue_again(queue, entry, "retried")
             except RejectedError as exc:
                 yield thread, "; ".join(exc.refs.values())
             else:

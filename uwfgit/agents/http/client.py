@@ -107,8 +107,7 @@ def send(
     endpoint: Endpoint,
     path: str,
     *,
-    method: str = "POST",
-    body: Any = None,  # noqa: ANN401 - what JSON can say
+    body: Any,  # noqa: ANN401 - what JSON can say
     headers: Mapping[str, str] | None = None,
     bounds: HttpBounds,
     hear: Hear,
@@ -120,7 +119,7 @@ def send(
     """
     watch = _Watch(deadline=time.monotonic() + bounds.total_seconds)
     try:
-        return _send(endpoint, path, method, body, headers or {}, bounds, hear, watch)
+        return _send(endpoint, path, body, headers or {}, bounds, hear, watch)
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as exc:
         return _explain(exc, endpoint, bounds, is_late=watch.is_late)
     except (ValueError, OSError) as exc:
@@ -132,7 +131,6 @@ def send(
 def _send(
     endpoint: Endpoint,
     path: str,
-    method: str,
     body: Any,  # noqa: ANN401 - what JSON can say
     headers: Mapping[str, str],
     bounds: HttpBounds,
@@ -148,7 +146,7 @@ def _send(
     with (
         # A proxy of the environment would be asked for this machine's own services.
         httpx.Client(timeout=timeout, trust_env=not endpoint.is_local) as client,
-        client.stream(method, url, json=body, headers=headers) as response,
+        client.stream("POST", url, json=body, headers=headers) as response,
     ):
         watch.start(response)
         if not response.is_success:

@@ -22,7 +22,7 @@ from msgspec import Struct, convert, to_builtins
 from uwfgit.errors import StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.store.handle import Store
-from uwfgit.sync.verify.branches import find_thread_refs, list_thread_refs
+from uwfgit.sync.verify.branches import list_thread_refs
 from uwfgit.sync.verify.report import ThreadReport, refused_report
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ def verify_limited(
         NotFoundError: A thread that was named has no branch.
         StoreError: The child cannot be started.
     """
-    refs = (
-        list_thread_refs(store) if threads is None else find_thread_refs(store, threads)
-    )
+    refs = list_thread_refs(store, threads)
     place = CheckPlace(repository=store.path)
     return verify_refs_limited(place, refs, environment=environment, limits=limits)
 

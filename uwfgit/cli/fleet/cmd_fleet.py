@@ -127,7 +127,7 @@ def release(
     A worker that lives after all loses the claim: what it does from then on is
     set aside on its machine, and not lost.
     """
-    from uwfgit.fleet.steer import set_word
+    from uwfgit.fleet.steer import queue_again
 
     context = get_context(ctx)
     with open_queue(context, remote) as queue:
@@ -136,7 +136,7 @@ def release(
             raise StateError(
                 f"thread {entry.state.thread} is not claimed, it is {entry.state.word}"
             )
-        set_word(queue, entry, "queued", "released by hand")
+        queue_again(queue, entry, "released by hand")
         payload = {"threadId": entry.state.thread, "state": "queued"}
         context.output.emit(payload, lambda: f"released {entry.state.thread}")
 

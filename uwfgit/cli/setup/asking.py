@@ -38,7 +38,7 @@ def ask_choice(
         talk(f"  {number}. {shown(each.name):<12} {shown(str(each.path))}")
     last = len(installed) + 1
     talk(f"  {last}. {BUILTIN:<12} a tool loop of uwf's own, over a model's API")
-    number = _ask_number("Number", last, default=1)
+    number = _ask_number(last)
     if number == last:
         return _ask_model(content, has_key)
     chosen = installed[number - 1]
@@ -84,9 +84,9 @@ def _ask_text(question: str, *, default: str | None = None) -> str:
     raise UsageError(f"no answer to '{question}'")
 
 
-def _ask_number(question: str, last: int, *, default: int) -> int:
+def _ask_number(last: int) -> int:
     for _ in range(_TRIES):
-        answer = ask(f"{question} [{default}]: ").strip() or str(default)
+        answer = ask("Number [1]: ").strip() or "1"
         if answer.isdecimal() and 1 <= int(answer) <= last:
             return int(answer)
-    raise UsageError(f"'{question}' needs a number from 1 to {last}")
+    raise UsageError(f"'Number' needs a number from 1 to {last}")

@@ -165,14 +165,10 @@ def _find_drops(ledger: Ledger, node: Hash) -> _Changes:
     return dict.fromkeys(places)
 
 
-def list_kept(ledger: Ledger, node_type: Hash | None = None) -> tuple[Hash, ...]:
+def list_kept(ledger: Ledger) -> tuple[Hash, ...]:
     """Return the hashes of the nodes put by hand, sorted."""
-    found = []
-    for path, _ in _iter_kept(ledger):
-        name = find_node_name(path.rpartition("/")[2])
-        if name is not None and node_type in {None, name[1]}:
-            found.append(name[0])
-    return tuple(sorted(found))
+    names = (find_node_name(path.rpartition("/")[2]) for path, _ in _iter_kept(ledger))
+    return tuple(sorted(name[0] for name in names if name is not None))
 
 
 def _iter_kept(ledger: Ledger) -> Iterable[tuple[str, TreeEntry]]:

@@ -14,9 +14,6 @@ from typing import Final
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND, WORKFLOW_VERSION
 from uwfgit.store.canonical import Json
 
-MODELINE: Final = "# yaml-language-server: $schema={}"
-"""The comment that makes a YAML language server use a schema."""
-
 _UNIT: Final = "_"
 """The one status of a role, or of the start, in older files."""
 _FREE: Final[dict[str, Json]] = {"^x-": {}}

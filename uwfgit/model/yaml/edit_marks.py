@@ -150,14 +150,14 @@ def map_items(mark: Mark, change: Callable[[int, Mark], Mark]) -> Mark:
     return with_items(mark, new)
 
 
-def put(mark: Mark, name: str, value: Mark, *, key: Mark | None = None) -> Mark:
+def put(mark: Mark, name: str, value: Mark) -> Mark:
     """Set a key of a mapping, in its place, or as the last one."""
     found = [
         entry._replace(value=value) if entry.name == name else entry
         for entry in entries(mark)
     ]
     if name not in mark.value:
-        found.append(MarkedEntry(name, key or make_mark(name, value), value))
+        found.append(MarkedEntry(name, make_mark(name, value), value))
     return with_entries(mark, found)
 
 

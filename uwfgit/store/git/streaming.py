@@ -86,7 +86,6 @@ def stream_git(
     environment: Mapping[str, str],
     on_line: Callable[[str], None],
     cwd: Path | None = None,
-    input: bytes = b"",  # noqa: A002 - subprocess's own word
     most_bytes: int | None = None,
 ) -> GitResult:
     """Run git and hear what it says on standard error while it runs.
@@ -97,7 +96,6 @@ def stream_git(
         args, environment: As in ``run_git``.
         on_line: Told each line as it comes, progress too. It is text of git,
             and of whoever git talks to.
-        input: What git reads from standard input.
         most_bytes: How much git may write to standard output.
 
     Raises:
@@ -108,7 +106,7 @@ def stream_git(
         git_dir=git_dir,
         environment=environment,
         cwd=cwd,
-        stdin=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -120,12 +118,10 @@ def stream_git(
             del said[:-_KEPT_LINES]
             on_line(line.decode("utf-8", "replace"))
 
-    stdin, child.stdin = child.stdin, None
     stderr, child.stderr = child.stderr, None
     # Not communicate(): it would take standard error for itself.
     with child, _listening(stderr, hear) as hear_out:
         try:
-            feed_out = _feed(stdin, input)
             assert child.stdout is not None  # noqa: S101 - as asked for
             stdout = child.stdout.read(-1 if most_bytes is None else most_bytes + 1)
             is_too_much = most_bytes is not None and len(stdout) > most_bytes
@@ -133,7 +129,6 @@ def stream_git(
                 child.kill()
             else:
                 hear_out()
-                feed_out()
             code = child.wait()
         except BaseException:
             child.kill()
@@ -217,21 +212,6 @@ def _start(
         raise StoreError(f"cannot run git: {exc.strerror}") from exc
 
 
-def _feed(pipe: IO[bytes] | None, data: bytes) -> Callable[[], None]:
-    """Write all of the data and close the pipe; the reader need not want it.
-
-    Returns:
-        What waits for that.
-    """
-
-    def write() -> None:
-        if pipe is not None:
-            with suppress(OSError), pipe:
-                pipe.write(data)
-
-    return _begin(write).join
-
-
 @contextmanager
 def _listening(
     pipe: IO[bytes] | None, hear: Hear | None
@@ -253,15 +233,11 @@ def _listening(
                 hear(line, end)
 
     try:
-        yield _begin(read).join
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        yield thread.join
     finally:
         is_over.set()
-
-
-def _begin(function: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=function, daemon=True)
-    thread.start()
-    return thread
 
 
 def _iter_lines(pipe: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import ThreadId
@@ -12,8 +12,16 @@ from uwfgit.store.lookup.refscan import list_broken
 from uwfgit.store.refs import find_ref, list_refs
 
 
-def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
-    """Return the branches of threads; a broken one points at nothing."""
+def list_thread_refs(
+    store: Store, threads: Iterable[ThreadId] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Return the branches of threads, by default all; a broken one points at nothing.
+
+    Raises:
+        NotFoundError: One that was named has no branch.
+    """
+    if threads is not None:
+        return tuple(_find(store, threads))
     whole, below = THREAD_PREFIX.rstrip("/"), THREAD_PREFIX
     found: dict[str, str] = {
         ref: oid
@@ -26,20 +34,11 @@ def list_thread_refs(store: Store) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def find_thread_refs(
-    store: Store, threads: Iterable[ThreadId]
-) -> tuple[tuple[str, str], ...]:
-    """Return the branches of some threads; a broken one points at nothing.
-
-    Raises:
-        NotFoundError: One has no branch.
-    """
-    found = []
+def _find(store: Store, threads: Iterable[ThreadId]) -> Iterator[tuple[str, str]]:
     broken = set(list_broken(store.path, THREAD_PREFIX))
     for thread in threads:
         ref = thread_ref(thread)
         target = "" if ref in broken else find_ref(store, ref)
         if target is None:
             raise NotFoundError("thread", thread)
-        found.append((ref, target))
-    return tuple(found)
+        yield ref, target

@@ -44,7 +44,6 @@ class Fact(Struct, frozen=True, kw_only=True):
     """The ``kind`` of the detail: what made the reply."""
     has_note: bool = False
     is_signed: bool = False
-    is_replayed: bool = False
     has_child: bool = False
     """Whether another thread did the step."""
     is_child_here: bool = False
@@ -67,7 +66,6 @@ class ThreadReport(Struct, frozen=True, kw_only=True):
     agents: Mapping[str, int] = field(default_factory=dict)
     notes: int = 0
     signed: int = 0
-    replayed: int = 0
     children: int = 0
     """How many steps and tries other threads did."""
     children_here: int = 0
@@ -108,7 +106,6 @@ def count_facts(facts: Iterable[Fact]) -> dict[str, object]:
         "agents": dict(Counter(fact.agent for fact in seen if fact.agent)),
         "notes": sum(fact.has_note for fact in seen),
         "signed": sum(fact.is_signed for fact in seen),
-        "replayed": sum(fact.is_replayed for fact in seen),
         "children": sum(fact.has_child for fact in seen),
         "children_here": sum(fact.is_child_here for fact in seen),
     }

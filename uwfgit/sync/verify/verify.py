@@ -19,7 +19,6 @@ from uwfgit.model.thread.event import RUN_EVENTS, WORDS
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread
-from uwfgit.sync.verify.branches import find_thread_refs, list_thread_refs
 from uwfgit.sync.verify.events import (
     check_fork,
     check_resolve,
@@ -54,20 +53,6 @@ _KEPT_COMMITS = 50_000
 def verify_thread(store: Store, tip: Oid, thread: ThreadId) -> ThreadReport:
     """Check the thread that ends at a commit; whatever is wrong is in the report."""
     return _report(_open(store), tip, thread)
-
-
-def verify_threads(
-    store: Store, threads: Iterable[ThreadId] | None = None
-) -> tuple[ThreadReport, ...]:
-    """Check threads of a store, by default all; what forks share is checked once.
-
-    Raises:
-        NotFoundError: A thread that was named has no branch.
-    """
-    refs = (
-        list_thread_refs(store) if threads is None else find_thread_refs(store, threads)
-    )
-    return tuple(verify_refs(store, refs))
 
 
 def verify_refs(
@@ -245,7 +230,7 @@ def _check_commit(
     findings = VerifyFindings(commit=commit.oid)
     view = None if before is None else before.view
     try:
-        expected, added, signs = _check_event(run, commit, view, places, findings)
+        expected, added = _check_event(run, commit, view, places, findings)
     except UwfError as exc:
         findings.note_error(exc)
         return Seen(problems=tuple(findings.problems))
@@ -256,7 +241,7 @@ def _check_commit(
     return Seen(
         view=expected.view,
         added=added,
-        fact=replace(expected.fact, **signs),
+        fact=replace(expected.fact, is_signed=commit.is_signed),
         problems=problems,
         is_sound=not problems and (before is None or before.is_sound),
     )
@@ -268,7 +253,7 @@ def _check_event(
     view: View | None,
     places: NodePlaces,
     findings: VerifyFindings,
-) -> tuple[Expected, NodePlaces, dict[str, Any]]:
+) -> tuple[Expected, NodePlaces]:
     message = parse_message(commit.message)
     event = _event_of(commit, message, view)
     if view is not None and commit.committer.time < view.committed_at:
@@ -292,8 +277,7 @@ def _check_event(
         findings.note("trailers", "an event replayed on top of no fork")
     is_copy = is_replayed or event == "fork"
     expected = replace(expected, view=replace(expected.view, is_copy=is_copy))
-    signs = {"is_signed": commit.is_signed, "is_replayed": is_replayed}
-    return expected, added, signs
+    return expected, added
 
 
 def _event_of(commit: RawCommit, message: Message, view: View | None) -> str:

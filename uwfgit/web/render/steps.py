@@ -25,9 +25,7 @@ _HOW: Final = {
 }
 
 
-def step_article(
-    site: Site, thread: ThreadId, entry: Numbered, acts: Child = None
-) -> Html:
+def step_article(site: Site, thread: ThreadId, entry: Numbered) -> Html:
     """Lay out all that stands under one number of a thread."""
     run, anchor = entry.run, site.links.anchor(thread, entry.number)
     before = [
@@ -50,7 +48,6 @@ def step_article(
             _heading(site, thread, run),
             before,
             run_body(site, thread, run),
-            acts,
         ),
         class_=f"step {_tone(run.step.status)}",
         id=anchor,

@@ -22,7 +22,7 @@ from uwfgit.web.render.frame import (
     steps_of,
     tail,
 )
-from uwfgit.web.render.markup import Child, Html, div, join, link, span, tag
+from uwfgit.web.render.markup import Html, div, join, link, span, tag
 from uwfgit.web.view.listing import ORDERS, Line, Listing, Question
 
 _ORDER_WORDS = {
@@ -39,7 +39,6 @@ def threads_page(
     listing: Listing,
     *,
     base: str | None,
-    acts: Child = None,
 ) -> Html:
     """Lay out the listing.
 
@@ -47,12 +46,10 @@ def threads_page(
         site: What it is part of.
         listing: The page of it that was asked for.
         base: Where a search is sent to; ``None`` where nothing can answer one.
-        acts: What can be begun here.
     """
     body = join(
         threads_head(listing),
         _filters(listing, base) if base is not None else None,
-        acts,
         threads_list(site, listing),
         _pages(listing, base) if base is not None else None,
     )

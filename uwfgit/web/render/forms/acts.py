@@ -117,7 +117,7 @@ def _more(
                 form(
                     site,
                     f"{place}/fork",
-                    tag("label", "after step ", _number("at", steps)),
+                    tag("label", "after step ", _step_number(steps)),
                     button("Fork", quiet=True),
                     class_="row",
                 ),
@@ -142,11 +142,11 @@ def _more(
     return div("more", parts) if parts else None
 
 
-def _number(name: str, most: int) -> Html:
+def _step_number(most: int) -> Html:
     return tag(
         "input",
         type="number",
-        name=name,
+        name="at",
         min=0,
         max=most,
         value=most,
