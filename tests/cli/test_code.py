@@ -229,6 +229,20 @@ def test_a_change_by_hand_stops_a_rewind(desk: Desk) -> None:
     assert desk.uwf("thread", "rewind", thread, "--at", "1", "--yes").code == 0
 
 
+def test_a_change_by_hand_stops_an_undo_of_a_fork(desk: Desk) -> None:
+    thread = desk.run("echo one >> a.txt", "echo two >> a.txt")
+    fork = desk.uwf("thread", "fork", thread, "--json").json["threadId"]
+    desk.repo.write("a.txt", "mine\n")
+
+    refused = desk.uwf("thread", "undo", fork, "--json")
+
+    assert refused.code == 1
+    assert "a.txt" in refused.error["message"]
+    assert (desk.repo.root / "a.txt").read_text() == "mine\n"
+    desk.repo.commit("mine is safe")
+    assert desk.uwf("thread", "undo", fork).code == 0
+
+
 def test_undo_forks_before_the_last_step_and_takes_its_files_back(desk: Desk) -> None:
     thread = desk.run("echo one >> a.txt", "echo two >> a.txt")
 

@@ -117,6 +117,20 @@ def test_a_strangers_code_asks_before_it_becomes_files(two: Two) -> None:
     assert (two.theirs.root / ".claude" / "settings.json").exists()
 
 
+def test_a_change_by_hand_is_not_lost_to_a_strangers_code(two: Two) -> None:
+    thread = two.mine.run("echo one >> a.txt", "echo two >> a.txt")
+    share(two, thread)
+    two.theirs.write("a.txt", "mine\n")
+    words = ("thread", "rewind", thread, "--at", "1", "--trust")
+
+    refused = two.uwf(*words)
+
+    assert refused.code == 1
+    assert "changed since the thread's last snapshot: a.txt" in refused.err
+    assert (two.theirs.root / "a.txt").read_text() == "mine\n"
+    assert two.uwf(*words, "--yes").code == 0
+
+
 def test_a_secret_does_not_leave(two: Two) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     # Tracked: an untracked one would not be in the snapshot.

@@ -58,6 +58,7 @@ def rewind(
     *,
     discard: bool,
     time: int,
+    newest: Oid | None = None,
 ) -> Rewound:
     """Make the files of a work tree those of a snapshot.
 
@@ -68,6 +69,8 @@ def rewind(
         target: The tree of the wanted snapshot.
         discard: Whether to go on when files changed since the chain's newest.
         time: When.
+        newest: What the thread's newest step left, for one that has no chain here:
+            a fork, or a thread of others.
 
     Raises:
         StateError: Files changed by hand; or some that no snapshot holds are in
@@ -76,10 +79,10 @@ def rewind(
             all files, which the hint says how to take back.
     """
     tips = read_tips(tree, chain_ref(label.thread))
-    last = None if tips.snapshot is None else tips.snapshot.tree
+    last = newest if tips.snapshot is None else tips.snapshot.tree
     with camera.taking(tree, last) as taken:
         if not discard:
-            _require_unchanged(tree, last, taken)
+            _require_unchanged(tree, last, taken, has_chain=tips.snapshot is not None)
         changes = list_changes(tree, taken.tree, target)
         blocked = tuple(_list_blocked(tree, taken, changes))
         if blocked:
@@ -96,8 +99,11 @@ def rewind(
     return Rewound(before=now, changes=changes)
 
 
-def _require_unchanged(tree: WorkTree, last: Oid | None, taken: Taken) -> None:
-    if last in (None, taken.tree):
+def _require_unchanged(
+    tree: WorkTree, last: Oid | None, taken: Taken, *, has_chain: bool
+) -> None:
+    committed = None if has_chain else tree.resolve("HEAD^{tree}")
+    if last is None or taken.tree in (last, committed):
         return
     changed = [each.path for each in list_changes(tree, last or taken.tree, taken.tree)]
     raise StateError(

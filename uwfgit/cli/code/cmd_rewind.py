@@ -151,8 +151,17 @@ def rewind_to(
         target,
         discard=discard,
         time=now(),
+        newest=_find_newest(tree, record),
     )
     return done, tree
+
+
+def _find_newest(tree: WorkTree, record: Record) -> Oid | None:
+    """Find what the newest step left, as far as it is here; else what HEAD holds."""
+    steps = list_known(record)
+    left = steps[-1].after if steps else None
+    known = None if left is None else tree.resolve(f"{left}^{{tree}}")
+    return known or tree.resolve("HEAD^{tree}")
 
 
 def _target_of(record: Record, at: int) -> tuple[Oid, str]:
