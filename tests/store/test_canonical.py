@@ -175,6 +175,14 @@ def test_what_was_encoded_decodes_to_the_one_form(value: Json) -> None:
 
 
 @given(values)
+def test_the_bytes_are_those_of_the_standard_library(value: Json) -> None:
+    form = normalise(value)
+    text = json.dumps(form, indent=2, sort_keys=True, ensure_ascii=False)
+
+    assert encode_json(form) == f"{text}\n".encode()
+
+
+@given(values)
 def test_normalising_twice_changes_nothing(value: Json) -> None:
     once = normalise(value)
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
 import cbor2
@@ -33,25 +32,26 @@ TEXT_TYPE: Final = Hash("7VQ43ZSJTEWA7")
 """The hash of ``{type: string}``; such nodes are stored as plain UTF-8."""
 
 
-def normalise(value: Json) -> Json:
+_Trail: TypeAlias = "tuple[_Trail, str | int] | None"
+"""A path as keys linked inside out: most are made and never read."""
+
+
+def normalise(value: Json, trail: _Trail = None, depth: int = 0) -> Json:  # noqa: C901, PLR0911, PLR0912 - one case a JSON type
     """Return the one form of a JSON value that is hashed and stored.
 
     Integral floats up to 2^53-1 become integers; maps are ordered by the bytes
     of their encoded keys, as CBOR wants them.
+
+    Args:
+        value: What there is.
+        trail: Where it stands, as a part of another.
+        depth: How deep in that.
 
     Raises:
         InvalidError: NaN, infinity, an integer beyond 2^53-1, a lone
             surrogate, a key that is no string, nesting beyond ``MAX_DEPTH``,
             or a value JSON does not have; the problem's path says where.
     """
-    return _normalise(value, None, 0)
-
-
-_Trail: TypeAlias = "tuple[_Trail, str | int] | None"
-"""A path as keys linked inside out: most are made and never read."""
-
-
-def _normalise(value: Json, trail: _Trail, depth: int) -> Json:  # noqa: C901, PLR0911, PLR0912 - one case a JSON type
     if isinstance(value, str):
         if not value.isascii():
             _check_text(value, trail)
@@ -78,11 +78,11 @@ def _normalise(value: Json, trail: _Trail, depth: int) -> Json:  # noqa: C901, P
             below = (trail, key)
             if not key.isascii():
                 _check_text(key, below)
-            found[key] = _normalise(item, below, depth + 1)
+            found[key] = normalise(item, below, depth + 1)
         return {key: found[key] for key in _order_keys(tuple(found))}
     if isinstance(value, (list, tuple)):
         return [
-            _normalise(item, (trail, index), depth + 1)
+            normalise(item, (trail, index), depth + 1)
             for index, item in enumerate(value)
         ]
     raise _refusal(trail, f"a {type(value).__name__} is not a JSON value")
@@ -119,55 +119,14 @@ def format_path(path: tuple[str | int, ...]) -> str:
 
 def encode_json(payload: Json) -> bytes:
     """Write a normalised payload as the only bytes allowed for it."""
-    # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives; that
-    # leaves its C encoder with an indent, and takes several times as long.
-    try:
-        return f"{_FORMATS[type(payload)](payload, _MARGIN)}\n".encode()
-    except KeyError as exc:
-        kind = exc.args[0].__name__
-        raise TypeError(f"a {kind} is not a normalised value") from exc
+    # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives; with an
+    # indent that leaves its encoder in C, and takes several times as long.
+    return format_json(_ENCODER.encode(payload).encode(), indent=2) + b"\n"
 
 
-_MARGIN: Final = "\n"
-_STEP: Final = "  "
-
-
-def _format_mapping(value: dict[str, Json], margin: str) -> str:
-    inner = _indent(margin)
-    items = [
-        f"{encode_basestring(key)}: {_FORMATS[type(item := value[key])](item, inner)}"
-        for key in sorted(value)
-    ]
-    return f"{{{inner}{f',{inner}'.join(items)}{margin}}}" if items else "{}"
-
-
-def _format_list(value: list[Json], margin: str) -> str:
-    inner = _indent(margin)
-    items = [_FORMATS[type(item)](item, inner) for item in value]
-    return f"[{inner}{f',{inner}'.join(items)}{margin}]" if items else "[]"
-
-
-def _indent(margin: str) -> str:
-    if len(margin) > MAX_DEPTH * len(_STEP):
-        raise _refusal(None, f"nested deeper than {MAX_DEPTH} levels")
-    return margin + _STEP
-
-
-def _format_integer(value: int, _margin: str) -> str:
-    if abs(value) > MAX_SAFE_INTEGER:
-        raise _refusal(None, "integer beyond 2^53-1")
-    return repr(value)
-
-
-_FORMATS: Final[Mapping[type, Callable[[Any, str], str]]] = {
-    str: lambda value, _: encode_basestring(value),
-    int: _format_integer,
-    float: lambda value, _: repr(value),
-    bool: lambda value, _: "true" if value else "false",
-    type(None): lambda _, __: "null",
-    list: _format_list,
-    dict: _format_mapping,
-}
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)
 
 
 def decode_json(data: bytes) -> Json:
@@ -180,10 +139,10 @@ def decode_json(data: bytes) -> Json:
         # A codec in C decides where it may: canonical bytes of a value without floats
         # are those of `encode_json`. All that is not so is left to the slower way.
         value = _PLAIN.decode(data)
-        if data == format_json(_SORTED.encode(value), indent=len(_STEP)) + b"\n":
+        if data == format_json(_SORTED.encode(value), indent=2) + b"\n":
             return _order(value, 0)
     try:
-        value, _ = _DECODER.raw_decode(data.decode())
+        value = normalise(decode(data))
         is_canonical = encode_json(value) == data
     except (ValueError, RecursionError, InvalidError) as exc:
         raise CorruptError(f"not a payload: {exc}") from exc
@@ -225,28 +184,12 @@ def _order_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     return found
 
 
-def _read_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    value = dict(pairs)
-    return {key: value[key] for key in _order_keys(tuple(value))}
-
-
-def _refuse_constant(text: str) -> Json:
-    raise _refusal(None, f"{text} is not finite")
-
-
 def _refuse_float(_: str) -> Json:
     raise ValueError("a float has several forms")
 
 
 _PLAIN: Final = JsonDecoder(float_hook=_refuse_float)
 _SORTED: Final = JsonEncoder(order="sorted")
-# Normalises as it reads; that the bytes are canonical, and its integers not too
-# large, shows when written again.
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_read_object,
-    parse_float=lambda text: normalise(float(text)),
-    parse_constant=_refuse_constant,
-)
 
 
 def encode_payload(node_type: Hash, payload: Json) -> bytes:
