@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from uwfgit.store.handle import Store
-from uwfgit.store.pack import ObjectKind, write_pack
+from uwfgit.store.pack import Batch, ObjectKind
 from uwfgit.store.raw import BLOB, name_object
 
 _ASK = """
@@ -91,7 +91,7 @@ def test_a_run_maps_little_of_a_large_pack(store: Store) -> None:
     packed: dict[bytes, tuple[ObjectKind, bytes]] = {
         name_object(BLOB, data): ("blob", data) for data in blobs
     }
-    with write_pack(store, packed, fsync=False):
+    with Batch(store=store, objects=packed).write():
         pass
 
     def mapped_kib(*words: str) -> int:

@@ -134,7 +134,7 @@ def test_a_tree_that_is_too_wide_is_corrupt(store: Store) -> None:
     wide = {f"{n:05d}": file for n in range(MAX_TREE_ENTRIES)}
 
     as_wide_as_may_be = edit_tree(store, None, dict(wide))
-    data = encode_tree({**wide, "z": file})
+    data = encode_tree({**wide}) + b"100644 z\0" + bytes.fromhex(file.oid)
     too_wide = write_object(store, pygit2.enums.ObjectType.TREE, data)
 
     assert len(list_tree(store, as_wide_as_may_be)) == MAX_TREE_ENTRIES

@@ -2,20 +2,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pygit2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
-from uwfgit.store import pack as packs
 from uwfgit.store.handle import Store, make_store
 from uwfgit.store.objects import read_blob, write_blob
-from uwfgit.store.pack import CODES, Batch, ObjectKind, WrittenPack
+from uwfgit.store.pack import CODES, Batch, ObjectKind
 from uwfgit.store.raw import BLOB, TREE, name_object
 
 BLOBS: list[tuple[ObjectKind, bytes]] = [("blob", b"node %d\n" % n) for n in range(300)]
@@ -35,24 +37,30 @@ def files(store: Store) -> list[str]:
     return sorted(path.suffix for path in (store.path / "objects" / "pack").iterdir())
 
 
-class Named(WrittenPack, frozen=True, kw_only=True):
+class Named(Struct, frozen=True, kw_only=True):
+    path: Path | None
     oids: tuple[Oid, ...]
+
+
+@contextmanager
+def writing(
+    store: Store, objects: Sequence[tuple[ObjectKind, bytes]], *, fsync: bool = False
+) -> Iterator[Named]:
+    names = [name_object(CODES[kind], data) for kind, data in objects]
+    waiting = dict(zip(names, objects, strict=True))
+    with Batch(store=replace(store, fsync=fsync), objects=waiting).write() as path:
+        yield Named(path=path, oids=tuple(Oid(name.hex()) for name in names))
 
 
 def write_pack(
     store: Store, objects: Sequence[tuple[ObjectKind, bytes]], *, fsync: bool = False
 ) -> Named:
-    names = [name_object(CODES[kind], data) for kind, data in objects]
-    written = packs.write_pack(
-        store, dict(zip(names, objects, strict=True)), fsync=fsync
-    )
-    return Named(
-        store=store, path=written.path, oids=tuple(Oid(name.hex()) for name in names)
-    )
+    with writing(store, objects, fsync=fsync) as pack:
+        return pack
 
 
 def test_objects_are_read_back_under_gits_own_names(store: Store) -> None:
-    with write_pack(store, BLOBS) as pack:
+    with writing(store, BLOBS) as pack:
         found = [read_blob(store, oid) for oid in pack.oids]
 
     assert found == [data for _, data in BLOBS]
@@ -65,9 +73,9 @@ def test_who_opened_the_store_is_told_of_each_pack_that_git_may_merge(
     told: list[list[str]] = []
     heard = replace(store, on_pack=lambda each: told.append(files(each)))
 
-    with write_pack(heard, BLOBS[:1]):
+    with writing(heard, BLOBS[:1]):
         assert not told
-    with write_pack(heard, []):
+    with writing(heard, []):
         pass
 
     assert told == [[".idx", ".pack"]]
@@ -124,9 +132,9 @@ def test_equal_objects_are_stored_once_and_named_each_time(store: Store) -> None
     oids = [batch.add(kind, data) for kind, data in objects]
 
     assert oids[0] == oids[2] != oids[1]
-    pack = packs.write_pack(store, batch.objects, fsync=False)
-    assert pack.path
-    assert pack.path.read_bytes()[8:12] == (2).to_bytes(4)
+    with batch.write() as path:
+        assert path
+        assert path.read_bytes()[8:12] == (2).to_bytes(4)
 
 
 def test_nothing_is_no_pack(store: Store) -> None:
@@ -154,19 +162,18 @@ def test_an_object_is_written_again_whatever_the_store_says_of_it(
 
 @pytest.mark.compat
 def test_a_repack_spares_the_pack_until_it_is_released(store: Store) -> None:
-    pack = write_pack(store, BLOBS)
-    git(store, "repack", "-a", "-d", "-q")
-    assert pack.path
-    assert pack.path.exists()
+    with writing(store, BLOBS) as pack:
+        git(store, "repack", "-a", "-d", "-q")
+        assert pack.path
+        assert pack.path.exists()
 
-    pack.release()
     git(store, "repack", "-a", "-d", "-q")
 
     assert not pack.path.exists()
 
 
 def test_a_block_that_fails_releases_the_pack(store: Store) -> None:
-    with pytest.raises(RuntimeError), write_pack(store, BLOBS):
+    with pytest.raises(RuntimeError), writing(store, BLOBS):
         raise RuntimeError
 
     assert files(store) == [".idx", ".pack"]
@@ -174,10 +181,10 @@ def test_a_block_that_fails_releases_the_pack(store: Store) -> None:
 
 def test_two_writers_of_one_batch_do_not_share_a_keep(store: Store) -> None:
     folder = store.path / "objects" / "pack"
-    first = write_pack(store, BLOBS)
-    folder.rename(folder.with_name("aside"))
+    with writing(store, BLOBS) as first:
+        folder.rename(folder.with_name("aside"))
 
-    second = write_pack(store, BLOBS)
+        second = write_pack(store, BLOBS)
 
     assert first.path
     assert second.path

@@ -27,7 +27,7 @@ from uwfgit.store.objects import (
     write_blob,
     write_commit,
 )
-from uwfgit.store.pack import ObjectKind, write_pack
+from uwfgit.store.pack import Batch, ObjectKind
 from uwfgit.store.raw import BLOB, COMMIT, TREE, RawObjects, name_object
 from uwfgit.store.refs import is_ancestor
 from uwfgit.store.repository import init_store
@@ -135,7 +135,9 @@ def test_a_pack_replaces_damaged_loose_objects(store: Store) -> None:
     path = _loose(store, oid)
     _write(path, path.read_bytes()[:50])
 
-    with write_pack(store, {name_object(BLOB, DATA): ("blob", DATA)}, fsync=False):
+    batch = Batch(store=store)
+    batch.add("blob", DATA)
+    with batch.write():
         pass
 
     assert read_blob(store, oid) == DATA
@@ -148,7 +150,7 @@ def test_many_are_read_wherever_they_are_and_none_that_is_not_as_asked(
     packed: dict[bytes, tuple[ObjectKind, bytes]] = {
         name_object(BLOB, each): ("blob", each) for each in (b"a", b"b" * 99)
     }
-    with write_pack(store, packed, fsync=False):
+    with Batch(store=store, objects=packed).write():
         first, wide = (Oid(name.hex()) for name in packed)
     loose = write_blob(store, b"c")
     wanted = [first, loose, first]

@@ -290,29 +290,26 @@ def _edit(
             entries[name] = change
         else:
             entries.pop(name, None)
-    require_width(entries, path)
-    return write_object(store, raw.TREE, encode_tree(entries)) if entries else None
+    if not entries:
+        return None
+    return write_object(store, raw.TREE, encode_tree(entries, path))
 
 
-def require_width(entries: Mapping[str, TreeEntry], path: str) -> None:
-    """Refuse a folder that holds more than any reader accepts.
+def encode_tree(entries: Mapping[str, TreeEntry], path: str = "") -> bytes:
+    """Return the bytes of a tree object.
 
     Args:
         entries: What it holds.
         path: Where it is; "" for the root, else with a slash at its end.
 
     Raises:
-        SizeError: It does.
+        SizeError: It holds more than any reader accepts.
     """
     if len(entries) > MAX_TREE_ENTRIES:
         where = f"folder '{path}'" if path else "the tree"
         raise SizeError(
             where, found=len(entries), limit=MAX_TREE_ENTRIES, unit="entries"
         )
-
-
-def encode_tree(entries: Mapping[str, TreeEntry]) -> bytes:
-    """Return the bytes of a tree object."""
     # git sorts a folder as if its name ended in a slash.
     named = {
         (f"{name}/" if entry.is_tree else name).encode(errors=_ODD): (name, entry)

@@ -14,11 +14,10 @@ import socket
 import struct
 import time
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
@@ -31,7 +30,6 @@ from uwfgit.store.objects import (
     encode_tree,
     list_tree,
     require_blob,
-    require_width,
     write_object,
 )
 from uwfgit.store.raw import BLOB, COMMIT, TREE, name_object
@@ -83,34 +81,19 @@ _MAX_BYTES: Final = 2**31 - 1
 """Offsets beyond need the index's second table, which is not written here."""
 
 
-class WrittenPack(Struct, frozen=True, kw_only=True):
-    """Objects that are written, and safe from a repack until released.
+@contextmanager
+def kept_until_moved(store: Store, pack: Path) -> Iterator[None]:
+    """Take the ``.keep`` of a pack away after the block, whether it failed or not.
 
-    As a context manager it is released at the end of the block, whether the
-    block moved its ref or failed.
+    In the block a ref is moved. Then git may repack the objects: it names them, or
+    they are garbage.
     """
-
-    store: Store
-    path: Path | None
-    """The pack; ``None`` when there was nothing to write."""
-
-    def release(self) -> None:
-        """Let git repack the objects: a ref names them, or they are garbage."""
-        if self.path is not None:
-            self.path.with_suffix(".keep").unlink(missing_ok=True)
-            if self.store.on_pack is not None:
-                self.store.on_pack(self.store)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.release()
+    try:
+        yield
+    finally:
+        pack.with_suffix(".keep").unlink(missing_ok=True)
+        if store.on_pack is not None:
+            store.on_pack(store)
 
 
 def tidy_packs(store: Store) -> int:
@@ -136,34 +119,6 @@ class _Packed(NamedTuple):
     oid: bytes
     checksum: int
     offset: int
-
-
-def write_pack(
-    store: Store, objects: Mapping[bytes, tuple[ObjectKind, bytes]], *, fsync: bool
-) -> WrittenPack:
-    """Write objects as one pack.
-
-    A ``.keep`` stands beside the pack until :meth:`WrittenPack.release`, else a
-    concurrent ``repack -ad`` would lose what no ref names yet. The whole batch is
-    held in memory.
-
-    Args:
-        store: Where to.
-        objects: By their raw oids.
-        fsync: Whether to wait until the disk has them.
-
-    Raises:
-        StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
-    """
-    if not objects:
-        return WrittenPack(store=store, path=None)
-    with git_errors("write a pack"):
-        folders = set(os.listdir(store.raw.folder))  # noqa: PTH208 - their names alone
-        for oid, (kind, data) in objects.items():
-            # A loose file that is not whole is no harm beside the pack, but to fsck.
-            if (name := oid.hex())[:2] in folders:
-                store.raw.repair(name, CODES[kind], data)
-        return WrittenPack(store=store, path=_write_files(store, objects, fsync=fsync))
 
 
 def _write_files(
@@ -345,23 +300,39 @@ class Batch(Struct, kw_only=True):
         for name, inner in below.items():
             old = entries.get(name)
             known = old.oid if old and old.is_tree else None
-            found = self._edit(known, inner, f"{at}{name}/")
-            tree = self.add("tree", encode_tree(found)) if found else None
+            inside = f"{at}{name}/"
+            found = self._edit(known, inner, inside)
+            tree = self.add("tree", encode_tree(found, inside)) if found else None
             entries[name] = TreeEntry(oid=tree, mode=TREE_MODE) if tree else None
-        left = {name: entry for name, entry in entries.items() if entry is not None}
-        require_width(left, at)
-        return left
+        return {name: entry for name, entry in entries.items() if entry is not None}
 
-    def write(self) -> WrittenPack:
-        """Write all objects, which are safe from a repack until it is released.
+    @contextmanager
+    def write(self) -> Iterator[Path | None]:
+        """Write all objects as one pack, which no repack takes away in the block.
 
         All of them, known or not: what a thread has lost, or git is about to
-        prune, is there again afterwards.
+        prune, is there again afterwards. A ``.keep`` stands beside the pack, else a
+        concurrent ``repack -ad`` would lose what no ref names yet.
+
+        Yields:
+            The pack; ``None`` when there was nothing to write.
 
         Raises:
-            StoreError: The store cannot be written.
+            StoreError: The disk is full, not writable, or the batch exceeds 2 GiB.
         """
-        return write_pack(self.store, self.objects, fsync=self.store.fsync)
+        if not self.objects:
+            yield None
+            return
+        raw = self.store.raw
+        with git_errors("write a pack"):
+            folders = set(os.listdir(raw.folder))  # noqa: PTH208 - their names alone
+            for oid, (kind, data) in self.objects.items():
+                # A loose file that is not whole does no harm but to fsck.
+                if (name := oid.hex())[:2] in folders:
+                    raw.repair(name, CODES[kind], data)
+            pack = _write_files(self.store, self.objects, fsync=self.store.fsync)
+        with kept_until_moved(self.store, pack):
+            yield pack
 
     def write_loose(self) -> None:
         """Write all objects of which no ref is to name one, for a prune to take.

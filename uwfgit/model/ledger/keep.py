@@ -195,8 +195,8 @@ def _change_keep(ledger: Ledger, verb: str, find: Callable[[Batch], _Changes]) -
             old = find_ref(store, KEEP_REF)
             base = read_commit(store, old).tree if old else None
             if not changes:
-                batch.write().release()
-                return
+                with batch.write():
+                    return
             reason = f"{verb} {len(changes)} nodes"
             who = committer(ledger)
             data = format_commit(

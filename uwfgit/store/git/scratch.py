@@ -20,7 +20,7 @@ from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.pack import WrittenPack, keep_note, sync_folder
+from uwfgit.store.pack import keep_note, kept_until_moved, sync_folder
 
 _FOLDER: Final = "scratch"
 # Whoever reads it checks it, byte by byte; git's own check would refuse the
@@ -124,7 +124,7 @@ def adopt_objects(
     with git_errors("bring objects into the store"):
         keep.write_bytes(keep_note())
         keep.chmod(0o600)
-    with WrittenPack(store=store, path=keep.with_suffix(".pack")):
+    with kept_until_moved(store, keep.with_suffix(".pack")):
         with git_errors("bring objects into the store"):
             for part in _PARTS:
                 file = scratch.path / f"pack-{name}{part}"
