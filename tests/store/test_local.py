@@ -245,9 +245,9 @@ def test_a_thread_is_not_foreign_for_good_because_the_disk_was_full(
     store: Store, local: Local, file: Path, tmp_path: Path
 ) -> None:
     assert local.record_commit(OID)
-    moved = replace(store, path=tmp_path / "killed")
+    moved = replace(store, state_dir=tmp_path / "killed")
     killed = moved.state_dir / file.name
-    killed.parent.mkdir(parents=True)
+    killed.parent.mkdir()
     for suffix in ("", "-wal"):
         shutil.copy(f"{file}{suffix}", f"{killed}{suffix}")
     in_the_way = Path(f"{killed}-shm")

@@ -28,17 +28,14 @@ class Store(Struct, frozen=True, kw_only=True):
     """
 
     path: Path
+    state_dir: Path
+    """The folder of local state: never in git, never pushed."""
     repo: pygit2.Repository
     fsync: bool = True
     raw: RawObjects
     """Its objects; ``repo`` reads none, for libgit2 may not come back from one."""
     on_pack: Callable[[Store], object] | None = None
     """Called after each pack that was written here; merges them when they are many."""
-
-    @property
-    def state_dir(self) -> Path:
-        """The folder of local state: never in git, never pushed."""
-        return self.path / STATE_DIR
 
 
 def make_store(
@@ -50,7 +47,14 @@ def make_store(
 ) -> Store:
     """Return the store of a handle, whose objects are read where the handle would."""
     raw = RawObjects(Path(repo.path) / "objects")
-    return Store(path=path, repo=repo, fsync=fsync, raw=raw, on_pack=on_pack)
+    return Store(
+        path=path,
+        state_dir=path / STATE_DIR,
+        repo=repo,
+        fsync=fsync,
+        raw=raw,
+        on_pack=on_pack,
+    )
 
 
 @contextmanager

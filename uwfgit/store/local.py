@@ -310,7 +310,7 @@ class Local(StateFile, eq=False):
         place = f"{self._file.absolute().as_uri()}?mode=ro&immutable=1"
         try:
             with closing(connect(place)) as db:
-                _require_version(_read_version(db))
+                _read_version(db)
                 return db.execute(query, values).fetchall()
         except (sqlite3.Error, OSError):
             return []
@@ -345,7 +345,6 @@ class Local(StateFile, eq=False):
                             for statement in _TABLES.split(";"):
                                 db.execute(statement)
                             db.execute(f"PRAGMA user_version = {_VERSION}")
-                _require_version(_read_version(db))
             except BaseException:
                 db.close()
                 raise
@@ -367,11 +366,13 @@ def _raw(oid: Oid) -> tuple[bytes]:
     return (bytes.fromhex(oid),)
 
 
-def _require_version(version: int) -> None:
-    if version != _VERSION:
-        # Made by a newer uwf, whose facts are not for this one to change.
-        raise PermissionError(f"format {version} is not {_VERSION}")
-
-
 def _read_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
+    """Return the format of the file; 0 for one that holds nothing yet.
+
+    Raises:
+        PermissionError: A newer uwf made it; its facts are not for this one to change.
+    """
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found not in (0, _VERSION):
+        raise PermissionError(f"format {found} is not {_VERSION}")
+    return found

@@ -18,13 +18,9 @@ from uwfgit.ids import is_thread_id
 from uwfgit.store.handle import Store
 
 LOGS: Final = "logs"
+"""The folder of a store's logs, in that of its state; it may not exist."""
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_BYTES: Final = 256 * 1024 * 1024
-
-
-def log_folder(store: Store) -> Path:
-    """Name the folder of a store's logs; it may not exist."""
-    return store.state_dir / LOGS
 
 
 def log_event(store: Store, event: str, **facts: str | int) -> None:
@@ -32,7 +28,7 @@ def log_event(store: Store, event: str, **facts: str | int) -> None:
     now = datetime.now(tz=UTC)
     record = {"time": now.isoformat(timespec="milliseconds"), "event": event}
     line = json.dumps({**record, "pid": os.getpid(), **facts}) + "\n"
-    path = log_folder(store) / f"{now:%Y-%m-%d}.jsonl"
+    path = store.state_dir / LOGS / f"{now:%Y-%m-%d}.jsonl"
     with suppress(OSError):
         append_private(path, line.encode())
 

@@ -53,9 +53,9 @@ def list_(ctx: typer.Context) -> None:
 
 
 def _find(context: CommandContext) -> tuple[LogFile, ...]:
-    from uwfgit.store.log import list_logs, log_folder
+    from uwfgit.store.log import LOGS, list_logs
 
-    return list_logs(log_folder(context.open_store()))
+    return list_logs(context.open_store().state_dir / LOGS)
 
 
 def _item(log: LogFile) -> dict[str, Any]:

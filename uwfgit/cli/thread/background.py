@@ -28,7 +28,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import load_tip
 from uwfgit.store.locks.flock import read_dead_holder
-from uwfgit.store.log import log_folder
+from uwfgit.store.log import LOGS
 
 _ORDINARY: Final = (0, 1, 3, 4, 5)
 _LINE_BYTES: Final = 65_536
@@ -94,7 +94,7 @@ def run_in_background(
     Raises:
         UwfError: Why the worker runs nothing, as it would itself have said.
     """
-    log = log_folder(ledger.store) / f"{thread}.log"
+    log = ledger.store.state_dir / LOGS / f"{thread}.log"
     receiver, sender = os.pipe()
     try:
         process = _spawn(context, words, log=log, ready=sender, note=note)

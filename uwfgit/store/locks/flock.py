@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -177,8 +177,11 @@ def _acquire(path: Path, *, shared: bool, wait: float, name: str) -> int:
             raise StoreError(f"cannot open lock file '{path}': {reason}") from exc
         try:
             taken = _try_lock(descriptor, shared=shared)
-            if taken and _is_current(descriptor, path):
-                return descriptor
+            # Someone may have removed the file between open and flock; a lock on a
+            # file without a name excludes nobody.
+            with suppress(FileNotFoundError):
+                if taken and os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
         except BaseException:
             os.close(descriptor)
             raise
@@ -206,15 +209,6 @@ def _try_lock(descriptor: int, *, shared: bool) -> bool:
             hint="keep the store on a local disk",
         ) from exc
     return True
-
-
-def _is_current(descriptor: int, path: Path) -> bool:
-    # Someone may have removed the file between open and flock; a lock on a
-    # file without a name excludes nobody.
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _read_record(descriptor: int) -> Holder | None:

@@ -385,15 +385,11 @@ def fingerprint(path: Path) -> dict[str, str]:
     names = ["config", "info/attributes"]
     with suppress(OSError):
         names += sorted(f"hooks/{name}" for name in os.listdir(path / "hooks"))  # noqa: PTH208 - twice a step
-    return {name: _digest(f"{path}/{name}") for name in names}
-
-
-def _digest(path: str) -> str:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - twice a step
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return ""
+    found = dict.fromkeys(names, "")
+    for name in names:
+        with suppress(OSError), open(f"{path}/{name}", "rb") as file:  # noqa: PTH123 - twice a step
+            found[name] = hashlib.sha256(file.read()).hexdigest()
+    return found
 
 
 def changed_files(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:

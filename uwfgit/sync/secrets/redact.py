@@ -24,7 +24,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, memory_ref, thread_ref
 from uwfgit.store.local import Agreed
 from uwfgit.store.locks.writing import writing
-from uwfgit.store.log import log_folder
+from uwfgit.store.log import LOGS
 from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs, scan_refs
 from uwfgit.sync.exchange.exchange import describe_report
@@ -343,7 +343,7 @@ def _follow(ledger: Ledger, done: Done, masker: Masker) -> None:
 
 def _remove_traces(store: Store, thread: ThreadId, masker: Masker) -> None:
     """Remove files beside the store that hold the secret: live turns, prompts, logs."""
-    for folder in (store.state_dir / "live", log_folder(store)):
+    for folder in (store.state_dir / "live", store.state_dir / LOGS):
         for path in folder.glob(f"{thread}*"):
             try:
                 text = path.read_text("utf-8", "replace")
