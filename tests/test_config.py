@@ -45,6 +45,11 @@ def read_all(user: object, repository: object) -> tuple[Settings, tuple[str, ...
     )
 
 
+def test_a_file_that_says_nothing_leaves_what_holds_without_any() -> None:
+    assert read({}) == read() == Settings()
+    assert warnings_of({}) == warnings_of() == ()
+
+
 def test_without_files_the_defaults_hold() -> None:
     settings, warnings = read_all(None, None)
 

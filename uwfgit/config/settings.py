@@ -24,21 +24,6 @@ DEFAULT: Final = "default"
 
 _API_KEY: Final = ("providers", ("apiKey",))
 
-DEFAULTS: Final[Mapping[KeyPath, object]] = {
-    ("concurrency", "maxRunning"): 4,
-    ("limits", "maxSteps"): 100,
-    ("limits", "depth"): 3,
-    ("limits", "idleSeconds"): 900,
-    ("limits", "corrections"): 2,
-    ("limits", "contextChars"): 32_000,
-    ("limits", "snapshotSeconds"): 10,
-    ("hub", "timeoutSeconds"): 30,
-    ("record", "toolResults"): "full",
-    ("record", "mask"): "known",
-    ("record", "code"): "keep",
-    ("record", "session"): "keep",
-}
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
@@ -114,6 +99,21 @@ class Limits(Struct, frozen=True, kw_only=True, rename="camel"):
     """How many threads deep one may call others."""
 
 
+DEFAULTS: Final[Mapping[KeyPath, object]] = {
+    ("concurrency", "maxRunning"): 4,
+    ("hub", "timeoutSeconds"): 30,
+    ("record", "toolResults"): "full",
+    ("record", "mask"): "known",
+    ("record", "code"): "keep",
+    ("record", "session"): "keep",
+    **{
+        ("limits", each.encode_name): each.default
+        for each in fields(Limits)
+        if each.default is not None
+    },
+}
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SettingEntry:
     """One value in force and where it comes from; ``value`` is not masked."""
@@ -129,7 +129,7 @@ class SettingEntry:
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything configured: layers merged, paths absolute.
+    """Everything configured: layers merged, paths absolute; by default, the defaults.
 
     ``agent_overrides`` is keyed by workflow and role; ``entries`` lists every
     value with its origin.
@@ -159,7 +159,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     hub_secret: str | None = None
     hub_timeout_seconds: float = 30
     share: str | None = None
-    entries: tuple[SettingEntry, ...] = ()
+    entries: tuple[SettingEntry, ...] = tuple(
+        SettingEntry(path=path, value=DEFAULTS[path], origin=DEFAULT)
+        for path in sorted(DEFAULTS)
+    )
 
     def __repr__(self) -> str:
         """Return no value of any: one of them is a secret."""
@@ -191,6 +194,8 @@ def settings_from(
     Raises:
         ConfigError: A value of the wrong type, or one a repository may not give.
     """
+    if user is None and repository is None:
+        return Settings(), ()
     own = read_layer(user, source=str(user_source), layer="user")
     theirs = read_layer(repository, source=str(repository_source), layer="repository")
     entries = {path: _entry(path, DEFAULTS[path], DEFAULT) for path in DEFAULTS}
