@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.cli.calls import Uwf
 from uwfgit.cli.frame.world import utc_offset
 
 
@@ -31,3 +34,24 @@ def test_an_offset_is_one_that_a_place_on_earth_has(
     time.tzset()
 
     assert utc_offset() == minutes
+
+
+def test_a_step_asks_git_for_its_settings_once(
+    uwf: Uwf, thread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, folder = tmp_path / "asked", tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "git"
+    program.write_text(
+        f'#!/bin/sh\necho "$*" >> {log}\nexec env PATH="{os.environ["PATH"]}" git "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    done = uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
+
+    assert done.code == 0
+    asked = log.read_text().splitlines()
+    assert [line.partition("protocol.ext.allow=never ")[2] for line in asked] == [
+        "config -z --list"
+    ]

@@ -21,6 +21,7 @@ from uwfgit.errors import ConfigError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.git.enclosing import find_enclosing
+from uwfgit.store.git.settings import read_settings
 from uwfgit.store.git.signing import Mode, Signer, Signing, read_signing, sign_commit
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
@@ -334,6 +335,5 @@ def configure(file: Path, settings: dict[str, str]) -> None:
 
 
 def read(store: Store, folder: Path) -> Signing:
-    return read_signing(
-        os.environ, store=store.path, enclosing=find_enclosing(folder), home=None
-    )
+    settings = read_settings(os.environ, enclosing=find_enclosing(folder))
+    return read_signing(settings, store=store.path)

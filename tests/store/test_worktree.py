@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import ConfigError
+from uwfgit.store.git import settings
 from uwfgit.store.git.enclosing import Enclosing, enclosing_setting, find_enclosing
-from uwfgit.store.git.settings import Identity, find_identity
+from uwfgit.store.git.settings import Identity, read_settings
 from uwfgit.store.git.worktree import read_head, root_commit
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -341,6 +342,13 @@ def test_a_shallow_clone_has_no_root_commit(
 
 
 # find_identity
+
+
+def find_identity(
+    environment: dict[str, str], *, enclosing: Enclosing | None = None
+) -> Identity:
+    found = read_settings(environment, enclosing=enclosing)
+    return settings.find_identity(environment, found)
 
 
 def test_the_environment_names_the_committer_first(

@@ -211,13 +211,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def may_create(self) -> bool:
         """Whether a command that writes may make the store: ``uwf.autoInit``."""
-        from uwfgit.store.git.settings import find_settings
-
-        home = self.home_for_paths
-        found = find_settings(
-            (_AUTO_INIT,), self.environment, enclosing=self.enclosing, home=home
-        )
-        return found.get(_AUTO_INIT, "true").lower() not in _OFF
+        return self.git_settings.get(_AUTO_INIT, "true").lower() not in _OFF
 
     def open_ledger(self, *, write: bool = False, create: bool = True) -> Ledger:
         """Open the store for threads and nodes; closed when the command ends.
@@ -274,18 +268,20 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Return what signs the commits of a store, should the user want that."""
         from uwfgit.store.git.signing import Signer, read_signing, sign_commit
 
-        read = partial(
-            read_signing,
-            self.environment,
-            store=store.path,
-            enclosing=self.enclosing,
-            home=self.home_for_paths,
-        )
         return Signer(
-            read=read,
+            read=lambda: read_signing(self.git_settings, store=store.path),
             make=sign_commit,
             environment=self.environment,
             warn=self.output.warn,
+        )
+
+    @cached_property
+    def git_settings(self) -> Mapping[str, str]:
+        """What git's config says here: the repository's around us, and the user's."""
+        from uwfgit.store.git.settings import read_settings
+
+        return read_settings(
+            self.environment, enclosing=self.enclosing, home=self.home_for_paths
         )
 
     @cached_property
@@ -293,9 +289,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Who commits: git's identity, else the configured one, else a made-up one."""
         from uwfgit.store.git.settings import Identity, find_identity
 
-        found = find_identity(
-            self.environment, enclosing=self.enclosing, home=self.home_for_paths
-        )
+        found = find_identity(self.environment, self.git_settings)
         if not found.is_default:
             return found
         name, email = self.settings.identity_name, self.settings.identity_email

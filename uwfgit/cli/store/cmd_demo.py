@@ -93,14 +93,15 @@ def _make_root(context: CommandContext, folder: str | None) -> Path:
 
 def _environment(context: CommandContext) -> dict[str, str]:
     """Leave out what would lead elsewhere; make up an identity where there is none."""
-    from uwfgit.store.git.settings import find_identity
+    from uwfgit.store.git.settings import find_identity, read_settings
 
     kept = {
         name: value
         for name, value in context.environment.items()
         if name == "UWF_HOME" or not name.startswith(("UWF_", "GIT_"))
     }
-    if find_identity(context.environment).is_default:
+    settings = read_settings(context.environment)
+    if find_identity(context.environment, settings).is_default:
         return {**kept, **_IDENTITY}
     names = [name for name in context.environment if name in _IDENTITY]
     return {**kept, **{name: context.environment[name] for name in names}}

@@ -225,13 +225,10 @@ def _is_vouched(
 
 def own_keys(context: CommandContext) -> tuple[str, ...]:
     """Name the user's own signing key as git does in what it says of a signature."""
-    from uwfgit.store.git.settings import find_settings
     from uwfgit.store.git.signing import name_key
 
-    found = find_settings(
-        ("user.signingkey",), context.environment, enclosing=context.enclosing
-    )
-    name = name_key(found.get("user.signingkey", ""), home=context.user_home)
+    setting = context.git_settings.get("user.signingkey", "")
+    name = name_key(setting, home=context.user_home)
     return (name,) if name else ()
 
 

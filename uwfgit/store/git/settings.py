@@ -11,7 +11,7 @@ import re
 import socket
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from uwfgit.errors import StoreError
 from uwfgit.store.git.enclosing import Enclosing
-from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
+from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 
 if sys.platform != "win32":
@@ -28,7 +28,6 @@ if sys.platform != "win32":
 _SECONDS: Final = 30.0
 _NOWHERE: Final = Path("/")
 """No repository's folder: what holds there is the user's own."""
-_IDENTITY: Final = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
 _OWN: Final = frozenset({"local", "worktree"})
 _PASSED: Final = re.compile(
     r"url\..*|http\..*|credential\..*|core\.sshcommand|ssh\.variant", re.DOTALL
@@ -70,8 +69,6 @@ class Addresses(Struct, frozen=True, kw_only=True):
 def _ask(
     args: list[str], environment: Mapping[str, str], root: Path | None
 ) -> GitResult | None:
-    if find_git(environment) is None:
-        return None
     try:
         done = run_git(
             args,
@@ -81,40 +78,9 @@ def _ask(
             timeout=_SECONDS,
         )
     except (StoreError, ValueError):
-        # No program takes a NUL in a variable.
+        # There is no git, or a NUL in a variable, which no program takes.
         return None
     return done if done.code == 0 else None
-
-
-def ask_identity(
-    environment: Mapping[str, str], *, root: Path | None
-) -> tuple[str, str] | None:
-    """Return name and address of who would commit, if git was told both.
-
-    Args:
-        environment: What git's starts from.
-        root: Top of the work tree; ``None`` outside of any.
-    """
-    # What git would make up from login and host is made up by us alike.
-    only_told = ["-c", "user.useConfigOnly=true"]
-    done = _ask([*only_told, "var", "GIT_COMMITTER_IDENT"], environment, root)
-    found = _IDENTITY.fullmatch(done.text) if done is not None else None
-    return (found[1], found[2]) if found is not None else None
-
-
-def ask_settings(
-    environment: Mapping[str, str], *, root: Path | None
-) -> dict[str, str] | None:
-    """Return all settings that hold in a work tree, the last value of each.
-
-    A key without a value is ``true``, as for git. ``None`` when git cannot tell.
-    """
-    done = _ask(["config", "-z", "--list"], environment, root)
-    if done is None:
-        return None
-    items = done.stdout.decode("utf-8", "replace").split("\0")
-    pairs = (item.partition("\n") for item in items if item)
-    return {key: value if sign else "true" for key, sign, value in pairs}
 
 
 def ask_remotes(root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -202,28 +168,46 @@ def _with_settings(
     return added
 
 
-def find_identity(
+def read_settings(
     environment: Mapping[str, str],
     *,
     enclosing: Enclosing | None = None,
     home: Path | None = None,
-) -> Identity:
-    """Find who commits: the environment, the repository's config, the user's.
+) -> dict[str, str]:
+    """Return all settings of git's that hold: the repository's, over the user's.
 
-    Never fails: what is missing is made up of login and host. Characters that
-    a commit may not hold are left out.
+    Named as git prints them, section and name in lower case; of each the value that
+    counts. Never fails: what does not parse has no effect. A key without a value is
+    ``true``, as for git.
 
     Args:
+        environment: What git's starts from.
+        enclosing: The repository, if there is one.
         home: The user's home folder, if not the environment's ``HOME``.
     """
-    told = ask_identity(environment, root=enclosing.root if enclosing else None)
-    if told is not None:
-        name, email = map(_clean, told)
-        if name and email:
-            return Identity(name=name, email=email)
-    configs = tuple(_iter_configs(environment, enclosing, home))
-    name = _find_part("name", environment, configs)
-    email = _find_part("email", environment, configs)
+    root = enclosing.root if enclosing else None
+    if (done := _ask(["config", "-z", "--list"], environment, root)) is not None:
+        items = done.stdout.decode("utf-8", "replace").split("\0")
+        pairs = (item.partition("\n") for item in items if item)
+        return {key: value if sign else "true" for key, sign, value in pairs}
+    found: dict[str, str] = {}
+    for config in _iter_configs(environment, enclosing, home):
+        for key in {str(entry.name) for entry in config} - found.keys():
+            value: object = config[key]
+            found[key] = str(value) if value is not None else "true"
+    return found
+
+
+def find_identity(
+    environment: Mapping[str, str], settings: Mapping[str, str]
+) -> Identity:
+    """Find who commits, as git does: by the environment, else by its settings.
+
+    What is missing is made up of login and host. Characters that a commit may not
+    hold are left out.
+    """
+    name = _find_part("name", environment, settings)
+    email = _find_part("email", environment, settings)
     email = email or _clean(environment.get("EMAIL", ""))
     if name and email:
         return Identity(name=name, email=email)
@@ -234,35 +218,15 @@ def find_identity(
     )
 
 
-def find_settings(
-    keys: Iterable[str],
-    environment: Mapping[str, str],
-    *,
-    enclosing: Enclosing | None = None,
-    home: Path | None = None,
-) -> dict[str, str]:
-    """Return those settings there are: of the repository's config, else the user's.
-
-    Never fails: what does not parse has no effect. A key without a value is
-    ``true``, as for git.
-
-    Args:
-        keys: As git prints them: section and name in lower case.
-        environment: What git's starts from.
-        enclosing: The repository, if there is one.
-        home: The user's home folder, if not the environment's ``HOME``.
-    """
-    found: dict[str, str] = {}
-    wanted = tuple(keys)
-    told = ask_settings(environment, root=enclosing.root if enclosing else None)
-    if told is not None:
-        return {key: told[key] for key in wanted if key in told}
-    for config in _iter_configs(environment, enclosing, home):
-        for key in wanted:
-            if key not in found and key in config:
-                value: object = config[key]
-                found[key] = str(value) if value is not None else "true"
-    return found
+def _find_part(
+    part: str, environment: Mapping[str, str], settings: Mapping[str, str]
+) -> str:
+    given = (
+        environment.get(f"GIT_COMMITTER_{part.upper()}"),
+        settings.get(f"committer.{part}"),
+        settings.get(f"user.{part}"),
+    )
+    return next(filter(None, (_clean(each or "") for each in given)), "")
 
 
 def _iter_configs(
@@ -308,19 +272,6 @@ def _list_user_configs(
     if config_home is not None:
         found.append(config_home / "git" / "config")
     return tuple(path for path in found if path.is_file())
-
-
-def _find_part(
-    part: str, environment: Mapping[str, str], configs: Sequence[pygit2.Config]
-) -> str:
-    given = _clean(environment.get(f"GIT_COMMITTER_{part.upper()}", ""))
-    if given:
-        return given
-    for key in (f"committer.{part}", f"user.{part}"):
-        for config in configs:
-            if key in config and (value := _clean(config[key] or "")):
-                return value
-    return ""
 
 
 def _find_login(environment: Mapping[str, str]) -> str:

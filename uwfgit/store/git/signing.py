@@ -19,10 +19,8 @@ from msgspec import Struct, field
 
 from uwfgit.errors import ConfigError, StoreError
 from uwfgit.store import raw
-from uwfgit.store.git.enclosing import Enclosing
 from uwfgit.store.git.gitcmd import GitResult, run_git
 from uwfgit.store.git.scratch import open_scratch
-from uwfgit.store.git.settings import find_settings
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import write_object
 from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES
@@ -133,28 +131,20 @@ def refusal(why: str) -> StoreError:
     )
 
 
-def read_signing(
-    environment: Mapping[str, str],
-    *,
-    store: Path,
-    enclosing: Enclosing | None,
-    home: Path | None,
-) -> Signing:
-    """Read when commits are signed: the store's config, the repository's, the user's.
+def read_signing(settings: Mapping[str, str], *, store: Path) -> Signing:
+    """Read when commits are signed: the store's config, else git's settings.
 
     Raises:
         ConfigError: ``uwf.sign`` is none of its values.
     """
-    keys = (KEY, _DEFAULT_KEY, *_CHOOSE_A_KEY)
-    found = find_settings(keys, environment, enclosing=enclosing, home=home)
     own = find_value(read_config(store / "config"), KEY)
-    told = found.get(KEY) if own is None else own
+    told = settings.get(KEY) if own is None else own
     if told is None:
-        is_default = is_true(found.get(_DEFAULT_KEY, ""))
+        is_default = is_true(settings.get(_DEFAULT_KEY, ""))
         mode: Mode = "tip" if is_default else "never"
     else:
         mode = _parse_mode(told)
-    chosen = [f"{key}={found[key]}" for key in _CHOOSE_A_KEY if key in found]
+    chosen = [f"{key}={settings[key]}" for key in _CHOOSE_A_KEY if key in settings]
     return Signing(
         mode=mode, options=tuple(word for each in chosen for word in ("-c", each))
     )
