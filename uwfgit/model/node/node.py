@@ -81,7 +81,7 @@ JSON_TYPES: Final = {
 BUILTIN_NAMES: Final = {**JSON_TYPES, **FORMAT_TYPES}
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class Node(Struct, frozen=True, kw_only=True, gc=False):
     """An immutable typed value; ``payload`` is normalised."""
 
     hash: Hash

@@ -25,14 +25,14 @@ CodeOid = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
 ExtractedBy = Literal["frontmatter", "correction", "model"]
 
 
-class Snapshot(Struct, frozen=True, kw_only=True):
+class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
     """The files at a step's folder around it, as trees of the code repository."""
 
     before: CodeOid | None
     after: CodeOid | None
 
 
-class Code(Struct, frozen=True, kw_only=True):
+class Code(Struct, frozen=True, kw_only=True, gc=False):
     """The user's code around a step: HEAD, the files, and who else worked there."""
 
     before: CodeOid | None = None
@@ -41,14 +41,14 @@ class Code(Struct, frozen=True, kw_only=True):
     shared: tuple[ThreadId, ...] = ()
 
 
-class Child(Struct, frozen=True, kw_only=True):
+class Child(Struct, frozen=True, kw_only=True, gc=False):
     """The thread that did a step, and its tip as the result was taken."""
 
     thread: ThreadId
     oid: Oid
 
 
-class StepFields(Struct, frozen=True, kw_only=True, rename="camel"):
+class StepFields(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     """What a StepNode says besides its place and the nodes it names."""
 
     role: str
@@ -71,6 +71,7 @@ class Step(
     StepFields,
     frozen=True,
     kw_only=True,
+    gc=False,
     rename={"output_hash": "output", "output": "values", "detail_hash": "detail"},
 ):
     """A StepNode with its output; ``number`` is its place in the chain."""
