@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from uwfgit.cli.frame.catalog import CATALOG
-from uwfgit.spelling import find_similar, suggest
+from uwfgit.spelling import find_similar, match_ids, suggest
 
 TOP: Final = [entry.name for entry in CATALOG if not entry.hidden]
 THREAD: Final = ["start", "run", "exec", "list", "show", "fork", "rm", "resolve"]
@@ -43,3 +43,20 @@ def test_a_name_is_near_by_slips_of_the_keys(
 def test_a_suggestion_ends_a_message() -> None:
     assert suggest("thred", TOP) == "; did you mean 'thread'?"
     assert suggest("foo", TOP) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("01ab", ["01ABCD1234", "01ABXY1234"], id="start"),
+        pytest.param("01abc", ["01ABCD1234"], id="one"),
+        pytest.param("y1234", ["01ABXY1234"], id="end"),
+        pytest.param("234", [], id="short-end"),
+        pytest.param("0123", ["0123456789"], id="start-before-end"),
+        pytest.param("", [], id="nothing"),
+    ],
+)
+def test_an_id_is_meant_by_its_start_or_else_by_its_end(
+    text: str, expected: list[str]
+) -> None:
+    assert match_ids(text, ["01ABCD1234", "01ABXY1234", "0123456789"]) == expected

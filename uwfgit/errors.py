@@ -34,13 +34,26 @@ take the facts and build one line; ``hint`` says what to do next.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
 
 Severity = Literal["error", "warning"]
+
+
+def name_some(names: Sequence[str], *, most: int = 5) -> str:
+    """Write the first of some names, and how many more there are."""
+    more = len(names) - most
+    tail = f" and {more} more" if more > 0 else ""
+    return f"{', '.join(names[:most])}{tail}"
+
+
+def first_of(things: Sequence[object]) -> str:
+    """Write the first of some things, and how many more there are."""
+    more = len(things) - 1
+    return f"{things[0]} (and {more} more)" if more else str(things[0])
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -133,10 +146,8 @@ class AmbiguousError(UwfError):
         self.kind = kind
         self.name = name
         self.candidates = tuple(candidates)
-        shown = ", ".join(self.candidates[:5])
-        more = len(self.candidates) - 5
-        tail = f" and {more} more" if more > 0 else ""
-        super().__init__(f"{kind} '{name}' is ambiguous: {shown}{tail}", hint=hint)
+        shown = name_some(self.candidates)
+        super().__init__(f"{kind} '{name}' is ambiguous: {shown}", hint=hint)
 
 
 class InvalidError(UwfError):
@@ -150,10 +161,8 @@ class InvalidError(UwfError):
         if isinstance(problems, str):
             problems = (Problem(code=self.code, message=problems, hint=hint),)
         self.problems = tuple(problems)
-        first = self.problems[0]
-        more = len(self.problems) - 1
-        tail = f" (and {more} more)" if more else ""
-        super().__init__(f"{first}{tail}", hint=hint or first.hint)
+        hint = hint or self.problems[0].hint
+        super().__init__(first_of(self.problems), hint=hint)
 
 
 class WorkflowError(InvalidError):

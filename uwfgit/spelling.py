@@ -1,13 +1,17 @@
-"""Which known name was most likely meant; the only place that judges spelling."""
+"""Which known name, or which id, was most likely meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T", bound=str)
 
 _MOST_CHARS: Final = 80
 _LEAST_START: Final = 3
 """How much of a name must be typed before its start alone names it."""
+_LEAST_END: Final = 4
+"""The same of an id before its end does."""
 
 
 def find_similar(word: str, names: Iterable[str]) -> str | None:
@@ -34,6 +38,15 @@ def suggest(word: str, names: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the end of a message, or nothing."""
     found = find_similar(word, names)
     return "" if found is None else f"; did you mean '{found}'?"
+
+
+def match_ids(text: str, ids: Iterable[T]) -> list[T]:
+    """Return the ids that begin as a text does in either case, or else end so."""
+    wanted, known = text.upper(), list(ids)
+    found = [each for each in known if each.startswith(wanted)]
+    if not found and len(wanted) >= _LEAST_END:
+        found = [each for each in known if each.endswith(wanted)]
+    return found if wanted else []
 
 
 def _slips_allowed(word: str) -> int:

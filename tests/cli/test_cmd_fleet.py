@@ -228,6 +228,26 @@ def test_a_name_a_lease_and_a_count_have_bounds(
     assert uwf("worker", *words).code == 2
 
 
+def test_a_claim_is_released_by_a_name_that_one_queued_thread_has(
+    uwf: Uwf, thread: str, remote: Path
+) -> None:
+    other = uwf("thread", "start", "ping.yaml", "-p", "2", "--json").json["threadId"]
+    assert uwf("remote", "add", "origin", str(remote)).code == 0
+    assert uwf("thread", "queue", thread).code == 0
+
+    nothing = uwf("fleet", "release", "")
+    queued = uwf("fleet", "release", thread[-6:])
+    unknown = uwf("fleet", "release", other)
+    assert uwf("thread", "queue", other).code == 0
+    both = uwf("fleet", "release", thread[:4])
+
+    assert nothing.err.startswith("error: queued thread '' not found")
+    assert f"thread {thread} is not claimed, it is queued" in queued.err
+    assert f"queued thread '{other}' not found" in unknown.err
+    assert f"queued thread '{thread[:4]}' is ambiguous: " in both.err
+    assert {nothing.code, queued.code, unknown.code, both.code} == {1}
+
+
 _CODING = """\
 #!/bin/sh
 cat > /dev/null

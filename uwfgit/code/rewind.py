@@ -28,10 +28,8 @@ from uwfgit.code.chain import (
 from uwfgit.code.changes import ABSENT, SUBMODULE, Change, list_changes
 from uwfgit.code.snapshots.take import Camera, Taken, list_blobs
 from uwfgit.code.worktree import WorkTree, name_text
-from uwfgit.errors import StateError, StoreError
+from uwfgit.errors import StateError, StoreError, name_some
 from uwfgit.ids import Oid
-
-_NAMED = 5
 
 
 class Rewound(Struct, frozen=True, kw_only=True):
@@ -113,9 +111,7 @@ def _require_unchanged(
 
 
 def _name(paths: Iterable[bytes]) -> str:
-    names = [name_text(path) for path in paths]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return name_some([name_text(path) for path in paths])
 
 
 def _write_files(tree: WorkTree, taken: Taken, target: Oid, now: Snapshot) -> None:

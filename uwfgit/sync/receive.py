@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from uwfgit.errors import UwfError
+from uwfgit.errors import UwfError, first_of
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 from uwfgit.model.memory.merge import check_memory
 from uwfgit.model.thread.family import children_by_node
@@ -21,7 +21,6 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import find_ref, is_ancestor
-from uwfgit.sync.exchange.exchange import describe_report
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (
     EMPTY_TREE,
@@ -188,7 +187,7 @@ def _check_forward(store: Store, push: Push) -> str | None:
 def _verify(store: Store, push: Push, pushed: dict[str, str]) -> str | None:
     (report,) = verify_refs(store, [(push.ref, push.new)])
     if not report.ok:
-        return describe_report(report)
+        return first_of(report.problems)
     missing = missing_children(report)
     if missing is None and report.children:
         missing = _find_unkept(store, ThreadId(report.thread), Oid(push.new), pushed)

@@ -13,8 +13,9 @@ from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.share.remote_session import open_wire, take_remote
-from uwfgit.errors import NotFoundError, StateError, UsageError
+from uwfgit.errors import AmbiguousError, NotFoundError, StateError, UsageError
 from uwfgit.shell import quote_word
+from uwfgit.spelling import match_ids
 
 if TYPE_CHECKING:
     from uwfgit.fleet.queue import Contents, Queue
@@ -30,7 +31,6 @@ RemoteArgument = Annotated[
 ]
 _COLORS: Final = {"done": "end", "claimed": "running", "waiting": "suspended"}
 _WATCH_SECONDS: Final = 2.0
-_SUFFIX_CHARS: Final = 4
 
 
 @contextmanager
@@ -145,22 +145,15 @@ def _find(queue: Queue, contents: Contents, name: str) -> Entry:
     """Find a thread of the queue by its id, or a unique start or end of it.
 
     Raises:
-        NotFoundError: It is not in the queue.
+        NotFoundError, AmbiguousError: It is not in the queue, or several are.
     """
-    wanted = name.upper()
-    found = [
-        entry
-        for thread, entry in contents.entries.items()
-        if thread.startswith(wanted)
-        or (len(wanted) >= _SUFFIX_CHARS and thread.endswith(wanted))
-    ]
-    if len(found) != 1:
-        raise NotFoundError(
-            "queued thread",
-            name,
-            hint=f"`uwf fleet list {quote_word(queue.remote.name)}`",
-        )
-    return found[0]
+    found = match_ids(name, contents.entries)
+    if len(found) > 1:
+        raise AmbiguousError("queued thread", name, found)
+    if not found:
+        hint = f"`uwf fleet list {quote_word(queue.remote.name)}`"
+        raise NotFoundError("queued thread", name, hint=hint)
+    return contents.entries[found[0]]
 
 
 @add_command(app, "retry")

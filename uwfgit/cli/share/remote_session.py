@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Output, can_ask, talk_over, talk_width
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import NotFoundError, RemoteError, UsageError, UwfError
+from uwfgit.errors import NotFoundError, RemoteError, UsageError, UwfError, name_some
 from uwfgit.shell import quote_word
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from uwfgit.sync.exchange.remotes import Remote
     from uwfgit.sync.exchange.transport import Wire
 
-_NAMED: Final = 10
 """Threads named one by one when there are many of a kind."""
 _TOLD: Final = 20
 """Lines for refs that went well, of each kind."""
@@ -104,9 +103,8 @@ def push_text(output: Output, report: PushReport) -> str:
         word = "would push to" if report.dry_run else "pushed to"
         lines.insert(0, f"{word} {shown(report.remote.name)}:")
     if waiting:
-        names = ", ".join(shown(_name(each)) for each in waiting[:_NAMED])
-        more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
-        lines.append(f"not shared yet: {names}{more} (name them, or --all)")
+        names = name_some([shown(_name(each)) for each in waiting], most=10)
+        lines.append(f"not shared yet: {names} (name them, or --all)")
     return "\n".join(lines)
 
 

@@ -14,12 +14,10 @@ from msgspec import Struct
 
 from uwfgit.code.snapshots.status import Status
 from uwfgit.code.worktree import Deadline, WorkTree, name_text
-from uwfgit.errors import StoreError
+from uwfgit.errors import StoreError, name_some
 
 IGNORE_FILE: Final = ".uwfignore"
 _MIB: Final = 1024 * 1024
-_NAMED: Final = 5
-"""Paths that one warning names."""
 _SECRET_NAME = re.compile(
     rb"\.env(?:rc|\..*)?|.*\.(?:pem|p12|pfx|jks|keystore|tfstate(?:\.backup)?)|id_[^.]*",
     re.IGNORECASE,
@@ -171,6 +169,5 @@ def warn_left_out(left: Iterable[LeftOut]) -> Iterator[str]:
     for each in left:
         reasons.setdefault(each.why, []).append(name_text(each.path))
     for why, paths in reasons.items():
-        more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-        names = ", ".join(path[:200] for path in paths[:_NAMED])
-        yield f"not in the code snapshot ({why}): {names}{more}"
+        names = name_some([path[:200] for path in paths])
+        yield f"not in the code snapshot ({why}): {names}"

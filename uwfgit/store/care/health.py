@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from uwfgit.errors import CorruptError
+from uwfgit.errors import CorruptError, name_some
 from uwfgit.ids import Oid, ThreadId, is_thread_id
 from uwfgit.shell import quote_word
 from uwfgit.store.care.maintain import ObjectCount, count_objects
@@ -45,7 +45,6 @@ from uwfgit.store.safety.refspecs import drop_forced, list_bare, list_forced
 
 Level = Literal["ok", "note", "problem"]
 
-_SHOWN: Final = 3
 _LEAST_FREE: Final = 20 * 1024 * 1024
 _STALE_SECONDS: Final = 3600
 _REMOTES: Final = "refs/remotes/"
@@ -371,15 +370,8 @@ def check_unshared(store: Store) -> Iterator[HealthFinding]:
     yield HealthFinding(
         check="sharing",
         level="note",
-        message=f"{len(unshared)} {word} only here: {shorten(unshared)}",
+        message=f"{len(unshared)} {word} only here: {name_some(unshared, most=3)}",
         hint="uwf push --all"
         if has_remotes
         else "uwf remote add NAME URL, then uwf push --all",
     )
-
-
-def shorten(names: Iterable[str]) -> str:
-    """Name the first few of many."""
-    known = list(names)
-    more = len(known) - _SHOWN
-    return ", ".join(known[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from uwfgit.errors import CorruptError, StoreError
+from uwfgit.errors import CorruptError, StoreError, name_some
 from uwfgit.ids import Oid
 from uwfgit.shell import quote_word
-from uwfgit.store.care.health import HealthFinding, shorten
+from uwfgit.store.care.health import HealthFinding
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.gitcmd import GitResult, find_git, run_git
 from uwfgit.store.handle import Store, git_errors
@@ -248,7 +248,7 @@ def check_integrity(
         yield HealthFinding(
             check="objects",
             level="problem",
-            message=f"{len(oids)} {told} missing or damaged: {shorten(oids)}",
+            message=f"{len(oids)} {told} missing or damaged: {name_some(oids, most=3)}",
             hint=f"{_RESTORE}; uwf verify names the threads",
         )
     elif result.code:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from uwfgit.errors import CorruptError, NotFoundError, UntrustedError
+from uwfgit.errors import CorruptError, NotFoundError, UntrustedError, first_of
 from uwfgit.ids import Oid, is_oid
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.handle import Store, git_errors, make_store
@@ -80,9 +80,8 @@ def require_whole(path: Path) -> None:
     with git_errors(f"read repository '{path}'"):
         problems = check_history(path)
     if problems:
-        first, more = problems[0], len(problems) - 1
-        text = f"{first} (and {more} more)" if more else str(first)
-        raise UntrustedError(f"repository refused: {text}", hint=first.hint)
+        refused = f"repository refused: {first_of(problems)}"
+        raise UntrustedError(refused, hint=problems[0].hint)
 
 
 def copy_history(store: Store, tips: Iterable[Oid], *, folder: Path) -> Store:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from uwfgit.engine.run.hold import hold_thread
-from uwfgit.errors import InvalidError, StateError, UsageError
+from uwfgit.errors import InvalidError, StateError, UsageError, first_of
 from uwfgit.ids import Oid, ThreadId, mint_thread_id
 from uwfgit.model.ledger.kin import find_takers
 from uwfgit.model.ledger.ledger import Ledger, list_threads
@@ -34,7 +34,7 @@ from uwfgit.store.refs import (
     move_refs,
 )
 from uwfgit.sync.diverged.replayed_events import replay_tail
-from uwfgit.sync.exchange.exchange import Verify, describe_report
+from uwfgit.sync.exchange.exchange import Verify
 
 Way = Literal["both", "theirs", "mine"]
 
@@ -190,7 +190,7 @@ def _require_verified(ledger: Ledger, divergence: Divergence, verify: Verify) ->
         move_ref(scratch, thread_ref(thread), old=None, new=theirs, reason="verify")
         reports = list(verify(scratch, [thread]))
     if [report.tip for report in reports if report.ok] != [theirs]:
-        problem = describe_report(reports[0]) if reports else "it was not verified"
+        problem = first_of(reports[0].problems) if reports else "it was not verified"
         raise InvalidError(
             f"the side of '{divergence.remote}' does not verify: {problem}",
             hint=f"look at it: uwf git log {quote_word(theirs)}",

@@ -174,12 +174,6 @@ def back_hint(remote: Remote, ref: str) -> str:
     )
 
 
-def describe_report(report: ThreadReport) -> str:
-    """Return the first problem of a thread that does not verify, and their number."""
-    first, *rest = map(str, report.problems)
-    return f"{first} (and {len(rest)} more)" if rest else first
-
-
 def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """Cut a sequence into pieces."""
     for start in range(0, len(items), size):

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.engine.run.thread import fork_thread
-from uwfgit.errors import LockedError
+from uwfgit.errors import LockedError, first_of, name_some
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import STEP_EVENTS, read_event
@@ -45,7 +45,6 @@ from uwfgit.sync.exchange.exchange import (
     Verify,
     approval_hint,
     chunks,
-    describe_report,
     diverged_hint,
     halves,
     is_removed,
@@ -58,7 +57,6 @@ from uwfgit.sync.verify.registry import check_entries
 
 _HELD: Final = 200
 """Threads locked at a time; each lock is an open file."""
-_NAMED: Final = 3
 """So many steps are named where some are set aside."""
 _WORKFLOW_WAIT: Final = 5.0
 _REWOUND: Final = "the remote's branch was rewound or rewritten since the last fetch"
@@ -187,7 +185,7 @@ def _verify_threads(work: _Work, fetched: Mapping[str, Oid]) -> dict[str, str]:
     for report in work.verify(work.scratch, list(threads)) if threads else ():
         ref = threads[ThreadId(report.thread)]
         if not report.ok:
-            problems[ref] = describe_report(report)
+            problems[ref] = first_of(report.problems)
         elif report.tip == fetched[ref]:
             del problems[ref]
     return problems
@@ -288,8 +286,7 @@ def _keep_aside(work: _Work, ref: str, new: Oid) -> None:
     steps = [each.node for each in events if each.node and each.name in STEP_EVENTS]
     note = f"a resolve set {count} aside that this store had"
     if steps:
-        more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
-        note += f" (step {', '.join(steps[:_NAMED])}{more})"
+        note += f" (step {name_some(steps, most=3)})"
     if any(map(work.ledger.local.is_made_here, aside)):
         fork = _fork_once(work.ledger, thread)
         note += f"; some are yours, they are kept as thread {fork}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from uwfgit.errors import first_of
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import has_object
-from uwfgit.sync.exchange.exchange import Verify, describe_report
+from uwfgit.sync.exchange.exchange import Verify
 
 
 def is_known(ledger: Ledger, tip: Oid) -> bool:
@@ -46,7 +47,7 @@ def verify_unknown(
     for report in verify(ledger.store, unknown) if unknown else ():
         thread = ThreadId(report.thread)
         if not report.ok:
-            problems[thread] = describe_report(report)
+            problems[thread] = first_of(report.problems)
         elif report.tip == tips[thread]:
             ledger.local.record_verified(tips[thread])
         else:

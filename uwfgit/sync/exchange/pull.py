@@ -14,6 +14,7 @@ from msgspec import Struct
 from uwfgit.errors import AmbiguousError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId, find_thread_id
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.spelling import match_ids
 from uwfgit.store.layout import (
     HEAD_REF,
     THREAD_PREFIX,
@@ -38,7 +39,6 @@ from uwfgit.sync.exchange.exchange import (
 from uwfgit.sync.exchange.remotes import Remote, find_approved
 from uwfgit.sync.exchange.transport import Wire, list_refs_there
 
-_SUFFIX_CHARS = 4
 _NAMED = 20
 """Refs that may not be called so: a remote can have millions of them."""
 
@@ -181,11 +181,8 @@ def _find_there(theirs: Iterable[str], text: str, remote: Remote) -> ThreadId:
         NotFoundError, AmbiguousError: There is none, or are several.
     """
     threads = [thread for ref in theirs if (thread := find_ref_thread(ref))]
-    wanted = text.upper()
-    found = [thread for thread in threads if thread.startswith(wanted)]
-    if not found and len(wanted) >= _SUFFIX_CHARS:
-        found = [thread for thread in threads if thread.endswith(wanted)]
-    if not found or not wanted:
+    found = match_ids(text, threads)
+    if not found:
         name = find_thread_id(text) or text
         raise NotFoundError(
             "thread", name, hint=f"remote '{remote.name}' does not have it"

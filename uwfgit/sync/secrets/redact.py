@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from uwfgit.engine.run.hold import hold_thread
-from uwfgit.errors import CorruptError, NotFoundError, StateError
+from uwfgit.errors import CorruptError, NotFoundError, StateError, first_of, name_some
 from uwfgit.ids import Hash, Oid, ThreadId, mint_thread_id
 from uwfgit.model.ledger.keep import drop_node, list_kept
 from uwfgit.model.ledger.ledger import Ledger, find_kept
@@ -27,18 +27,12 @@ from uwfgit.store.locks.writing import writing
 from uwfgit.store.log import LOGS
 from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs, scan_refs
-from uwfgit.sync.exchange.exchange import describe_report
 from uwfgit.sync.secrets.allowed import read_allowed
 from uwfgit.sync.secrets.clean_copy import redo_thread
 from uwfgit.sync.secrets.copies import Copies, Redone
 from uwfgit.sync.secrets.kin import Kin, find_kin
 from uwfgit.sync.secrets.scan import SecretFinding, find_secrets
-from uwfgit.sync.secrets.secret_refs import (
-    Spread,
-    find_spread,
-    look_again,
-    name_some,
-)
+from uwfgit.sync.secrets.secret_refs import Spread, find_spread, look_again
 from uwfgit.sync.verify.verify import verify_thread
 
 Done: TypeAlias = Sequence[tuple[ThreadId, Redone]]
@@ -277,7 +271,7 @@ def _require_whole(
     report = verify_thread(store, tip.commit, tip.thread)
     if not report.ok:
         raise CorruptError(
-            f"the redacted thread would not verify: {describe_report(report)}",
+            f"the redacted thread would not verify: {first_of(report.problems)}",
             hint="nothing was changed; verify the thread as it is: uwf verify",
         )
     left = _find_same(store, [tip.commit], found, environment)

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from uwfgit.errors import ConflictError, StateError, StoreError
+from uwfgit.errors import ConflictError, StateError, StoreError, name_some
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Tip, load_tip, open_record
@@ -21,7 +21,6 @@ from uwfgit.sync.secrets.scan import SecretFinding
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 
 _TAGS: Final = "refs/tags/"
-_SHOWN: Final = 5
 
 
 class Spread(Struct, frozen=True, kw_only=True):
@@ -92,13 +91,6 @@ def look_again(
             hint="no thread was changed; try again",
         )
     return spread
-
-
-def name_some(names: Sequence[str], *, most: int = _SHOWN) -> str:
-    """Write the first of some names, and how many more there are."""
-    more = len(names) - most
-    tail = f" and {more} more" if more > 0 else ""
-    return f"{', '.join(names[:most])}{tail}"
 
 
 def _list_holders(
