@@ -42,11 +42,12 @@ def test_a_step_asks_git_for_its_settings_once(
     log, folder = tmp_path / "asked", tmp_path / "bin"
     folder.mkdir()
     program = folder / "git"
+    path = os.environ["PATH"]
     program.write_text(
-        f'#!/bin/sh\necho "$*" >> {log}\nexec env PATH="{os.environ["PATH"]}" git "$@"\n'
+        f'#!/bin/sh\necho "$*" >> {log}\nexec env PATH="{path}" git "$@"\n'
     )
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{path}")
 
     done = uwf("thread", "exec", thread, "--agent", "scripted:replies.yaml")
 

@@ -13,6 +13,7 @@ from uwfgit.cli.code.place import find_tree, list_known
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.frame.world import child_environment
 from uwfgit.errors import NotFoundError, StateError, UsageError
 from uwfgit.model.wording import count_of
 
@@ -109,7 +110,7 @@ def _points(
 
 
 def _run(context: CommandContext, command: list[str], folder: Path) -> Verdict:
-    environment = context.child_environment()
+    environment = child_environment(context.environment)
     # What the command does with git is done there.
     for name in [name for name in environment if name.startswith("GIT_")]:
         del environment[name]

@@ -23,7 +23,7 @@ from uwfgit.cli.frame.output import (
     talk_over,
     talk_width,
 )
-from uwfgit.cli.frame.world import require_extra
+from uwfgit.cli.frame.world import child_environment, require_extra
 from uwfgit.constants import STATUS
 from uwfgit.errors import RemoteError, UsageError
 from uwfgit.model.wording import count_of
@@ -268,7 +268,7 @@ def _spread(
         errand = Errand(
             options=("--store", str(queue.store.path), *options),
             cwd=str(context.cwd),
-            environment=context.child_environment(),
+            environment=child_environment(context.environment),
         )
         take = LocalErrands(errand=errand)
     width = talk_width(quiet=context.options.quiet)

@@ -13,6 +13,7 @@ from uwfgit.cli.fleet.own_agents import OwnAgents
 from uwfgit.cli.fleet.own_trees import OwnTrees
 from uwfgit.cli.fleet.running import ChildRun, clean_environment, start_run
 from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.world import child_environment
 from uwfgit.errors import StateError, UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.kin import iter_below
@@ -176,7 +177,7 @@ class WorkerHands(Struct, kw_only=True):
         return start_run(
             words,
             cwd=self.repo,
-            environment=clean_environment(self.context.child_environment()),
+            environment=clean_environment(child_environment(self.context.environment)),
         )
 
     def _is_its_repository(self, tip: Tip) -> bool:

@@ -13,6 +13,7 @@ from uwfgit.agents.children.complaints import check_agent
 from uwfgit.agents.registry import choose_agent
 from uwfgit.cli.fleet.running import clean_environment
 from uwfgit.cli.frame.context import CommandContext
+from uwfgit.cli.frame.world import child_environment
 from uwfgit.errors import UwfError
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Tip, open_record
@@ -55,7 +56,7 @@ class OwnAgents(Struct, kw_only=True, dict=True):
             agent = self._choose(tip.state.workflow_name, role)
         except UwfError as exc:
             return exc.message
-        environment = clean_environment(self.context.child_environment())
+        environment = clean_environment(child_environment(self.context.environment))
         return check_agent(agent, cwd=self.repo, environment=environment)
 
     def _choose(self, workflow: str, role: str) -> Agent:
@@ -66,6 +67,6 @@ class OwnAgents(Struct, kw_only=True, dict=True):
             workflow=workflow,
             role=role,
             base_dir=self.repo,
-            environment=clean_environment(self.context.child_environment()),
+            environment=clean_environment(child_environment(self.context.environment)),
             variables=self._there.variables,
         )

@@ -27,7 +27,6 @@ from uwfgit.cli.frame.world import (
     StoreChoice,
     make_masker,
     now_ms,
-    own_folder,
     read_config,
     read_dotenv,
     registered_home,
@@ -372,14 +371,6 @@ class CommandContext(Struct, kw_only=True, dict=True):
         except UwfError:
             # Without a home there is no file, and the variables count all the same.
             return make_masker(self.environment, Path("/nonexistent")).mask_cut(text)
-
-    def child_environment(self) -> dict[str, str]:
-        """The environment agents start from: ours, with this ``uwf`` first."""
-        environment = {k: v for k, v in self.environment.items() if k != VARIABLE}
-        if (own := own_folder(environment)) is not None:
-            path = environment.get("PATH") or os.defpath
-            environment["PATH"] = os.pathsep.join([own, path])
-        return environment
 
 
 def get_context(ctx: typer.Context) -> CommandContext:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.frame.world import now_ms
+from uwfgit.cli.frame.world import child_environment, now_ms
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import read_head
 
@@ -32,7 +32,7 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
     from uwfgit.agents.registry import choose_agent, make_reader
     from uwfgit.engine.run.engine import Engine
 
-    environment = context.child_environment()
+    environment = child_environment(context.environment)
     roots: dict[Path, Path] = {}
 
     def choose(flag: str | None, workflow: str, role: str) -> Agent:

@@ -97,14 +97,14 @@ class Output(Struct, kw_only=True):
                 if rendered:
                     write(rendered.removesuffix("\n") + "\n")
             case "yaml":
-                _put(format_yaml(payload))
+                write(format_yaml(payload), is_data=True)
             case _:
-                _put(format_json(payload) + "\n")
+                write(format_json(payload) + "\n", is_data=True)
 
     def emit_data(self, payload: Any, text: str) -> None:  # noqa: ANN401 - a JSON value
         """Print a result whose text is data: into a pipe or a file as it is."""
         if self.is_text and self.width is None:
-            _put(text.removesuffix("\n") + "\n")
+            write(text.removesuffix("\n") + "\n", is_data=True)
         else:
             self.emit(payload, lambda: shown_lines(text))
 
@@ -183,14 +183,10 @@ def shown_page(text: str) -> str:
     return "".join(parts)
 
 
-def write(text: str) -> None:
-    """Write text for people to stdout; no escape but of our own colours passes."""
-    _put(shown_page(text))
-
-
-def _put(text: str) -> None:
+def write(text: str, *, is_data: bool = False) -> None:
+    """Write text to stdout; no escape but of our own colours passes, save in data."""
     if sys.stdout is not None:
-        sys.stdout.write(text)
+        sys.stdout.write(text if is_data else shown_page(text))
         sys.stdout.flush()
 
 

@@ -92,15 +92,17 @@ def utc_offset() -> int:
     return max(-_FARTHEST, min(minutes, _FARTHEST))
 
 
-def own_folder(environment: Mapping[str, str]) -> str | None:
-    """Return the folder of the ``uwf`` that runs, for an agent's PATH."""
-    started = shutil.which(sys.argv[0], path=environment.get("PATH"))
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment agents start from: ours, with this ``uwf`` first."""
+    child = {name: value for name, value in environment.items() if name != VARIABLE}
+    started = shutil.which(sys.argv[0], path=child.get("PATH"))
     beside = Path(sys.executable).parent / "uwf"
-    candidates = [Path(started)] if started else []
-    for candidate in (*candidates, beside):
-        if candidate.name == "uwf" and os.access(candidate, os.X_OK):
-            return str(candidate.absolute().parent)
-    return None
+    for program in (*([Path(started)] if started else []), beside):
+        if program.name == "uwf" and os.access(program, os.X_OK):
+            own, path = str(program.absolute().parent), child.get("PATH") or os.defpath
+            child["PATH"] = os.pathsep.join([own, path])
+            break
+    return child
 
 
 def read_config(path: Path) -> object:

@@ -13,6 +13,7 @@ from uwfgit.cli.frame.commands import Passthrough, add_command, make_group, make
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields, talk_width
 from uwfgit.cli.frame.screen import shown
+from uwfgit.cli.frame.world import child_environment
 from uwfgit.cli.store.git_output import GitWords, read_words
 from uwfgit.errors import StoreError, UsageError
 
@@ -129,7 +130,7 @@ def git(
             "git needs its arguments", hint="for example: uwf git log --all"
         )
     store = context.open_store()
-    environment = context.child_environment()
+    environment = child_environment(context.environment)
     read = read_words(words, store=store.path, environment=environment)
     if read.is_push:
         _require_scan(context, read, store.path)

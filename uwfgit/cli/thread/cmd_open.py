@@ -22,7 +22,7 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.live.judges import write_summary
 from uwfgit.cli.thread.runs import find_folder, recall_of
-from uwfgit.cli.thread.trusting import is_trusted, make_admit
+from uwfgit.cli.thread.trusting import admit, is_trusted
 from uwfgit.errors import InvalidError, StateError, UsageError
 from uwfgit.shell import quote_word, quote_words
 
@@ -44,7 +44,7 @@ def _engine_beside(
     engine = make_engine(context, ledger)
     return replace(
         engine,
-        admit=make_admit(context, ledger, engine.choose, trust=trust),
+        admit=partial(admit, context, ledger, engine.choose, trust=trust),
         recall=recall_of(fresh=fresh, memory=memory),
         is_trusted=partial(is_trusted, context, ledger),
     )

@@ -238,7 +238,7 @@ def _run(
     from uwfgit.cli.frame.engine import make_engine
     from uwfgit.cli.live.watching import Watching
     from uwfgit.cli.thread.next_command import refusal_told
-    from uwfgit.cli.thread.trusting import is_trusted, make_admit
+    from uwfgit.cli.thread.trusting import admit, is_trusted
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.store.handle import map_little
 
@@ -255,10 +255,9 @@ def _run(
             from uwfgit.cli.live.judges import with_judges
 
             engine = with_judges(context, engine, call.budget)
-        admit = make_admit(context, ledger, engine.choose, trust=call.trust)
         engine = replace(
             engine,
-            admit=admit,
+            admit=partial(admit, context, ledger, engine.choose, trust=call.trust),
             find_workflow=partial(_find_workflow, context, ledger),
             recall=recall_of(fresh=call.fresh, memory=call.memory),
             is_trusted=partial(is_trusted, context, ledger),

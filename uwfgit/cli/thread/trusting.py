@@ -27,70 +27,77 @@ if TYPE_CHECKING:
     from uwfgit.model.thread.record import Record, Tip
     from uwfgit.store.objects import Commit
 
-    Admit: TypeAlias = Callable[[Record, str, str | None, Path | None], Ground | None]
     Choose: TypeAlias = Callable[[str | None, str, str], Agent]
 
 
-def make_admit(
-    context: CommandContext, ledger: Ledger, choose: Choose, *, trust: bool
-) -> Admit:
-    """Return what looks at a thread before anything of it runs.
+def admit(
+    context: CommandContext,
+    ledger: Ledger,
+    choose: Choose,
+    record: Record,
+    role: str,
+    agent: str | None,
+    cwd: Path | None,
+    *,
+    trust: bool,
+) -> Ground | None:
+    """Look at a thread before anything of it runs.
 
     Args:
         context: The command's.
         ledger: Where the thread is.
         choose: Gives the agent for (``--agent`` flag, workflow, role).
+        record: The thread.
+        role: Whose turn it is.
+        agent: The ``--agent`` flag.
+        cwd: The folder that was named.
         trust: The ``--trust`` flag.
+
+    Raises:
+        UntrustedError: Others made it, and the user does not agree.
+        StateError: It needs a folder that nobody named.
     """
+    from uwfgit.engine.run.engine import Ground
+    from uwfgit.store.git.enclosing import find_enclosing
+    from uwfgit.store.local import Agreed
 
-    def admit(
-        record: Record, role: str, agent: str | None, cwd: Path | None
-    ) -> Ground | None:
-        from uwfgit.engine.run.engine import Ground
-        from uwfgit.store.git.enclosing import find_enclosing
-        from uwfgit.store.local import Agreed
-
-        tip = record.tip
-        named = partial(choose, agent, record.workflow.name, role)
-        foreign = _list_foreign(
-            context, ledger, record, delegates=_delegates(record, named)
-        )
-        is_own = all(each.record is not record for each in foreign)
-        folder = Path(os.path.realpath(cwd)) if cwd is not None else None
-        if folder is None:
-            folder = find_folder_of(context, ledger, record, is_own=is_own)
-            if is_own:
-                _follow_rename(context, ledger, record, folder)
-        new = [each for each in foreign if each.events]
-        if new:
-            lines = list(_screen(ledger, record, new, folder, role))
-            lines.append(
-                f"  agent:     {choose(agent, record.workflow.name, role).label}"
-            )
-            lines += _delegated(record, partial(choose, agent))
-            lines += _memory_lines(ledger, tip.thread)
-            _require_trust(context, tip, lines, trust=trust, folder=folder)
-            for each in new if folder is not None else ():
-                seen = each.record.tip
-                agreed = Agreed(workflow=seen.state.workflow_oid, tip=seen.commit)
-                ledger.local.set_trusted(seen.thread, agreed)
+    tip = record.tip
+    named = partial(choose, agent, record.workflow.name, role)
+    foreign = _list_foreign(
+        context, ledger, record, delegates=_delegates(record, named)
+    )
+    is_own = all(each.record is not record for each in foreign)
+    folder = Path(os.path.realpath(cwd)) if cwd is not None else None
+    if folder is None:
+        folder = find_folder_of(context, ledger, record, is_own=is_own)
         if is_own:
-            return None
-        if folder is None:
-            raise StateError(
-                f"thread {tip.thread} was made on another machine: "
-                "its folder there means nothing here",
-                hint="choose one with --cwd DIR, or run this in a work tree of its "
-                "repository",
-            )
-        if new or ledger.local.find_folder(tip.thread) is None:
-            ledger.local.set_folder(tip.thread, folder)
-        enclosing = find_enclosing(folder)
-        trusted = (Path(os.path.realpath(p)) for p in context.settings.trusted_roots)
-        root = enclosing.root if enclosing is not None else folder
-        return Ground(cwd=folder, roots=(root, *trusted))
-
-    return admit
+            _follow_rename(context, ledger, record, folder)
+    new = [each for each in foreign if each.events]
+    if new:
+        lines = list(_screen(ledger, record, new, folder, role))
+        lines.append(f"  agent:     {choose(agent, record.workflow.name, role).label}")
+        lines += _delegated(record, partial(choose, agent))
+        lines += _memory_lines(ledger, tip.thread)
+        _require_trust(context, tip, lines, trust=trust, folder=folder)
+        for each in new if folder is not None else ():
+            seen = each.record.tip
+            agreed = Agreed(workflow=seen.state.workflow_oid, tip=seen.commit)
+            ledger.local.set_trusted(seen.thread, agreed)
+    if is_own:
+        return None
+    if folder is None:
+        raise StateError(
+            f"thread {tip.thread} was made on another machine: "
+            "its folder there means nothing here",
+            hint="choose one with --cwd DIR, or run this in a work tree of its "
+            "repository",
+        )
+    if new or ledger.local.find_folder(tip.thread) is None:
+        ledger.local.set_folder(tip.thread, folder)
+    enclosing = find_enclosing(folder)
+    trusted = (Path(os.path.realpath(p)) for p in context.settings.trusted_roots)
+    root = enclosing.root if enclosing is not None else folder
+    return Ground(cwd=folder, roots=(root, *trusted))
 
 
 class _Foreign(Struct, frozen=True, kw_only=True):
