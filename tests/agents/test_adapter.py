@@ -114,7 +114,7 @@ def test_an_older_adapter_is_recognised_and_its_answer_taken(tmp_path: Path) -> 
     assert reply.node is None
     assert reply.text == '---\n$status: done\n"n": 3\n---\n\nAll done.'
     assert reply.usage == Usage(
-        turns=2, input_tokens=10, output_tokens=5, duration_ms=1500
+        turns=2, input_tokens=10, output_tokens=5, duration_ms=1500, cost_usd=None
     )
     assert any("older protocol" in each for each in reply.warnings)
 
@@ -146,4 +146,6 @@ def test_numbers_that_no_record_holds_are_not_taken_from_an_older_adapter(
     reply = agent.run(make_request(cwd=tmp_path))
 
     assert reply.failure is None
-    assert reply.usage == Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    assert reply.usage == Usage(
+        turns=0, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None
+    )

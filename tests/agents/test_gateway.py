@@ -57,7 +57,7 @@ def test_a_session_is_made_and_the_last_turn_is_the_answer(tmp_path: Path) -> No
         ToolCall(name="bash", arguments={"command": "ls"}, result="a"),
     )
     assert reply.usage == Usage(
-        turns=2, input_tokens=11, output_tokens=7, duration_ms=1234
+        turns=2, input_tokens=11, output_tokens=7, duration_ms=1234, cost_usd=None
     )
     (made, sent) = gateway.heard
     assert made == ("/gateways/dev/sessions", {"workspaceRoot": str(tmp_path)}, None)
@@ -178,7 +178,9 @@ def test_what_no_record_could_hold_is_made_harmless(tmp_path: Path) -> None:
 
     assert reply.failure is None
     assert reply.text == f"{GOOD}\ufffd"
-    assert reply.usage == Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    assert reply.usage == Usage(
+        turns=0, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None
+    )
     assert reply.turns[0].tool_calls == (
         ToolCall(name="x\ufffd", arguments={"a": "inf"}, result="\ufffd"),
     )

@@ -51,7 +51,9 @@ def test_a_reply_is_a_turn_that_costs_nothing(tmp_path: Path) -> None:
     assert reply == AgentReply(
         text=text,
         turns=(Turn(index=0, role="assistant", content=text, at_ms=1_700_000_000_000),),
-        usage=Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0),
+        usage=Usage(
+            turns=1, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None
+        ),
     )
 
 

@@ -207,7 +207,9 @@ def _make_reply(number: int, turns: int) -> AgentReply:
     text = reply(status, prose(seed, 250), **{name: prose(f"{seed}:{name}", 15)})
     spoken = tuple(_make_turn(seed, index) for index in range(turns - 1))
     last = Turn(index=0, role="assistant", content=text, at_ms=_AT_MS)
-    usage = Usage(turns=turns, input_tokens=9, output_tokens=9, duration_ms=9)
+    usage = Usage(
+        turns=turns, input_tokens=9, output_tokens=9, duration_ms=9, cost_usd=None
+    )
     return AgentReply(text=text, turns=(*spoken, last), usage=usage)
 
 

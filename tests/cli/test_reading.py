@@ -10,7 +10,7 @@ from tests.cli.calls import Uwf
 from uwfgit.cli.thread.reading import check_quota, step_markdown, turn_markdown
 from uwfgit.errors import UsageError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Code, Step
 
 THREAD = ThreadId("01J00000000000000000000000")
 NODE = Hash("22Q90W9A5THH6")
@@ -34,7 +34,8 @@ def make_step() -> Step:
         started_at_ms=1_000,
         completed_at_ms=3_000,
         usage=None,
-        previous_attempts=(),
+        previous_attempts=None,
+        code=Code(before=None, after=None),
         extracted_by="frontmatter",
         warnings=("a \x1b[1mwarning",),
     )

@@ -146,7 +146,7 @@ def test_of_a_step_node_the_work_is_the_adapters_and_the_rest_the_engines(
     assert step.completed_at_ms - step.started_at_ms == 59_999
     assert (step.agent, step.note, step.warnings) == ("acting", None, ())
     assert (step.code.before, step.code.after) == (None, None)
-    assert (step.extracted_by, step.previous_attempts) == (None, ())
+    assert (step.extracted_by, step.previous_attempts) == (None, None)
     assert state_of(ledger.store, thread).usage == step.usage
 
 

@@ -306,7 +306,9 @@ def test_ctrl_c_keeps_what_was_said_before() -> None:
     assert talk.said == BAD
 
 
-USAGE: Final = Usage(turns=1, input_tokens=5, output_tokens=2, duration_ms=1)
+USAGE: Final = Usage(
+    turns=1, input_tokens=5, output_tokens=2, duration_ms=1, cost_usd=None
+)
 
 
 def _read(text: str, failure: Failure | None = None) -> Asking:

@@ -29,7 +29,7 @@ from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import Start, load_tip, open_record
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Edges, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
@@ -60,7 +60,8 @@ def _step(
         started_at_ms=0,
         completed_at_ms=1000 * number,
         usage=None,
-        previous_attempts=(),
+        previous_attempts=None,
+        code=Code(before=None, after=None),
         extracted_by=None,
         warnings=(),
     )

@@ -363,7 +363,7 @@ def test_attempts_are_listed_once_and_by_their_own_role_only(
 
     go(ledger, thread, BAD, DONE)
 
-    assert [s.previous_attempts for s in steps_of(ledger, thread)[1:]] == [(), ()]
+    assert [s.previous_attempts for s in steps_of(ledger, thread)[1:]] == [None, None]
 
 
 def test_attempts_that_are_alike_to_the_millisecond_are_all_kept(
@@ -377,7 +377,7 @@ def test_attempts_that_are_alike_to_the_millisecond_are_all_kept(
 
     resume(ledger, thread, DONE)
 
-    assert len(steps_of(ledger, thread)[0].previous_attempts) == 3
+    assert len(steps_of(ledger, thread)[0].previous_attempts or ()) == 3
     assert len(paths(store, thread, "history/000/00001-worker/attempts")) == 6
     check_thread(store, thread)
 

@@ -505,7 +505,7 @@ def test_a_good_poke_lists_the_failed_ones_and_they_move_along(
 
     poke(ledger, thread, GOOD)
 
-    assert list(steps_of(ledger, thread)[1].previous_attempts) == failed
+    assert steps_of(ledger, thread)[1].previous_attempts == tuple(failed)
     folder = paths(ledger.store, thread, "history/000/00002-critic")
     assert [path for path in folder if "attempts" in path and "output" in path] == [
         "replaced/1/attempts/1/output.md",

@@ -10,7 +10,7 @@ from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt, is_routing_error, outcome_of
 from uwfgit.ids import Hash
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.canonical import Json
 
@@ -54,7 +54,8 @@ def _step(role: str, body: str = "", **output: Json) -> Step:
         started_at_ms=0,
         completed_at_ms=0,
         usage=None,
-        previous_attempts=(),
+        previous_attempts=None,
+        code=Code(before=None, after=None),
         extracted_by=None,
         warnings=(),
     )

@@ -457,7 +457,7 @@ def test_a_fork_leaves_the_attempts_after_its_step_behind(
 
     assert (fork.state.status, fork.state.current_role) == ("idle", "critic")
     go(ledger, fork.thread, GOOD)
-    assert record_of(ledger, fork.thread).steps()[1].previous_attempts == ()
+    assert record_of(ledger, fork.thread).steps()[1].previous_attempts is None
     check_thread(ledger.store, fork.thread)
 
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import (
     DETAIL_TYPE,
@@ -20,12 +22,17 @@ from uwfgit.model.node.node import (
     SUSPEND_TYPE,
     TEXT_TYPE,
     WORKFLOW_TYPE,
+    Node,
     find_builtin_schema,
     make_node,
 )
 from uwfgit.model.schema.check import find_refs, validate_node, validate_value
 from uwfgit.model.schema.fit import compile_fit, compile_refs
+from uwfgit.model.schema.typed import read_payload
+from uwfgit.model.thread.step import Hold, StepNode
+from uwfgit.store.canonical import Json
 
+THREAD = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 A, B, C = (Hash("0" * 12 + letter) for letter in "ABC")
 
 STEP: dict[str, Any] = {
@@ -47,11 +54,18 @@ STEP: dict[str, Any] = {
         "outputTokens": 1,
         "durationMs": 1,
         "costUsd": 0.5,
+        "cacheReadTokens": 1,
     },
     "previousAttempts": [A, B],
-    "code": {"before": None, "after": "0" * 40},
+    "code": {
+        "before": None,
+        "after": "0" * 40,
+        "snapshot": {"before": None, "after": "0" * 40},
+        "shared": [THREAD],
+    },
     "extractedBy": None,
     "warnings": ["x"],
+    "child": {"thread": THREAD, "oid": "0" * 40},
 }
 DETAIL: dict[str, Any] = {
     "kind": "scripted",
@@ -79,7 +93,7 @@ START: dict[str, Any] = {
     "cwdInRepo": None,
     "rootCommit": None,
     "depth": 1,
-    "parent": {"thread": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "step": A},
+    "parent": {"thread": THREAD, "step": A},
 }
 TARGET = {"role": "a", "prompt": "p", "location": None}
 WORKFLOW: dict[str, Any] = {
@@ -105,9 +119,13 @@ PAYLOADS: dict[Hash, Any] = {
     WORKFLOW_TYPE: WORKFLOW,
     ERROR_TYPE: {"$status": "error", "error": "e", "phase": "agent"},
     SUSPEND_TYPE: {"$status": "$SUSPEND", "reason": "r"},
-    HOLD_TYPE: {"reason": "r", "detail": A, "usage": None},
+    HOLD_TYPE: {"reason": "r", "detail": A, "usage": STEP["usage"]},
     TEXT_TYPE: "text",
 }
+OPTIONAL = (
+    *("depth", "inputs", "parent", "children", "private", "workflow", "x"),
+    *("child", "snapshot", "shared", "cacheReadTokens", "cacheWriteTokens", "when"),
+)
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -132,10 +150,20 @@ def places(value: Any) -> list[list[Any]]:  # noqa: ANN401 - any JSON
     return found
 
 
+def parts(value: Json) -> list[Json]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return [value]
+    return [part for item in value for part in parts(item)]
+
+
 @st.composite
-def changed_payloads(draw: st.DrawFn) -> tuple[Hash, Any]:
+def changed_payloads(
+    draw: st.DrawFn, among: Iterable[Hash] = tuple(PAYLOADS)
+) -> tuple[Hash, Any]:
     """Give a payload of a built-in type with one place set, added or removed."""
-    node_type = draw(st.sampled_from(sorted(PAYLOADS)))
+    node_type = draw(st.sampled_from(sorted(among)))
     payload = copy.deepcopy(PAYLOADS[node_type])
     path = draw(st.sampled_from(places(payload)))
     if not path:
@@ -147,7 +175,7 @@ def changed_payloads(draw: st.DrawFn) -> tuple[Hash, Any]:
     if change == "drop":
         del target[path[-1]]
     elif change == "add" and isinstance(target, dict):
-        target[draw(st.sampled_from(["more", "depth", "inputs"]))] = draw(VALUES)
+        target[draw(st.sampled_from(["more", *OPTIONAL]))] = draw(VALUES)
     else:
         target[path[-1]] = draw(VALUES)
     return node_type, payload
@@ -163,6 +191,31 @@ def test_a_built_in_schema_fits_exactly_what_it_allows(
 
     assert fit is not None
     assert fit(node.payload) == (not validate_node(node, schema))
+
+
+READERS: dict[Hash, Callable[[Node], object]] = {
+    STEP_TYPE: lambda node: read_payload(node, StepNode),
+    HOLD_TYPE: lambda node: read_payload(node, Hold),
+}
+
+
+@given(changed_payloads(READERS))
+def test_a_node_is_read_when_its_schema_takes_it_and_only_then(
+    changed: tuple[Hash, Any],
+) -> None:
+    node = make_node(*changed)
+    # Whole to JSON Schema, and too large for a number that counts.
+    assume(not any(map(_is_huge, parts(node.payload))))
+
+    if validate_node(node, find_builtin_schema(node.type)):
+        with pytest.raises(CorruptError):
+            READERS[node.type](node)
+    else:
+        READERS[node.type](node)
+
+
+def _is_huge(value: Json) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 @given(changed_payloads())

@@ -12,7 +12,13 @@ from uwfgit.model.thread.usage import Usage
 
 
 def used(**changes: Any) -> Usage:  # noqa: ANN401 - fields of a usage
-    facts = {"turns": 1, "input_tokens": 1000, "output_tokens": 100, "duration_ms": 9}
+    facts: dict[str, Any] = {
+        "turns": 1,
+        "input_tokens": 1000,
+        "output_tokens": 100,
+        "duration_ms": 9,
+        "cost_usd": None,
+    }
     return Usage(**{**facts, **changes})
 
 

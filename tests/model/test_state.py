@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from uwfgit.constants import MAX_STATE_BYTES, SUSPEND_CHARS
@@ -16,7 +17,6 @@ from uwfgit.model.thread.state import (
     ThreadState,
     decode_state,
     encode_state,
-    state_payload,
 )
 from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
@@ -24,6 +24,7 @@ from uwfgit.store.canonical import Json
 THREAD: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZZ")
 OTHER: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZ0")
 PLAIN: Final = ThreadState(
+    format=1,
     thread=THREAD,
     status="idle",
     workflow_name="work",
@@ -33,6 +34,12 @@ PLAIN: Final = ThreadState(
     head=Hash("EMJAFM1R0P47T"),
     steps=3,
     current_role="dev",
+    suspended_role=None,
+    suspend_message=None,
+    retry_at_ms=None,
+    forked_from=None,
+    completed_at_ms=None,
+    usage=None,
     started_at_ms=1_800_000_000_000,
     updated_at_ms=1_800_000_000_001,
     started_by="Ada <ada@example.com>",
@@ -85,7 +92,7 @@ def test_a_state_is_read_back(state: ThreadState) -> None:
 
 
 def test_where_a_fork_left_is_written_in_three_keys() -> None:
-    assert state_payload(FULL)["forkedFrom"] == {
+    assert to_builtins(FULL)["forkedFrom"] == {
         "thread": OTHER,
         "step": "89CG2387DJBDT",
         "number": 2,
@@ -106,11 +113,11 @@ def test_the_longest_message_stays_within_the_bound() -> None:
 
 
 def _with(**changes: Json) -> dict[str, Json]:
-    return {**state_payload(FULL), **changes}
+    return {**to_builtins(FULL), **changes}
 
 
 def _without(key: str) -> dict[str, Json]:
-    return {name: item for name, item in state_payload(FULL).items() if name != key}
+    return {name: item for name, item in to_builtins(FULL).items() if name != key}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,7 @@ def _without(key: str) -> dict[str, Json]:
         pytest.param({}, id="empty"),
         *(
             pytest.param(_without(key), id=f"no-{key}")
-            for key in state_payload(FULL)
+            for key in to_builtins(FULL)
             if key != "retryAtMs"
         ),
         pytest.param(_with(extra=1), id="one-key-more"),
@@ -146,8 +153,20 @@ def _without(key: str) -> dict[str, Json]:
         pytest.param(_with(usage={}), id="usage-without-keys"),
         pytest.param(_with(usage=[]), id="usage-a-list"),
         pytest.param(
-            _with(usage={**state_payload(FULL)["usage"], "turns": True}),
+            _with(usage={**to_builtins(FULL)["usage"], "turns": True}),
             id="turns-true",
+        ),
+        pytest.param(
+            _with(usage={**to_builtins(FULL)["usage"], "cacheReadTokens": None}),
+            id="cache-null",
+        ),
+        pytest.param(
+            _with(usage={**to_builtins(FULL)["usage"], "more": 1}),
+            id="usage-one-key-more",
+        ),
+        pytest.param(
+            _with(forkedFrom={**to_builtins(FULL)["forkedFrom"], "more": 1}),
+            id="forked-from-one-key-more",
         ),
         pytest.param(_with(forkedFrom={}), id="forked-from-nowhere"),
         pytest.param(
@@ -175,7 +194,7 @@ def test_a_state_of_an_earlier_format_is_told_from_a_corrupt_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["steps", "startedAtMs", "updatedAtMs", "completedAtMs"]
+    "key", ["steps", "retryAtMs", "startedAtMs", "updatedAtMs", "completedAtMs"]
 )
 def test_a_number_below_zero_is_corrupt(key: str) -> None:
     with pytest.raises(CorruptError):
@@ -184,7 +203,7 @@ def test_a_number_below_zero_is_corrupt(key: str) -> None:
 
 def test_bytes_that_are_not_canonical_are_corrupt() -> None:
     with pytest.raises(CorruptError):
-        decode_state(json.dumps(state_payload(FULL)).encode())
+        decode_state(json.dumps(to_builtins(FULL)).encode())
 
 
 def test_a_newer_format_is_named_whatever_else_it_holds() -> None:

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import convert, to_builtins
 
 from uwfgit.model.thread.usage import (
     Usage,
     add_usage,
-    usage_from_payload,
-    usage_payload,
 )
 
 ONE = Usage(turns=1, input_tokens=2, output_tokens=3, duration_ms=4, cost_usd=0.5)
-FREE = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0)
+FREE = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +54,11 @@ def test_a_cost_of_nothing_is_not_an_unknown_one() -> None:
 
 @pytest.mark.parametrize("usage", [None, ONE, FREE])
 def test_a_usage_is_read_back(usage: Usage | None) -> None:
-    assert usage_from_payload(usage_payload(usage)) == usage
+    assert convert(to_builtins(usage), Usage | None) == usage
 
 
 def test_all_keys_of_a_usage_are_written() -> None:
-    assert usage_payload(FREE) == {
+    assert to_builtins(FREE) == {
         "turns": 1,
         "inputTokens": 0,
         "outputTokens": 0,

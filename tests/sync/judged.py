@@ -30,7 +30,9 @@ DETAIL: Final[dict[str, Any]] = {
     "assembledPrompt": "Is it going well?",
     "turns": [],
 }
-USAGE: Final = Usage(turns=1, input_tokens=5, output_tokens=2, duration_ms=9)
+USAGE: Final = Usage(
+    turns=1, input_tokens=5, output_tokens=2, duration_ms=9, cost_usd=None
+)
 
 
 def make_judged(ledger: Ledger, folder: Path, **changes: Any) -> ThreadId:  # noqa: ANN401 - whatever a start has

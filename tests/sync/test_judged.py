@@ -89,7 +89,7 @@ def test_what_a_hold_and_a_summary_cost_is_the_threads(
     assert held.suspend_message == "supervisor: No."
     assert held.usage == USAGE
     assert summed.usage == Usage(
-        turns=2, input_tokens=10, output_tokens=4, duration_ms=18
+        turns=2, input_tokens=10, output_tokens=4, duration_ms=18, cost_usd=None
     )
     assert (summed.status, summed.suspend_message) == (
         *(held.status, held.suspend_message),

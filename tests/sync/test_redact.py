@@ -117,7 +117,9 @@ def busy_thread(ledger: Ledger, folder: Path, secret: str = GITHUB) -> ThreadId:
     def act(request: AgentRequest) -> AgentReply:
         put(ledger, request, plan)
         turn = Turn(index=0, role="assistant", content=f"say {secret}", at_ms=1)
-        usage = Usage(turns=1, input_tokens=2, output_tokens=3, duration_ms=4)
+        usage = Usage(
+            turns=1, input_tokens=2, output_tokens=3, duration_ms=4, cost_usd=None
+        )
         text = reply(plan=plan.hash, body=f"See {plan.hash}; {secret}.")
         return AgentReply(text=text, turns=(turn,), usage=usage)
 

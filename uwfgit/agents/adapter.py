@@ -125,6 +125,7 @@ def _read_usage(found: Event) -> Usage | None:
         output_tokens=usage.number("outputTokens"),
         # It is told in seconds.
         duration_ms=Event({"ms": 1000 * (usage.amount("duration") or 0)}).number("ms"),
+        cost_usd=None,
     )
 
 

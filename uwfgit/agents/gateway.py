@@ -88,6 +88,7 @@ class _Talk(Struct, kw_only=True):
                 input_tokens=value.number("tokens", "in"),
                 output_tokens=value.number("tokens", "out"),
                 duration_ms=value.number("durationMs"),
+                cost_usd=None,
             )
         elif event.name == "error":
             told = value.value
@@ -205,7 +206,11 @@ class _Call(Struct, kw_only=True):
         if usage is None and turns:
             elapsed = int((time.monotonic() - self.started) * 1000)
             usage = Usage(
-                turns=len(turns), input_tokens=0, output_tokens=0, duration_ms=elapsed
+                turns=len(turns),
+                input_tokens=0,
+                output_tokens=0,
+                duration_ms=elapsed,
+                cost_usd=None,
             )
         return AgentReply(
             text=talk.said or "",

@@ -45,7 +45,9 @@ class ScriptedAgent:
             return AgentReply(text="", failure=found)
         text = found[min(request.correction, len(found) - 1)]
         turn = Turn(index=0, role="assistant", content=text, at_ms=request.now_ms())
-        usage = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0)
+        usage = Usage(
+            turns=1, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None
+        )
         return AgentReply(text=text, turns=(turn,), usage=usage)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from msgspec import to_builtins
+
 from uwfgit.agents.base import Agent, AgentReply, AgentRequest, Failure, ReplyCount
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import TimeLimits, run_process
@@ -20,7 +22,6 @@ from uwfgit.engine.ask.live import turn_payload
 from uwfgit.errors import UsageError, UwfError
 from uwfgit.ids import Hash
 from uwfgit.kit.context import AgentContext, Call, read_call
-from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.local import AgentSession, Local
 
@@ -183,7 +184,7 @@ def _store(call: Call, agent: Agent, talk: Talk, started: int) -> Hash:
         "cwd": str(call.context.cwd),
         "startedAtMs": started,
         "completedAtMs": max(started, time.time_ns() // 1_000_000),
-        "usage": usage_payload(talk.usage),
+        "usage": to_builtins(talk.usage),
     }
     return _put(environment, "step", step)
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import cbor2
 import xxhash
@@ -25,6 +25,18 @@ from uwfgit.ids import Hash, format_hash
 
 Json: TypeAlias = Any
 """A JSON value: dict with string keys, list, str, int, float, bool or None."""
+
+if TYPE_CHECKING:
+    _Kind = TypeVar("_Kind")
+    Omittable: TypeAlias = _Kind | None
+else:
+
+    class Omittable:
+        """A field that JSON has or leaves out, never as null: ``None`` is left out."""
+
+        def __class_getitem__(cls, kind: object) -> object:
+            return kind
+
 
 META_TYPE: Final = Hash("CTS5P6RD8HMCS")
 """The hash of the meta-schema, whose type is itself."""

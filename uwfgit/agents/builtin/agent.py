@@ -299,5 +299,6 @@ class _Loop(Struct, kw_only=True, dict=True):
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             duration_ms=int((time.monotonic() - self.started) * 1000),
+            cost_usd=None,
             cache_read_tokens=self.cached_tokens or None,
         )

@@ -13,6 +13,7 @@ from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import NOTICE, Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten
+from uwfgit.model.thread.usage import NO_USAGE
 
 _LIMITED: Final = 429
 _EPOCH: Final = re.compile(r"limit reached\|(\d{10})")
@@ -84,12 +85,13 @@ def _read_stream(run: Transcript, event: Event) -> None:
     else:
         usage = Event({**usage.value, "output_tokens": 0})
     turns = 1 if part.text("type") == "message_start" else 0
-    so_far = run.usage or Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    so_far = run.usage or NO_USAGE
     run.usage = Usage(
         turns=so_far.turns + turns,
         input_tokens=so_far.input_tokens + _input_tokens(usage),
         output_tokens=so_far.output_tokens + usage.number("output_tokens"),
         duration_ms=0,
+        cost_usd=None,
     )
 
 

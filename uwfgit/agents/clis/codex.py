@@ -114,6 +114,7 @@ def _read_end(run: Transcript, event: Event) -> None:
         input_tokens=told.number("input_tokens"),
         output_tokens=told.number("output_tokens"),
         duration_ms=0,
+        cost_usd=None,
         cache_read_tokens=told.number("cached_input_tokens"),
         cache_write_tokens=told.number("cache_write_input_tokens"),
     )

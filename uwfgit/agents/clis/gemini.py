@@ -56,6 +56,7 @@ def _read_end(run: Transcript, event: Event) -> None:
         input_tokens=stats.number("input_tokens"),
         output_tokens=stats.number("output_tokens"),
         duration_ms=stats.number("duration_ms"),
+        cost_usd=None,
         cache_read_tokens=stats.number("cached"),
     )
     models = stats.part("models").value

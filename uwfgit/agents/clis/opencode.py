@@ -11,6 +11,7 @@ from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.exported_files import ExportedFiles
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.agents.foreign_json import Event
+from uwfgit.model.thread.usage import NO_USAGE
 
 _GOES_ON: Final = "tool-calls"
 
@@ -50,7 +51,7 @@ def _read_finish(run: Transcript, event: Event) -> None:
     """Add one answer's tokens; the run ends with one that asks for no tool."""
     part = event.part("part")
     tokens = part.part("tokens")
-    before = run.usage or Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    before = run.usage or NO_USAGE
     read, written = tokens.number("cache", "read"), tokens.number("cache", "write")
     cost = part.amount("cost") or None
     run.usage = Usage(

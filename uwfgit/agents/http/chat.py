@@ -74,6 +74,7 @@ class Completion(Struct, frozen=True, kw_only=True):
             input_tokens=tokens.input if tokens else 0,
             output_tokens=tokens.output if tokens else 0,
             duration_ms=int((time.monotonic() - started) * 1000),
+            cost_usd=None,
         )
 
     def message(self) -> ChatMessage:

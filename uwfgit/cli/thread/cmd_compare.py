@@ -198,13 +198,14 @@ def _sum_cost(record: Record, steps: Iterable[Step | None]) -> Cost | None:
 
 
 def _sum_payload(total: Sum, cost: Cost | None) -> dict[str, Any]:
+    from msgspec import to_builtins
+
     from uwfgit.model.ledger.prices import cost_payload
-    from uwfgit.model.thread.usage import usage_payload
 
     return {
         "steps": total.steps,
         "durationMs": total.duration_ms,
-        "usage": usage_payload(total.usage),
+        "usage": to_builtins(total.usage),
         "cost": cost_payload(cost),
     }
 

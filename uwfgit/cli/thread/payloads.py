@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from uwfgit.constants import ERROR_STATUS
@@ -18,7 +19,6 @@ from uwfgit.model.thread.record import Record, Tip
 from uwfgit.model.thread.sharing import Shared, Sharing
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step, write_fields
-from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.handle import Store
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def thread_payload(
         "attempt": attempt_item(failed) if failed is not None else None,
         "done": state.status == "end",
         "steps": state.steps,
-        "usage": usage_payload(state.usage),
+        "usage": to_builtins(state.usage),
         "startedAtMs": state.started_at_ms,
         "updatedAtMs": state.updated_at_ms,
         "completedAtMs": state.completed_at_ms,
@@ -99,7 +99,7 @@ def row_payload(
         "parent": _parent_payload(row.parent),
         "children": list(children),
         "shared": shared,
-        "usage": usage_payload(row.state.usage if row.state else None),
+        "usage": to_builtins(row.state.usage if row.state else None),
         "cost": cost_payload(cost),
         "problem": row.problem,
     }
@@ -146,7 +146,7 @@ def step_item(record: Record, step: Step) -> dict[str, Any]:
         "agent": step.agent,
         "child": None if step.child is None else asdict(step.child),
         "durationMs": duration_ms(step),
-        "usage": usage_payload(step.usage),
+        "usage": to_builtins(step.usage),
         "cost": cost_payload(step_cost(record, step)),
     }
 
@@ -160,7 +160,7 @@ def attempt_item(attempt: Attempt) -> dict[str, Any]:
         "status": ERROR_STATUS,
         "agent": attempt.agent,
         "durationMs": attempt.duration_ms,
-        "usage": usage_payload(attempt.usage),
+        "usage": to_builtins(attempt.usage),
         "error": attempt.error,
         "saidLast": attempt.said,
     }
@@ -187,7 +187,7 @@ def step_payload(record: Record, step: Step, detail: Any) -> dict[str, Any]:  # 
         "detailHash": step.detail_hash,
         "detail": detail,
         **write_fields(step),
-        "previousAttempts": list(step.previous_attempts),
+        "previousAttempts": list(step.previous_attempts or ()),
     }
 
 

@@ -31,10 +31,10 @@ from uwfgit.model.node.node import (
 )
 from uwfgit.model.node.places import read_node
 from uwfgit.model.schema.check import validate_value
-from uwfgit.model.schema.typed import require_typed
+from uwfgit.model.schema.typed import read_payload, require_typed
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.step import ExtractedBy
-from uwfgit.model.thread.usage import Usage, usage_from_payload
+from uwfgit.model.thread.step import ExtractedBy, StepNode
+from uwfgit.model.thread.usage import Usage
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json
 
@@ -125,22 +125,23 @@ def _from_node(
 
 
 def _from_step(ledger: Ledger, record: Record, step: Node) -> Answer | Failure:
-    output = _find(ledger, record, step.payload["output"])
-    detail = _find(ledger, record, step.payload["detail"])
+    told = read_payload(step, StepNode)
+    output = _find(ledger, record, told.output_hash)
+    detail = _find(ledger, record, told.detail_hash)
     if output is None or not isinstance(output.payload, dict):
         return _failure(f"step {step.hash} has no output node")
     if detail is None or detail.type != DETAIL_TYPE:
         return _failure(f"step {step.hash} has no detail node")
-    if step.payload["completedAtMs"] >= MAX_TIME * 1000:
+    if told.completed_at_ms >= MAX_TIME * 1000:
         return _failure(f"step {step.hash} is of a time no commit can have")
     return Answer(
         output=output.payload,
         output_type=output.type,
-        body=step.payload["body"],
+        body=told.body,
         detail=detail.payload,
-        usage=usage_from_payload(step.payload["usage"]),
-        started_at_ms=step.payload["startedAtMs"],
-        completed_at_ms=step.payload["completedAtMs"],
+        usage=told.usage,
+        started_at_ms=told.started_at_ms,
+        completed_at_ms=told.completed_at_ms,
         node_type=STEP_TYPE,
     )
 

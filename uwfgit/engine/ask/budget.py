@@ -18,10 +18,9 @@ from uwfgit.model.ledger.prices import (
     has_prices,
     thread_cost,
 )
-from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.thread.usage import NO_USAGE, Usage, add_usage
 
 T = TypeVar("T")
 _MINUTE: Final = 60_000
@@ -29,7 +28,7 @@ _MINUTE: Final = 60_000
 
 def find_excess(limits: Limits, usage: Usage | None) -> str | None:
     """Return which budget a thread has used up, in one line; ``None`` for none."""
-    used = usage or Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
+    used = usage or NO_USAGE
     tokens = used.input_tokens + used.output_tokens
     minutes = used.duration_ms / _MINUTE
     spent: tuple[tuple[str, float, float | None, str], ...] = (
@@ -73,9 +72,9 @@ def _untold_ms(record: Record) -> int:
     for event in iter_events(record.store, record.tip.commit):
         if event.node is None or event.name not in (*STEP_EVENTS, "attempt"):
             continue
-        step = record.node(event.node, STEP_TYPE).payload
-        if step["usage"] is None:
-            total += step["completedAtMs"] - step["startedAtMs"]
+        step = record.run(event.node)
+        if step.usage is None:
+            total += step.completed_at_ms - step.started_at_ms
     return total
 
 
@@ -93,8 +92,7 @@ def require_budget(
     """
     used = record.tip.state.usage
     if limits.max_minutes is not None:
-        nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
-        used = add_usage(used, replace(nothing, duration_ms=_untold_ms(record)))
+        used = add_usage(used, replace(NO_USAGE, duration_ms=_untold_ms(record)))
     used, cost = add_usage(used, beside.usage), None
     if limits.max_cost_usd is not None and has_prices():
         cost = add_costs(filter(None, [thread_cost(record), beside.cost]))
@@ -209,8 +207,7 @@ class Meter(Struct, kw_only=True):
 
     def _took(self, now_ms: int, told: Usage | None = None) -> Usage:
         """Return what the call at hand has taken so far."""
-        nothing = Usage(turns=0, input_tokens=0, output_tokens=0, duration_ms=0)
-        said = told or self._said or nothing
+        said = told or self._said or NO_USAGE
         return replace(
             said,
             turns=max(said.turns, len(self._turns)),

@@ -6,10 +6,10 @@ Nothing here fails a step: what cannot be kept or put back is a warning on it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from uwfgit.agents.base import Agent, Remembers, SessionFiles, SessionFilesError
 from uwfgit.engine.ask.ask import Talk
@@ -22,10 +22,9 @@ from uwfgit.model.memory.memory import (
     read_session,
     write_session,
 )
-from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE
+from uwfgit.model.node.node import DETAIL_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, iter_events
 from uwfgit.model.thread.step import Step
-from uwfgit.model.thread.usage import usage_payload
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import THREADS, memory_ref
 from uwfgit.store.local import AgentSession
@@ -108,7 +107,7 @@ def _write(run: Run, talk: Talk, session: str, files: Mapping[str, bytes]) -> Oi
 def total_of(talk: Talk) -> str | None:
     """Write what the session of a talk has cost so far, as far as the agent says."""
     total = talk.last.session_total
-    return None if total is None else json.dumps(usage_payload(total))
+    return None if total is None else encode(total).decode()
 
 
 def find_session(run: Run) -> Found:
@@ -209,10 +208,10 @@ def _iter_recorded(run: Run) -> Iterator[_Recorded]:
             continue
         if event.name not in RUN_EVENTS:
             continue
-        step = record.node(event.node, STEP_TYPE).payload
-        if step["agent"] != run.agent.label:
+        step = record.run(event.node)
+        if step.agent != run.agent.label:
             continue
-        session = record.node(step["detail"], DETAIL_TYPE).payload.get("session")
+        session = record.node(step.detail_hash, DETAIL_TYPE).payload.get("session")
         if session is not None:
             told = event.node if is_step else event.prev
             yield _Recorded(commit=Oid(session["commit"]), told=told)

@@ -45,7 +45,7 @@ def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
                 break
             continue
         found = answered if is_step else found
-        note = record.node(event.node, STEP_TYPE).payload["note"]
+        note = record.run(event.node).note
         if note is not None:
             found.append(note)
     return Notes(
@@ -75,9 +75,8 @@ class PastNotes:
         if not self._has_more:
             return step.note and step.note.strip()
         runs = self._runs_of(step)
-        tries = [each for each in step.previous_attempts if each not in runs]
-        payloads = [self._record.node(each, STEP_TYPE).payload for each in tries + runs]
-        said = [*(each["note"] for each in payloads), step.note]
+        tries = [each for each in step.previous_attempts or () if each not in runs]
+        said = [*(self._record.run(each).note for each in tries + runs), step.note]
         return "\n\n".join(_once(note for note in said if note is not None)) or None
 
     def _runs_of(self, step: Step) -> list[Hash]:

@@ -26,7 +26,7 @@ from uwfgit.errors import (
     SizeError,
     StoreError,
 )
-from uwfgit.ids import ThreadId
+from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.append import StepDraft, append_attempt, append_step
 from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.family import family_of
@@ -275,6 +275,9 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     if run.child is not None:
         child = run.child.thread
         children = (child, *family_of(ledger.store, child))
+    pending: tuple[Hash, ...] = ()
+    if answer.output_type != ERROR_TYPE:
+        pending = find_pending(run.record, run.cycle.routed.role)
     run.watch.end()
     said = talk.warnings[:_WARNINGS]
     warnings = (*missing, *said, *cut, *run.watch.warnings)
@@ -291,9 +294,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         started_at_ms=answer.started_at_ms or talk.began_at_ms or run.started_at_ms,
         completed_at_ms=completed_at_ms,
         usage=answer.usage if answer.node_type == STEP_TYPE else talk.usage,
-        previous_attempts=find_pending(run.record, run.cycle.routed.role)
-        if answer.output_type != ERROR_TYPE
-        else (),
+        previous_attempts=pending or None,
         child=run.child,
         code=Code(
             before=run.code_before,

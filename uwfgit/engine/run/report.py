@@ -11,7 +11,7 @@ from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.node.node import ERROR_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
 from uwfgit.model.thread.hold import HELD, find_hold
 from uwfgit.model.thread.record import Record, read_tip
@@ -230,7 +230,7 @@ def _read_back(record: Record, event: Event, node: Hash) -> StepReport:
         # A failed poke was to replace the head, any other try to follow it.
         is_poke = state.steps > 0 and event.prev != state.head
         number += 0 if is_poke else 1
-        output = record.node(node, STEP_TYPE).payload["output"]
+        output = record.run(node).output_hash
         error = str(record.node(output, ERROR_TYPE).payload["error"])
     elif event.status != SUSPEND and is_routing_error(state.suspend_message):
         error = state.suspend_message

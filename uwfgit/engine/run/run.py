@@ -27,7 +27,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import StepPlace
 from uwfgit.model.ledger.commit import require_identity, require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
-from uwfgit.model.node.node import STEP_TYPE, Node, make_schema
+from uwfgit.model.node.node import Node, make_schema
 from uwfgit.model.thread.derive import find_hash_words
 from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
@@ -276,8 +276,7 @@ def _iter_replies(record: Record) -> Iterator[str]:
         if event.name in STEP_EVENTS:
             yield event.role
         elif event.name == "attempt":
-            said = record.node(event.node, STEP_TYPE).payload["body"]
-            yield from [event.role] if said else ()
+            yield from [event.role] if record.run(event.node).body else ()
 
 
 def _began_here(ledger: Ledger, tip: Tip) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from uwfgit.agents.base import AgentRequest
@@ -19,7 +19,7 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.event import find_cause
 from uwfgit.model.thread.step import Step
-from uwfgit.model.thread.usage import usage_from_payload
+from uwfgit.model.thread.usage import Usage
 from uwfgit.store.files import write_private
 from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession, Local
@@ -133,5 +133,5 @@ def first_request(run: Run) -> AgentRequest:
     return replace(
         request,
         session_id=run.session.id,
-        session_total=usage_from_payload(json.loads(total)) if total else None,
+        session_total=decode(total, type=Usage) if total else None,
     )

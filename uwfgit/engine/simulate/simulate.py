@@ -23,7 +23,7 @@ from uwfgit.engine.decide.plan import (
 )
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
@@ -275,7 +275,8 @@ def _step_of(number: int, role: str, said: Said) -> Step:
         started_at_ms=0,
         completed_at_ms=0,
         usage=None,
-        previous_attempts=(),
+        previous_attempts=None,
+        code=Code(before=None, after=None),
         extracted_by=None,
         warnings=(),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from uwfgit.constants import MAX_RUNS, MAX_STEPS
@@ -50,8 +50,14 @@ from uwfgit.model.thread.state import (
     StepOutcome,
     agent_label,
 )
-from uwfgit.model.thread.step import Step, StepFields, read_step, write_fields
-from uwfgit.model.thread.usage import Usage, usage_payload
+from uwfgit.model.thread.step import (
+    Hold,
+    Step,
+    StepFields,
+    read_step,
+    write_fields,
+)
+from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     ATTEMPTS,
@@ -194,7 +200,7 @@ def append_hold(
     found = make_node(DETAIL_TYPE, dict(detail))
     hold = make_node(
         HOLD_TYPE,
-        {"reason": reason, "detail": found.hash, "usage": usage_payload(usage)},
+        to_builtins(Hold(reason=reason, detail=found.hash, usage=usage)),
     )
     run = next_run(record, tip.state.steps + 1)
     changes, places = place_nodes(

@@ -15,12 +15,12 @@ from msgspec.json import Decoder
 
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE, STEP_TYPE
+from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Step, read_step
-from uwfgit.model.thread.usage import Usage, usage_from_payload, usage_since
+from uwfgit.model.thread.step import Hold, Step, StepNode
+from uwfgit.model.thread.usage import Usage, usage_since
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_blob
@@ -148,16 +148,13 @@ class _Run(NamedTuple):
     detail: Hash
 
 
-def _run_of(step: Step) -> _Run:
+def _run_of(step: StepNode) -> _Run:
     child = None if step.child is None else step.child.thread
     return _Run(child, step.usage, step.detail_hash)
 
 
 def _read_run(record: Record, node: Hash) -> _Run:
-    step = record.find_read(node)
-    if step is not None:
-        return _run_of(step)
-    return _run_of(read_step(record.node(node, STEP_TYPE), 0))
+    return _run_of(record.run(node))
 
 
 def _run_cost(record: Record, run: _Run) -> Cost | None:
@@ -237,9 +234,8 @@ def _event_cost(record: Record, event: Event, children: list[ThreadId]) -> Cost 
     if event.node is None:
         return None
     if event.name == "hold":
-        hold = record.node(event.node, HOLD_TYPE).payload
-        usage = usage_from_payload(hold["usage"])
-        return _run_cost(record, _Run(None, usage, hold["detail"]))
+        hold = record.read(event.node, HOLD_TYPE, Hold)
+        return _run_cost(record, _Run(None, hold.usage, hold.detail))
     if event.name not in RUN_EVENTS:
         return None
     run = _read_run(record, event.node)

@@ -6,16 +6,60 @@ whoever reads fields of a node that nobody verified asks here first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar
+
+from msgspec import Struct, ValidationError, convert
 
 from uwfgit.errors import CorruptError, Problem
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import BUILTIN_NAMES, Node, find_builtin_schema
 from uwfgit.model.schema.fit import Test, compile_fit
-from uwfgit.store.canonical import META_TYPE, format_path
+from uwfgit.store.canonical import META_TYPE, Json, format_path
 
 _BUILTIN: Final = frozenset(BUILTIN_NAMES.values())
+_NOTHING: Final[Mapping[str, Json]] = {}
+_Read = TypeVar("_Read")
+
+
+class Payload(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    rename="camel",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """The fields of some JSON, all of them: others are refused.
+
+    One that has a default is left out of the JSON where it has that; all others are
+    always there. Written by ``to_builtins``.
+    """
+
+
+def read_payload(
+    node: Node, kind: type[_Read], known: Mapping[str, Json] = _NOTHING
+) -> _Read:
+    """Read a node as the struct that declares the fields of its built-in type.
+
+    Args:
+        node: The node.
+        kind: The struct; it takes just what the type's schema does.
+        known: Fields of the struct that the node does not have.
+
+    Raises:
+        CorruptError: The payload does not fit; each place is a problem.
+    """
+    payload = node.payload
+    if isinstance(payload, dict) and payload.keys().isdisjoint(known):
+        # Not by the schema: that takes three times as long, and a thread has many.
+        try:
+            return convert({**payload, **known}, kind)
+        except ValidationError as exc:
+            raise mistyped(node) from exc
+    raise mistyped(node)
 
 
 def require_typed(node: Node) -> None:

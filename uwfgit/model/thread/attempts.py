@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.node.node import ERROR_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.step import read_step
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import last_line
 
@@ -62,7 +61,7 @@ def find_last_attempt(record: Record) -> Attempt | None:
 
 def _read(record: Record, event: Event, number: int) -> Attempt:
     assert event.node is not None  # noqa: S101 - an attempt's trailers name its node
-    step = read_step(record.node(event.node, STEP_TYPE), 0)
+    step = record.run(event.node)
     output = record.node(step.output_hash, ERROR_TYPE).payload
     return Attempt(
         number=number,

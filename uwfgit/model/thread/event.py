@@ -168,6 +168,7 @@ def tell_start(
     """
     now = by.time * 1000
     state = ThreadState(
+        format=FORMAT_VERSION,
         thread=thread,
         status="idle",
         workflow_name=workflow,
@@ -177,8 +178,14 @@ def tell_start(
         head=start.hash,
         steps=0,
         current_role=role,
+        suspended_role=None,
+        suspend_message=None,
+        retry_at_ms=None,
+        forked_from=None,
         started_at_ms=now,
         updated_at_ms=now,
+        completed_at_ms=None,
+        usage=None,
         started_by=by.who,
         updated_by=by.who,
     )

@@ -9,8 +9,9 @@ from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.node.places import read_nodes
+from uwfgit.model.schema.typed import read_payload
 from uwfgit.model.thread.record import Record, load_tip, open_record
-from uwfgit.model.thread.step import Child, read_child
+from uwfgit.model.thread.step import Child, StepNode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import find_ref
@@ -42,7 +43,7 @@ def children_by_node(record: Record) -> dict[Hash | None, Child]:
         elif step.child is not None:
             found[node] = step.child
     for each in read_nodes(record.store, unread, checked=False):
-        child = read_child(each)
+        child = read_payload(each, StepNode).child
         if child is not None:
             found[each.hash] = child
     return found
@@ -54,7 +55,7 @@ def find_child(record: Record, node: Hash) -> Child | None:
     Raises:
         CorruptError: It cannot be read.
     """
-    return read_child(record.node(node, STEP_TYPE))
+    return record.run(node).child
 
 
 def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:

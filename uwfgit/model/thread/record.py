@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,9 +29,9 @@ from uwfgit.model.node.places import (
     list_nodes,
     read_nodes,
 )
-from uwfgit.model.schema.typed import require_typed
+from uwfgit.model.schema.typed import read_payload, require_typed
 from uwfgit.model.thread.state import ThreadState, decode_state
-from uwfgit.model.thread.step import Step, read_step
+from uwfgit.model.thread.step import Step, StepNode, read_step
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
 from uwfgit.store.canonical import Json
@@ -62,6 +62,7 @@ def naming_mend(thread: ThreadId) -> Iterator[None]:
         raise
 
 
+_Read = TypeVar("_Read")
 _RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
 """Types that every thread carries; one that has none of them is of an earlier format.
 """
@@ -177,6 +178,23 @@ class Record(Struct, kw_only=True):
             return ahead
         wanted = [(node, self.place(node, expected))]
         return read_nodes(self.store, wanted, checked=self.checked)[0]
+
+    def run(self, node: Hash) -> StepNode:
+        """Read the StepNode of a step or of a failed try.
+
+        Raises:
+            CorruptError: It is missing, damaged or does not fit.
+        """
+        return self._steps.get(node) or self.read(node, STEP_TYPE, StepNode)
+
+    def read(self, node: Hash, expected: Hash, kind: type[_Read]) -> _Read:
+        """Read a node of a built-in type as the struct that declares its fields.
+
+        Raises:
+            CorruptError: It is missing, damaged or does not fit.
+        """
+        with naming_mend(self.tip.thread):
+            return read_payload(self._read(node, expected), kind)
 
     def place(self, node: Hash, expected: Hash | None = None) -> NodePlace:
         """Return where a node of this thread stands.

@@ -1,27 +1,35 @@
-"""What a run cost: the only place that adds usages up and writes them (pure)."""
+"""What a run cost: the only place that adds usages up (pure)."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Annotated, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta
 from msgspec.structs import astuple
 
-from uwfgit.store.canonical import Json
+from uwfgit.model.schema.typed import Payload
+from uwfgit.store.canonical import Omittable
 
+Count = Annotated[int, Meta(ge=0)]
 Number = TypeVar("Number", int, float)
 
 
-class Usage(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+class Usage(Payload, frozen=True, kw_only=True):
     """What one run cost; always a delta, never a session's running total."""
 
-    turns: int
-    input_tokens: int
-    output_tokens: int
-    duration_ms: int
-    cost_usd: int | float | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    turns: Count
+    input_tokens: Count
+    output_tokens: Count
+    duration_ms: Count
+    cost_usd: int | float | None
+    cache_read_tokens: Omittable[Count] = None
+    cache_write_tokens: Omittable[Count] = None
+
+
+NO_USAGE: Final = Usage(
+    turns=0, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None
+)
+"""A run that is not known to have used anything yet."""
 
 
 def add_usage(first: Usage | None, second: Usage | None) -> Usage | None:
@@ -78,36 +86,3 @@ def _add_known(first: Number | None, second: Number | None) -> Number | None:
     if first is None or second is None:
         return first if second is None else second
     return first + second
-
-
-def usage_payload(usage: Usage | None) -> Json:
-    """Write a usage as its JSON form."""
-    if usage is None:
-        return None
-    payload: dict[str, Json] = {
-        "turns": usage.turns,
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "durationMs": usage.duration_ms,
-        "costUsd": usage.cost_usd,
-    }
-    if usage.cache_read_tokens is not None:
-        payload["cacheReadTokens"] = usage.cache_read_tokens
-    if usage.cache_write_tokens is not None:
-        payload["cacheWriteTokens"] = usage.cache_write_tokens
-    return payload
-
-
-def usage_from_payload(payload: Json) -> Usage | None:
-    """Read a usage from JSON that was checked against its schema."""
-    if payload is None:
-        return None
-    return Usage(
-        turns=payload["turns"],
-        input_tokens=payload["inputTokens"],
-        output_tokens=payload["outputTokens"],
-        duration_ms=payload["durationMs"],
-        cost_usd=payload["costUsd"],
-        cache_read_tokens=payload.get("cacheReadTokens"),
-        cache_write_tokens=payload.get("cacheWriteTokens"),
-    )

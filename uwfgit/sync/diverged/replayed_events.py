@@ -22,7 +22,7 @@ from uwfgit.model.ledger.append import (
 )
 from uwfgit.model.ledger.commit import FileChanges, commit_tree, recorded_by, signer_for
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import HOLD_TYPE, STEP_TYPE
+from uwfgit.model.node.node import HOLD_TYPE
 from uwfgit.model.thread.derive import (
     format_message,
     parse_trailers,
@@ -31,6 +31,7 @@ from uwfgit.model.thread.derive import (
 from uwfgit.model.thread.event import TABLE, Event, iter_events, read_event, tell_fork
 from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, encode_state
+from uwfgit.model.thread.step import Hold
 from uwfgit.store.layout import (
     ATTEMPTS,
     HISTORY,
@@ -179,9 +180,8 @@ def _body(replay: _Replay, event: Event) -> str:
     """Return the text an event's message quotes."""
     if event.node is not None:
         if event.name == "hold":
-            held = replay.record.node(event.node, HOLD_TYPE).payload
-            return str(held["reason"])
-        return str(replay.record.node(event.node, STEP_TYPE).payload["body"])
+            return replay.record.read(event.node, HOLD_TYPE, Hold).reason
+        return replay.record.run(event.node).body
     if event.name == "summary":
         path = f"{thread_folder(replay.thread)}/{SUMMARY_FILE}"
         entry = find_entry(replay.ledger.store, event.commit.tree, path)

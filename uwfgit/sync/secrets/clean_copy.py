@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
 from uwfgit.engine.decide.moderator import RoutingError
@@ -38,12 +38,13 @@ from uwfgit.model.node.node import (
     Node,
     make_node,
 )
+from uwfgit.model.schema.typed import read_payload
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_quote
 from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
-from uwfgit.model.thread.step import read_fields
-from uwfgit.model.thread.usage import usage_from_payload, usage_since
+from uwfgit.model.thread.step import Hold, StepFields, StepNode
+from uwfgit.model.thread.usage import usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
 from uwfgit.store.git.settings import Identity
@@ -293,14 +294,14 @@ def _redo_summary(redo: Redo, event: Event, record: Record, ledger: Ledger) -> N
 def _redo_hold(
     redo: Redo, hold: Hash, event: Event, record: Record, ledger: Ledger
 ) -> None:
-    payload = redo.source.node(hold, HOLD_TYPE).payload
-    detail = redo.source.node(payload["detail"], DETAIL_TYPE)
+    old = redo.source.read(hold, HOLD_TYPE, Hold)
+    detail = redo.source.node(old.detail, DETAIL_TYPE)
     append_hold(
         ledger,
         record,
-        reason=redo.text(payload["reason"]),
+        reason=redo.text(old.reason),
         detail=redo.value(detail.payload),
-        usage=usage_from_payload(payload["usage"]),
+        usage=old.usage,
         judge=event.commit.author.name,
     )
 
@@ -343,9 +344,10 @@ def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> Ste
     made["edgePrompt"] = _edge_prompt(record, payload["role"], replaces=replaces)
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
     made |= {"usage": payload["usage"], "code": payload["code"]}
-    fields = read_fields(replace(old, payload=made))
+    step = read_payload(replace(old, payload=made), StepNode)
+    fields = {name: getattr(step, name) for name in StepFields.__struct_fields__}
     return StepDraft(
-        **{**asdict(fields), "warnings": (*fields.warnings, *remarks)},
+        **{**fields, "warnings": (*step.warnings, *remarks)},
         output=values,
         output_type=ERROR_TYPE if output_type == ERROR_TYPE else redo.node(output_type),
         detail=details,

@@ -10,10 +10,12 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.schema.typed import read_payload
 from uwfgit.model.thread.derive import summary_file
 from uwfgit.model.thread.event import tell_hold, tell_summary
 from uwfgit.model.thread.state import agent_label, decode_state
-from uwfgit.model.thread.usage import Usage, is_grown, usage_from_payload
+from uwfgit.model.thread.step import Hold
+from uwfgit.model.thread.usage import Usage, is_grown
 from uwfgit.store.layout import STATE_FILE, SUMMARY_FILE, thread_folder
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added, without
@@ -48,7 +50,6 @@ def check_hold(
     added = take_added(changes, folder, places, findings, own=claimed)
     if added.get(claimed, ("",))[0] != HOLD_TYPE:
         raise refusal("event", f"Uwf-Node {shown(claimed)} is not a hold added here")
-    payload = load_node(run.reader, added, claimed).payload
     sound = close_over(
         run.reader,
         [claimed],
@@ -59,13 +60,13 @@ def check_hold(
     )
     if claimed not in sound:
         raise refusal("event", "the hold of this event is not valid")
+    hold = read_payload(load_node(run.reader, added, claimed), Hold)
     nodes = ChainMap(added, places)
-    detail = load_node(run.reader, nodes, payload["detail"], DETAIL_TYPE)
+    detail = load_node(run.reader, nodes, hold.detail, DETAIL_TYPE)
     kind = detail.payload["kind"]
     findings.expect("the detail's kind", kind, _SUPERVISOR, code="type")
-    usage = usage_from_payload(payload["usage"])
     told = tell_hold(
-        view.state, claimed, payload["reason"], usage, by=commit.committed_by
+        view.state, claimed, hold.reason, hold.usage, by=commit.committed_by
     )
     expected = Expected(
         view=view.after(commit, told.state),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from uwfgit.constants import MAX_STATE_BYTES
 from uwfgit.errors import CorruptError, InvalidError
@@ -21,7 +21,6 @@ from uwfgit.model.thread.state import (
     ThreadState,
     decode_state,
     encode_state,
-    state_payload,
 )
 from uwfgit.store.layout import STATE_FILE, thread_folder
 from uwfgit.store.objects import blob_oid
@@ -75,8 +74,8 @@ def find_differences(
     Raises:
         CorruptError: The bytes are those of no state.
     """
-    found = state_payload(decode_state(data))
-    for key, value in state_payload(wanted).items():
+    found = to_builtins(decode_state(data))
+    for key, value in to_builtins(wanted).items():
         if found[key] != value:
             yield key, found[key], value
 

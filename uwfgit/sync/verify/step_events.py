@@ -197,7 +197,7 @@ def _check_fields(
     findings.expect("start", step.start, view.start.hash, code="prev")
     pending = () if event == "attempt" else view.pending.get(step.role, ())
     wanted = list(pending) or None
-    found = list(step.previous_attempts) or None
+    found = None if step.previous_attempts is None else list(step.previous_attempts)
     findings.expect("previousAttempts", found, wanted, code="attempts")
     if event == "poke" and step.note is None:
         findings.note("note", "a poke without a note")
