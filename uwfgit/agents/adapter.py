@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Usage
 from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import ProcessResult
 from uwfgit.agents.foreign_json import Event, clean_value, read_event
-from uwfgit.agents.stdio import run_command
+from uwfgit.agents.stdio import find_missing_command, run_command
 from uwfgit.ids import find_hash
 from uwfgit.model.yaml.dump import dump_yaml
 
@@ -31,6 +32,10 @@ class AdapterAgent:
     timeout_seconds: float | None = None
     kind: str = field(default="adapter", init=False)
     has_sessions: bool = field(default=False, init=False)
+
+    def find_missing(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why the command cannot be started; ``None`` when it can."""
+        return find_missing_command(self.argv, self.env, environment, cwd=cwd)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the command once; the hash on its last line is the reply's ``node``.

@@ -18,6 +18,7 @@ __all__ = [
     "AgentRequest",
     "ChecksUp",
     "Failure",
+    "NeedsProgram",
     "Opens",
     "Phase",
     "Remembers",
@@ -203,6 +204,14 @@ class ChecksUp(Protocol):
 
     def check_up(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
         """Say why it cannot be run, and how to fix it, in one line."""
+
+
+@runtime_checkable
+class NeedsProgram(Protocol):
+    """An agent that is a program on this machine."""
+
+    def find_missing(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why it cannot be started, and how to fix it; ``None`` when it can."""
 
 
 @runtime_checkable

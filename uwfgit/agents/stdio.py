@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from uwfgit.agents.base import AgentReply, AgentRequest, Failure, Turn
-from uwfgit.agents.children.complaints import one_line
+from uwfgit.agents.children.complaints import check_command, one_line
 from uwfgit.agents.children.process import (
     STDERR_SHOWN_CHARS,
     ProcessResult,
@@ -36,6 +37,10 @@ class StdioAgent:
     timeout_seconds: float | None = None
     kind: str = field(default="stdio", init=False)
     has_sessions: bool = field(default=False, init=False)
+
+    def find_missing(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why the command cannot be started; ``None`` when it can."""
+        return find_missing_command(self.argv, self.env, environment, cwd=cwd)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the command once; all it printed is the reply, one turn.
@@ -66,6 +71,18 @@ class StdioAgent:
             warnings=result.warnings,
             failure=failure,
         )
+
+
+def find_missing_command(
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    environment: Mapping[str, str],
+    *,
+    cwd: Path,
+) -> str | None:
+    """Say why a configured command cannot be started; ``None`` when it can."""
+    given = merge_environment(env, environment)
+    return check_command(argv[0], cwd=cwd, environment=given)
 
 
 def run_command(

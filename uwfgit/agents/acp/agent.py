@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
@@ -17,7 +18,11 @@ from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import ProcessResult, run_process
 from uwfgit.agents.foreign_json import Event
 from uwfgit.agents.speech import Speech
-from uwfgit.agents.stdio import merge_environment, time_limits
+from uwfgit.agents.stdio import (
+    find_missing_command,
+    merge_environment,
+    time_limits,
+)
 from uwfgit.model.wording import count_of
 
 VERSION: Final = 1
@@ -42,6 +47,10 @@ class AcpAgent:
     timeout_seconds: float | None = None
     kind: str = dataclasses.field(default="acp", init=False)
     has_sessions: bool = dataclasses.field(default=True, init=False)
+
+    def find_missing(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why the server cannot be started; ``None`` when it can."""
+        return find_missing_command(self.argv, self.env, environment, cwd=cwd)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Start the server, have it work on the prompt, and let it go."""

@@ -36,16 +36,6 @@ def check_command(
     return None
 
 
-def check_agent(
-    agent: object, *, cwd: Path, environment: Mapping[str, str]
-) -> str | None:
-    """Say why an agent's program cannot be started; ``None`` if it can, or is none."""
-    words = getattr(agent, "argv", None) or (getattr(agent, "command", None),)
-    if words[0] is None:
-        return None
-    return check_command(words[0], cwd=cwd, environment=environment)
-
-
 def explain_start(command: str, exc: OSError | ValueError) -> str:
     """Say why the system did not start a command."""
     if isinstance(exc, ValueError):

@@ -105,14 +105,21 @@ class HeadlessAgent:
 
         It is asked what options it knows, and for its login where it tells.
         """
+        return self.find_missing(environment, cwd=cwd) or examine(
+            self.cli,
+            self.command,
+            self.args,
+            cwd=cwd,
+            environment=self._environment(environment),
+        )
+
+    def find_missing(self, environment: Mapping[str, str], *, cwd: Path) -> str | None:
+        """Say why the CLI cannot be started, and how to fix it."""
         given = self._environment(environment)
         missing = self._find_missing(given)
         if missing is not None:
             return missing.message
-        complaint = check_command(self.command, cwd=cwd, environment=given)
-        return complaint or examine(
-            self.cli, self.command, self.args, cwd=cwd, environment=given
-        )
+        return check_command(self.command, cwd=cwd, environment=given)
 
     def run(self, request: AgentRequest) -> AgentReply:
         """Run the CLI once, in the session of the request if there is one."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from uwfgit.agents.base import Agent
-from uwfgit.agents.children.complaints import check_agent
+from uwfgit.agents.base import Agent, NeedsProgram
 from uwfgit.agents.registry import choose_agent
 from uwfgit.cli.fleet.running import clean_environment
 from uwfgit.cli.frame.context import CommandContext
@@ -57,7 +56,9 @@ class OwnAgents(Struct, kw_only=True, dict=True):
         except UwfError as exc:
             return exc.message
         environment = clean_environment(child_environment(self.context.environment))
-        return check_agent(agent, cwd=self.repo, environment=environment)
+        if not isinstance(agent, NeedsProgram):
+            return None
+        return agent.find_missing(environment, cwd=self.repo)
 
     def _choose(self, workflow: str, role: str) -> Agent:
         settings, _ = self._there.loaded_settings

@@ -216,11 +216,11 @@ def _choose(context: CommandContext, workflow: str, role: str) -> Agent | _Found
 def _look_at_agent(
     context: CommandContext, agent: Agent, folder: Path | None
 ) -> _Found:
-    from uwfgit.agents.children.complaints import check_agent
+    from uwfgit.agents.base import NeedsProgram
 
     problem = None
-    if folder is not None and folder.is_dir():
-        problem = check_agent(agent, cwd=folder, environment=context.environment)
+    if folder is not None and folder.is_dir() and isinstance(agent, NeedsProgram):
+        problem = agent.find_missing(context.environment, cwd=folder)
     message = f"{agent.label} ({agent.kind})"
     if problem is None:
         return _Found(what="agent", ok=True, message=message)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
 
-from uwfgit.agents.base import Agent, AgentRequest, ReplyCount, WorkflowAgent
+from uwfgit.agents.base import (
+    Agent,
+    AgentRequest,
+    NeedsProgram,
+    ReplyCount,
+    WorkflowAgent,
+)
 from uwfgit.code.snapshots.watch import Watch
 from uwfgit.engine.ask.live import Recorder
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.run.engine import Cycle, Engine, Ground
 from uwfgit.engine.run.hold import LEFT_PROMPT
 from uwfgit.errors import (
+    ConfigError,
     CorruptError,
     NotFoundError,
     RoutingFailedError,
@@ -86,8 +93,9 @@ class Run(Struct, frozen=True, kw_only=True):
             SizeError: The thread has no room for another run of the step, or
                 what it would be asked is too long to be recorded.
             RoutingFailedError: The workflow lacks the role.
-            ConfigError: No agent is configured, or not rightly; or the workflow
-                has conditions, which cannot be evaluated here.
+            ConfigError: No agent is configured, or not rightly, or its program is
+                not here; or the workflow has conditions, which cannot be evaluated
+                here.
         """
         workflow, name = record.workflow, cycle.routed.role
         # Else the agent's work would end where nothing can say what follows.
@@ -112,6 +120,7 @@ class Run(Struct, frozen=True, kw_only=True):
             agent: Agent = WorkflowAgent(label=label, workflow=label)
         else:
             agent = engine.choose(cycle.agent, workflow.name, name)
+            _require_program(agent, engine.environment, cwd)
         return cls(
             engine=engine,
             record=record,
@@ -255,6 +264,22 @@ class Run(Struct, frozen=True, kw_only=True):
         role = self.cycle.routed.role
         replies = self.record.replies
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
+
+
+def _require_program(agent: Agent, environment: Mapping[str, str], cwd: Path) -> None:
+    """Refuse an agent that cannot be started: its try would say nothing of the task.
+
+    Raises:
+        ConfigError: Its program is not here; says how to fix that.
+    """
+    if not isinstance(agent, NeedsProgram):
+        return
+    missing = agent.find_missing(environment, cwd=cwd)
+    if missing is not None:
+        raise ConfigError(
+            f"agent '{agent.label}': {missing}",
+            hint="or run it by another: `--agent NAME` (`uwf doctor` lists yours)",
+        )
 
 
 def require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> None:
