@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sqlite3
 import stat
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -492,8 +494,8 @@ def test_what_cannot_be_kept_as_made_here_is_told(
 ) -> None:
     file = path / "uwf" / "local.sqlite3"
     settle(file)
-    file.unlink()
-    file.mkdir()
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA user_version = 2")
 
     forked = uwf("thread", "fork", thread)
     shown = uwf("thread", "show", thread)
@@ -503,9 +505,21 @@ def test_what_cannot_be_kept_as_made_here_is_told(
     assert (shown.code, "warning" in shown.err) == (0, False)
 
 
-def test_doctor_mends_a_damaged_lookup(uwf: Uwf, path: Path, thread: str) -> None:
+def _garbage(file: Path) -> None:
+    file.write_bytes(b"no database at all" * 100)
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.joinpath("with").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("damage", [_garbage, _folder])
+def test_doctor_mends_a_damaged_lookup(
+    uwf: Uwf, path: Path, thread: str, damage: Callable[[Path], None]
+) -> None:
     assert uwf("thread", "list").code == 0
-    (path / "uwf" / "lookup.sqlite3").write_bytes(b"no database at all" * 100)
+    damage(path / "uwf" / "lookup.sqlite3")
 
     seen = uwf("doctor", "--json")
     fixed = uwf("doctor", "--fix", "--json")

@@ -152,7 +152,12 @@ def _truncated(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
-@pytest.mark.parametrize("damage", [_garbage, _truncated])
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.joinpath("with").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("damage", [_garbage, _truncated, _folder])
 def test_a_damaged_file_is_empty_and_put_aside_by_the_next_write(
     store: Store, local: Local, file: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -168,10 +173,6 @@ def test_a_damaged_file_is_empty_and_put_aside_by_the_next_write(
     assert file.with_name("local.sqlite3.damaged").exists()
 
 
-def _folder(file: Path) -> None:
-    file.mkdir(parents=True)
-
-
 def _no_folder(file: Path) -> None:
     shutil.rmtree(file.parent)
     file.parent.write_bytes(b"in the way")
@@ -184,7 +185,7 @@ def _newer(file: Path) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("obstacle", [_folder, _no_folder, _newer])
+@pytest.mark.parametrize("obstacle", [_no_folder, _newer])
 def test_a_file_that_cannot_be_used_is_empty_and_says_so_on_writing(
     local: Local, file: Path, obstacle: Callable[[Path], None]
 ) -> None:

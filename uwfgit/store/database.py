@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
@@ -130,7 +131,22 @@ def write(db: sqlite3.Connection, *, is_synced: bool = False) -> Iterator[None]:
 
 def is_refusal(error: Exception) -> bool:
     """Whether a file is locked, read-only or the like, and not damaged."""
-    return isinstance(error, OSError) or _code(error) in _REFUSALS
+    if isinstance(error, OSError):
+        # A folder in its place would stay there for ever.
+        return not isinstance(error, IsADirectoryError)
+    return _code(error) in _REFUSALS
+
+
+def put_aside(path: Path) -> None:
+    """Move what stands at a path beside it, to a name that is free.
+
+    Raises:
+        OSError: It cannot be moved.
+    """
+    beside = (
+        path.with_name(f"{path.name}.damaged{end}") for end in chain([""], count(2))
+    )
+    path.rename(next(each for each in beside if not each.exists()))
 
 
 def _code(error: Exception) -> int:

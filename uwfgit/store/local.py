@@ -21,6 +21,7 @@ from uwfgit.store.database import (
     connect,
     is_refusal,
     open_private,
+    put_aside,
     write,
 )
 
@@ -356,7 +357,7 @@ class Local(StateFile, eq=False):
         try:
             for suffix in ("-wal", "-shm"):
                 self._file.with_name(f"{self.name}{suffix}").unlink(missing_ok=True)
-            self._file.replace(self._file.with_name(f"{self.name}.damaged"))
+            put_aside(self._file)
         except OSError:
             return False
         return True

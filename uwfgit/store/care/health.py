@@ -204,13 +204,14 @@ def check_local(store: Store) -> Iterator[HealthFinding]:
     aside = path.with_name(f"{path.name}.damaged")
     problem = _find_damage(path)
     if problem is not None:
+        remove = "rm -r" if path.is_dir() else "rm"
         yield HealthFinding(
             check="local",
             level="problem",
             message=f"'{path}' {problem}: threads count as others' until they are "
             "trusted again",
-            hint=f"put a copy of it back, or: rm {quote_word(str(path))}; then run "
-            "each thread once with --trust",
+            hint=f"put a copy of it back, or: {remove} {quote_word(str(path))}; then "
+            "run each thread once with --trust",
         )
     elif aside.exists():
         yield HealthFinding(
@@ -226,6 +227,8 @@ def check_local(store: Store) -> Iterator[HealthFinding]:
 def _find_damage(path: Path) -> str | None:
     if not path.exists():
         return None
+    if path.is_dir():
+        return "is a folder, and no file"
     place = f"{path.absolute().as_uri()}?mode=ro"
     try:
         try:

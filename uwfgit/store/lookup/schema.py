@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from uwfgit.ids import Hash
-from uwfgit.store.database import connect, open_private, write
+from uwfgit.store.database import connect, open_private, put_aside, write
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.lookup.fill import Found
 
@@ -156,7 +156,10 @@ def discard(path: Path, *, inode: int | None) -> None:
             return
         # A -wal that outlives its database would be replayed into the next.
         for suffix in ("-wal", "-shm", ""):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+            file = path.with_name(path.name + suffix)
+            if file.is_dir():
+                put_aside(file)
+            file.unlink(missing_ok=True)
 
 
 def read_inode(path: Path) -> int | None:
