@@ -486,3 +486,26 @@ def test_every_end_of_a_run_has_an_exit_code() -> None:
     assert set(RUN_EXITS.values()) <= {
         int(code) for codes in EXIT_MEANINGS for code in codes.split(", ")
     }
+
+
+def test_a_group_names_its_commands_in_whole_lines() -> None:
+    for ctx in iter_commands(root_context()):
+        if not hasattr(ctx.command, "list_visible"):
+            continue
+        listed = " ".join(ctx.get_help().split())
+
+        for name in ctx.command.list_visible(ctx):
+            first = ctx.command.get_command(ctx, name).help.partition("\n")[0]
+            assert f" {name} {first.removesuffix('.')} " in f"{listed} "
+
+
+def test_a_word_that_may_be_left_out_stands_in_brackets() -> None:
+    for ctx in iter_commands(root_context()):
+        listed = ctx.get_help().partition("Arguments:\n")[2]
+        assert "list[str]" not in listed
+        for param in ctx.command.params:
+            if param.param_type_name == "argument" and ctx.info_name != "git":
+                name = param.metavar or param.name.upper()
+                assert param.required is not name.startswith("["), ctx.command_path
+                bare = name if param.required else name[1:-1]
+                assert f"  {bare}  " in f"{listed}  ".replace("\n", "  ")

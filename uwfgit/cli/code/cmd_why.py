@@ -51,7 +51,8 @@ def why(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE[:LINE[,LINE]]...", help="Files, and which lines of them."
+            metavar="[FILE[:LINE[,LINE]]...]",
+            help="Files, and which lines of them.",
         ),
     ] = None,
     staged: Annotated[

@@ -141,7 +141,9 @@ class Command(_Parameters, TyperCommand):
                 continue
             if param.param_type_name == "argument":
                 name = param.metavar or param.name.upper()
-                arguments.append((name.strip("[]"), param.help or ""))
+                if name.startswith("["):
+                    name = name[1:-1]
+                arguments.append((name, param.help or ""))
             else:
                 options.append(record)
         for title, rows in (("Arguments", arguments), ("Options", options)):
@@ -150,7 +152,7 @@ class Command(_Parameters, TyperCommand):
                     formatter.write_dl(rows)
 
 
-class Passthrough(_Parameters, TyperCommand):
+class Passthrough(Command):
     """A command whose words are another program's: no options of ours at all."""
 
     global_options = staticmethod(tuple)
@@ -202,6 +204,15 @@ class Group(_Parameters, TyperGroup):
         """Name the commands that help shows."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         return [name for name, each in found.items() if each and not each.hidden]
+
+    def format_commands(self, ctx: Click, formatter: Click) -> None:
+        """Write each command with its whole line, wrapped and never cut."""
+        rows = []
+        for name in self.list_visible(ctx):
+            line = (self.get_command(ctx, name).help or "").partition("\n")[0]
+            rows.append((name, line.removesuffix(".")))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def _unknown(self, ctx: Click, name: str) -> UsageError:
         listing = f"'{ctx.command_path} --help' lists them"

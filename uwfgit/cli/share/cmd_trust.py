@@ -28,7 +28,7 @@ def add(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="[NAME...]",
             help="An ssh principal, a gpg user id, or the fingerprint of a key.",
         ),
     ] = None,

@@ -26,7 +26,7 @@ def new_command(
     ctx: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Its name: solve-issue, for example."),
+        typer.Argument(metavar="[NAME]", help="Its name: solve-issue, for example."),
     ] = None,
     example: Annotated[
         str | None,
