@@ -82,6 +82,7 @@ def test_any_other_last_line_is_a_failure_that_shows_it(
     assert reply.failure is not None
     assert reply.failure.phase == "agent"
     assert shown in reply.failure.message
+    assert "'stdio:COMMAND'" in reply.failure.message
     assert len(reply.failure.message) < 300
 
 

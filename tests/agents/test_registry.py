@@ -170,6 +170,13 @@ def test_a_word_that_means_nothing_is_refused_with_a_hint(
     assert caught.value.hint
 
 
+def test_an_alias_that_is_called_as_its_kind_is_named_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        make("nobody", AgentSettings(name="codex", kind="codex"))
+
+    assert (caught.value.hint or "").count("codex") == 1
+
+
 def test_a_url_and_a_name_are_a_gateway() -> None:
     agent = make("http://localhost:7900 hermes")
 

@@ -55,7 +55,10 @@ class AdapterAgent:
         failure = result.failure
         if failure is None and node is None:
             shown = f"'{one_line(line, _LINE_SHOWN_CHARS)}'" if line else "missing"
-            message = f"the adapter's last line must be a node's hash, but is {shown}"
+            message = (
+                f"the adapter's last line must be a node's hash, but is {shown}; a "
+                "plain command is 'stdio:COMMAND'"
+            )
             failure = Failure(phase="agent", message=message)
         return AgentReply(
             text=result.stdout if node is None else before,

@@ -385,7 +385,7 @@ def _unknown(spec: str, around: Surroundings) -> ConfigError:
             f"agent '{words[0]}' is not executable",
             hint=f"chmod +x {quote_word(words[0])}",
         )
-    names = [*around.settings.agents, *tuple(KINDS)]
+    names = list(dict.fromkeys((*around.settings.agents, *KINDS)))
     return ConfigError(
         f"no agent '{spec}'{suggest(spec.partition(':')[0], names)}",
         hint="an alias of your configuration, KIND[:ARG], or a command on PATH; "
