@@ -49,7 +49,7 @@ ENDED = ("stuck", "end", 0)
         pytest.param("tool-call", ENDED, None),
         pytest.param("slow-drip", ENDED, None),
         pytest.param("after-two-corrections", ENDED, None),
-        pytest.param("no-frontmatter", FAILED, "has no block"),
+        pytest.param("no-frontmatter", FAILED, "has no YAML block"),
         pytest.param("tool-loop", FAILED, "no answer within 4 turns"),
         pytest.param("hang", FAILED, "said nothing for 1 s (limits.idleSeconds)"),
         pytest.param("400", FAILED, "answered 400: prompt is too long"),

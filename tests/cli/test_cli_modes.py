@@ -93,7 +93,7 @@ _API: Final[Mapping[str, Mapping[str, str | None]]] = {
 _LOOPS: Final = {
     "claude-code": "Reached maximum number of turns (4)",
     "gemini": "the agent said nothing",
-    "hermes": "the reply has no block",
+    "hermes": "the reply has no YAML block between two '---'",
 }
 _TURNS_USED: Final = "4 of 3 turns are used (limits.maxTurns)"
 _HUGE: Final = 50 * 1024 * 1024
@@ -179,11 +179,11 @@ def test_an_answer_is_a_step_with_tools_and_after_corrections_too(desk: Desk) ->
     shown = desk.uwf("step", "show", "@last:1", "--json").json
     assert (shown["extractedBy"], shown["output"]["sum"]) == ("correction", "first")
     heard = Path(f"{desk.replay}.heard").read_text()
-    assert heard.count("has no block") == 2
+    assert heard.count("has no YAML block") == 2
 
 
 def test_prose_is_a_failure_after_two_corrections(desk: Desk) -> None:
-    failed(desk, "the reply has no block", "prose")
+    failed(desk, "the reply has no YAML block between two '---'", "prose")
 
 
 def test_what_the_api_does_wrong_is_told_in_one_line(desk: Desk) -> None:

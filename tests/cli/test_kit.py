@@ -95,7 +95,7 @@ def run(context):
             ("error", "suspended", 5),
             "ValueError: no luck",
         ),
-        ("    return 'prose'", ("error", "suspended", 5), "has no block"),
+        ("    return 'prose'", ("error", "suspended", 5), "has no YAML block"),
         (
             "    return '---\\n$status: $SUSPEND\\nreason: Which?\\n---\\n'",
             ("$SUSPEND", "suspended", 3),

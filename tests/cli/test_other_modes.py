@@ -75,7 +75,9 @@ def says(*texts: str) -> str:
     [
         pytest.param(says(GOOD), None, {}, id="answer"),
         pytest.param(says(PROSE, PROSE, GOOD), None, {}, id="two-corrections"),
-        pytest.param(says(PROSE), "the reply has no block", {}, id="prose"),
+        pytest.param(
+            says(PROSE), "the reply has no YAML block between two '---'", {}, id="prose"
+        ),
         pytest.param(
             "echo boom >&2; exit 3", "exited with code 3: boom", {}, id="crash"
         ),
@@ -126,7 +128,11 @@ def test_an_adapter(run: Run, work: Path, text: str, told: str) -> None:
     ("events", "told"),
     [
         pytest.param([turn(0, GOOD), OVER], None, id="answer"),
-        pytest.param([turn(0, PROSE), OVER], "the reply has no block", id="prose"),
+        pytest.param(
+            [turn(0, PROSE), OVER],
+            "the reply has no YAML block between two '---'",
+            id="prose",
+        ),
         pytest.param([OVER], "nothing", id="silent"),
         pytest.param(
             [("error", {"code": "agent_failed", "message": "no model"})],

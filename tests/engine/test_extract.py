@@ -723,7 +723,8 @@ def test_correction_without_a_session_repeats_prompt_and_reply() -> None:
 
     assert text.startswith(
         "PROMPT\n\n# Your reply to all this\n\n````data\nHi\n```\nx\n```\n````\n\n"
-        "# Your last reply could not be used\n\n- the reply has no block"
+        "# Your last reply could not be used\n\n"
+        "- the reply has no YAML block between two '---'"
     )
 
 

@@ -203,7 +203,7 @@ def _search(content: str, line: int, wanted: Wanted) -> Split | tuple[Problem, .
         if len(found) > 1 or tries >= MAX_TRIES:
             break
     if not found:
-        return broken or _problem("the reply has no block", None)
+        return broken or _problem("the reply has no YAML block between two '---'", None)
     if len(found) > 1 or tries >= MAX_TRIES:
         return _problem("the reply has several blocks, none at its start", None)
     return _split_inside(content, *found[0])
