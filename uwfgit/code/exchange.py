@@ -77,7 +77,7 @@ def choose_remote(tree: WorkTree, name: str | None) -> str:
         name = next((each for each in wanted if each in known), None)
     if name is None or name not in known:
         raise NotFoundError(
-            "remote",
+            "code remote",
             name or "origin",
             hint="'git remote' lists the code's; name one with --code-remote",
         )
