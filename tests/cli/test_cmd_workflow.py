@@ -357,6 +357,23 @@ def test_a_near_name_is_suggested(uwf: Uwf, work: Path) -> None:
         assert done.err.splitlines()[-1] == f"hint: did you mean '{near}'?"
 
 
+@pytest.mark.parametrize("command", ["history", "rm", "rollback", "update"])
+def test_a_file_that_is_not_registered_is_told_from_no_workflow(
+    uwf: Uwf, work: Path, command: str
+) -> None:
+    uwf("init")
+    (work / ".workflows").mkdir()
+    (work / ".workflows" / "ping.yaml").write_text(WORKFLOW)
+
+    done = uwf("workflow", command, "ping")
+
+    assert done.err.splitlines() == [
+        "error: workflow 'ping' not found",
+        "hint: none of that name is registered: uwf workflow list shows all there are, "
+        "uwf workflow add FILE registers one",
+    ]
+
+
 @pytest.mark.parametrize("before", [("init",), ("store", "path")])
 def test_who_asks_for_an_example_is_told_how_to_begin_with_it(
     uwf: Uwf, before: tuple[str, ...]

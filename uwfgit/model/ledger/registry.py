@@ -91,7 +91,10 @@ def not_registered(ledger: Ledger, name: str) -> NotFoundError:
     elif near is not None:
         hint = f"did you mean '{near}'?"
     else:
-        hint = "see what there is: uwf workflow list"
+        hint = (
+            "none of that name is registered: uwf workflow list shows all there are, "
+            "uwf workflow add FILE registers one"
+        )
     return NotFoundError("workflow", name, hint=hint)
 
 
