@@ -56,7 +56,11 @@ def test_keys_are_masked(uwf: Uwf) -> None:
     [
         pytest.param(("set", "limit.maxSteps", "1"), "limits", id="unknown"),
         pytest.param(("set", "limits.maxSteps", "many"), None, id="no-number"),
-        pytest.param(("get", "defaultAgent"), None, id="not-set"),
+        pytest.param(("get", "defaultAgent"), "has no value", id="not-set"),
+        pytest.param(("unset", "limits.maxTokens"), "has no value", id="unset"),
+        pytest.param(("get", "limits.maxStep"), "limits.maxSteps", id="misspelt"),
+        pytest.param(("get", "limit.maxSteps"), "'limits'", id="group"),
+        pytest.param(("get", "xyz"), "uwf config list", id="nothing-near"),
     ],
 )
 def test_mistakes_are_one_line(

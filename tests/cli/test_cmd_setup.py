@@ -232,7 +232,8 @@ def test_config_unset_takes_a_value_or_a_group_out(uwf: Uwf, home: Path) -> None
     assert uwf("config", "unset", "agents").code == 0
     again = uwf("config", "unset", "agents")
 
-    assert (again.code, again.err) == (1, "error: config key 'agents' not found\n")
+    assert again.code == 1
+    assert again.err.startswith("error: config key 'agents' not found\n")
 
 
 def test_on_a_terminal_it_asks(uwf: Uwf, programs: Path, home: Path) -> None:

@@ -369,8 +369,10 @@ def test_a_file_that_is_not_registered_is_told_from_no_workflow(
 
     assert done.err.splitlines() == [
         "error: workflow 'ping' not found",
-        "hint: none of that name is registered: uwf workflow list shows all there are, "
-        "uwf workflow add FILE registers one",
+        (
+            "hint: none of that name is registered: uwf workflow list shows all there "
+            "are, uwf workflow add FILE registers one"
+        ),
     ]
 
 

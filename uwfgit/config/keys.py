@@ -183,8 +183,20 @@ def get_key(mapping: Mapping[str, object], dotted: str) -> object:
     """
     found = [value for value in _descend(mapping, dotted) if value is not None]
     if not found:
-        raise NotFoundError("config key", dotted)
+        raise _nothing_at(dotted)
     return found[0]
+
+
+def _nothing_at(dotted: str) -> NotFoundError:
+    path = parse_dotted(dotted)
+    words = tuple(dotted.split("."))
+    if path is not None or _is_group(words):
+        hint = "it has no value; uwf config list names those that have"
+    elif near := _suggest(words):
+        hint = near.removeprefix("; ")
+    else:
+        hint = "uwf config list names those that have a value"
+    return NotFoundError("config key", dotted, hint=hint)
 
 
 def _descend(value: object, dotted: str) -> Iterator[object]:
@@ -237,7 +249,7 @@ def unset_key(mapping: Mapping[str, object], dotted: str) -> dict[str, object]:
     """
     copy = _without(mapping, dotted)
     if copy is None:
-        raise NotFoundError("config key", dotted)
+        raise _nothing_at(dotted)
     return copy
 
 
