@@ -278,6 +278,14 @@ def test_a_problem_hints_at_the_mend() -> None:
     assert str(caught.value).startswith("x.yaml:1:5: not YAML: ")
 
 
+@pytest.mark.parametrize("text", ["a: {{x}}", "a: {{{x}}}"])
+def test_a_template_that_is_not_quoted_is_told_to_be(text: str) -> None:
+    _, problems = read_yaml(text)
+
+    hints = {each.hint for each in problems}
+    assert hints == {"quote text that begins with '{{'"}
+
+
 def test_values_that_cannot_be_read_are_known_as_broken() -> None:
     located, problems = read_yaml("a: !no x\nb: 1\n")
 

@@ -204,7 +204,11 @@ class Composer:
         if isinstance(mark.value, (dict, list)):
             kind = "mapping" if isinstance(mark.value, dict) else "list"
             message = f"a key is a {kind}, not text"
-            self._report("Y7", mark.place, message, "use text as key")
+            is_braced = self.source.text.startswith("{{", max(mark.start - 1, 0))
+            hint = (
+                "quote text that begins with '{{'" if is_braced else "use text as key"
+            )
+            self._report("Y7", mark.place, message, hint)
             return None
         place = self._event_place(event)
         if place in self.session.broken:
