@@ -22,7 +22,7 @@ def test_a_thread_that_was_run_is_consistent(uwf: Uwf, ended: str) -> None:
     (item,) = checked.json["items"]
     assert (item["threadId"], item["steps"], item["problems"]) == (ended, 4, [])
     assert (item["workflow"], item["agents"]) == ("known", {"scripted": 4})
-    assert "consistent; 4 steps; workflow ping known" in uwf("verify", ended).out
+    assert "consistent; 4 steps; workflow ping registered;" in uwf("verify", ended).out
 
 
 def test_the_report_says_what_a_thread_written_anew_as_a_whole_is(
@@ -154,6 +154,7 @@ def test_a_demanded_workflow_must_be_the_pinned_one(uwf: Uwf, work: Path) -> Non
 
     (item,) = checked.json["items"]
     assert (checked.code, item["workflow"]) == (1, "unknown")
+    assert "; workflow ping not registered in this version;" in uwf("verify").out
     assert [problem["code"] for problem in item["problems"]] == ["workflow"]
     assert uwf("verify", "--workflow", "none").code == 1
 

@@ -340,6 +340,13 @@ def _text(context: CommandContext, items: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+_KNOWN: Final = {
+    "known": "registered",
+    "older": "registered, since replaced",
+    "unknown": "not registered in this version",
+}
+
+
 def _thread_line(output: Output, item: dict[str, Any]) -> str:
     word = "consistent" if item["consistent"] else "not consistent"
     if item["consistent"] and not item["ok"]:
@@ -348,7 +355,7 @@ def _thread_line(output: Output, item: dict[str, Any]) -> str:
     facts = [
         f"{item['threadId']}: {output.paint(word, 'end' if item['ok'] else 'error')}",
         count_of(item["steps"], "step"),
-        f"workflow {shown(item['workflowName'] or '-')} {item['workflow']}",
+        f"workflow {shown(item['workflowName'] or '-')} {_KNOWN[item['workflow']]}",
         f"agents: {shown(agents) or '-'}",
     ]
     counted = ("attempts", "pokes", "notes", "resolves")
