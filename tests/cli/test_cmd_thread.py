@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -706,11 +705,11 @@ def test_a_list_of_shared_threads_fits_a_terminal_of_80_columns(
     lines = uwf("thread", "list", "--all", "--color", "never").out.splitlines()
 
     listed = uwf("thread", "list", "--all", "--json").json["items"]
-    began = next(i["startedAtMs"] for i in listed if i["threadId"] == shared["asked"])
-    day = time.strftime("%Y-%m-%d", time.localtime(began / 1000))
+    task = next(i["task"] for i in listed if i["threadId"] == shared["asked"])
     assert max(map(len, lines)) <= 80
+    assert lines[0].split()[4:] == ["SHARED", "TASK"]
     assert "suspended" in lines[2]
-    assert lines[2].split()[4:] == ["yes", day]
+    assert lines[2].split()[4:] == ["yes", task]
 
 
 def test_an_empty_list_says_so_on_stderr_only(uwf: Uwf) -> None:

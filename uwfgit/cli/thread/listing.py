@@ -334,28 +334,20 @@ def _table(
         if sort is None
         else Column(title=sort.upper(), right=True),
         *([Column(title="SHARED")] if with_shared else []),
-        Column(title="STARTED"),
     ]
-    # Where one column more would cost the names, the time of day gives way.
-    is_narrow = output.width is not None and output.width < _WIDE
-    rows = list(
-        _rows(
-            items,
-            names,
-            with_shared=with_shared,
-            sort=sort,
-            to_the_day=with_shared and is_narrow,
-            held=held,
-        )
-    )
-    costs = [_spent_text(item, "cost") for item in items]
-    if not is_narrow and any(costs) and sort != "cost":
-        columns.append(Column(title="COST", right=True))
-        rows = [(*row, cost) for row, cost in zip(rows, costs, strict=True)]
-    if not is_narrow:
-        columns.append(Column(title="TASK", flexible=True))
-        tasks = [without_mark(item["task"] or "") for item in items]
-        rows = [(*row, task) for row, task in zip(rows, tasks, strict=True)]
+    rows = list(_rows(items, names, with_shared=with_shared, sort=sort, held=held))
+    # The newest stand first; by its task a thread is known.
+    if output.width is None or output.width >= _WIDE:
+        columns.append(Column(title="STARTED"))
+        starts = [format_time(item["startedAtMs"]) for item in items]
+        rows = [(*row, start) for row, start in zip(rows, starts, strict=True)]
+        costs = [_spent_text(item, "cost") for item in items]
+        if any(costs) and sort != "cost":
+            columns.append(Column(title="COST", right=True))
+            rows = [(*row, cost) for row, cost in zip(rows, costs, strict=True)]
+    columns.append(Column(title="TASK", flexible=True))
+    tasks = [without_mark(item["task"] or "") for item in items]
+    rows = [(*row, task) for row, task in zip(rows, tasks, strict=True)]
     return format_table(output, columns, rows)
 
 
@@ -386,11 +378,9 @@ def _rows(
     *,
     with_shared: bool,
     sort: str | None,
-    to_the_day: bool,
     held: frozenset[str],
 ) -> Iterator[tuple[str | None, ...]]:
     for item, name in zip(items, names, strict=True):
-        started = format_time(item["startedAtMs"])
         yield (
             name,
             item["workflowName"],
@@ -399,5 +389,4 @@ def _rows(
             if sort is None
             else _spent_text(item, sort),
             *((item["shared"],) if with_shared else ()),
-            started.partition(" ")[0] if to_the_day and started else started,
         )
