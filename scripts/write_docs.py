@@ -39,7 +39,9 @@ the user's agents and lower the user's limits, never name a command. A flag wins
 the environment, the environment over the repository, the repository over the user.
 
 `uwf config list --show-origin` shows what holds; `uwf config set KEY VALUE`
-writes the user's file. API keys belong in the environment or in `<UWF_HOME>/.env`.
+writes the user's file. A group of keys is set by a mapping, which takes the place of
+what was there: `uwf config set agents.A '{{kind: stdio, command: my-agent}}'`. API
+keys belong in the environment or in `<UWF_HOME>/.env`.
 
 | key | value | default | repository | what it is |
 |---|---|---|---|---|

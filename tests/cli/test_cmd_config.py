@@ -28,6 +28,38 @@ def test_a_list_is_a_json_array(uwf: Uwf) -> None:
     ]
 
 
+def test_a_group_is_set_by_a_mapping_and_is_then_no_more(uwf: Uwf) -> None:
+    assert uwf("config", "set", "agents.a.model", "of before").code == 0
+    agent = {"kind": "stdio", "command": "mine", "args": ["a"], "env": {"A": "1"}}
+    text = "{kind: stdio, command: mine, args: [a], env: {A: '1'}}"
+
+    done = uwf("config", "set", "agents.a", text, "--json")
+
+    assert (done.code, done.json) == (0, {"agents.a": agent})
+    assert uwf("config", "get", "agents.a", "--json").json == agent
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("{kind: stdoi}", "agents.a.kind: unknown kind 'stdoi'; did you mean 'stdio'"),
+        ("{kindd: stdio}", "unknown key 'agents.a.kindd'; did you mean"),
+        ("{kind: [stdio]}", "agents.a.kind: must be text"),
+        ("{env: 3}", "agents.a.env: must be a mapping"),
+        ("{kind: stdio", "VALUE:1:13: not YAML"),
+        ("{}", "agents.a: the mapping sets nothing"),
+        ("stdio", "'agents.a' is a group of keys"),
+    ],
+)
+def test_a_group_is_checked_as_the_file_is(
+    uwf: Uwf, home: Path, value: str, said: str
+) -> None:
+    done = uwf("config", "set", "agents.a", value, "--json")
+
+    assert (done.code, said in done.error["message"]) == (1, True)
+    assert not (home / "config.yaml").exists()
+
+
 def test_list_shows_defaults_and_origins(uwf: Uwf, home: Path) -> None:
     uwf("config", "set", "limits.corrections", "1")
 

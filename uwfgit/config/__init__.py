@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from uwfgit.config.dotenv import masked
-from uwfgit.config.keys import get_key, parse_dotted, set_key, unset_key
+from uwfgit.config.keys import (
+    get_key,
+    is_group,
+    parse_dotted,
+    set_group,
+    set_key,
+    unset_key,
+)
 from uwfgit.config.settings import (
     AgentChoice,
     AgentSettings,
@@ -29,8 +36,10 @@ __all__ = [
     "SettingEntry",
     "Settings",
     "get_key",
+    "is_group",
     "masked",
     "parse_dotted",
+    "set_group",
     "set_key",
     "settings_from",
     "unset_key",

@@ -25,6 +25,7 @@ from uwfgit.config.table import (
     ValueType,
 )
 from uwfgit.errors import ConfigError, NotFoundError
+from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar
 
 
@@ -228,15 +229,63 @@ def set_key(
     path = parse_dotted(dotted)
     key = find_key(path) if path is not None else None
     if path is None or key is None or layer not in key.layers:
-        words = tuple(dotted.split("."))
-        allowed = [key for key in KEYS if layer in key.layers]
-        raise ConfigError(
-            f"unknown key '{dotted}'{_suggest(words)}",
-            source=source,
-            hint=f"keys: {', '.join(_list_near(allowed, words))}",
-        )
+        raise _unknown(tuple(dotted.split(".")), source=source, layer=layer)
     value = check_value(path, _read_text(key, text), source=source)
     return _put(mapping, path, value, source=source)
+
+
+def is_group(dotted: str) -> bool:
+    """Whether a dotted name stands for several keys, as ``agents.NAME`` does."""
+    return _is_group(tuple(dotted.split(".")))
+
+
+def set_group(
+    mapping: Mapping[str, object],
+    dotted: str,
+    group: Mapping[str, object],
+    *,
+    source: str | None = None,
+    layer: Layer = "user",
+) -> tuple[dict[str, object], Mapping[KeyPath, object]]:
+    """Return a copy of the mapping in which a group is this one, and its values.
+
+    What the group held before is gone.
+
+    Raises:
+        ConfigError: It holds an unknown key (all of that group are named), a value
+            that does not fit, or nothing; or a parent is no mapping.
+    """
+    path = tuple(dotted.split("."))
+    values = dict(_iter_leaves(group, path))
+    for leaf, value in values.items():
+        key = find_key(leaf)
+        if key is None and _is_group(leaf):
+            raise ConfigError("must be a mapping", source=source, key=".".join(leaf))
+        if key is None or layer not in key.layers:
+            raise _unknown(leaf, source=source, layer=layer)
+        check_value(leaf, value, source=source)
+    if not values:
+        raise ConfigError(
+            "the mapping sets nothing",
+            source=source,
+            key=dotted,
+            hint=f"to take a group away: uwf config unset {quote_word(dotted)}",
+        )
+    return _put(mapping, path, group, source=source), values
+
+
+def _unknown(path: KeyPath, *, source: str | None, layer: Layer) -> ConfigError:
+    dotted = ".".join(path)
+    near = ", ".join(_list_near([key for key in KEYS if layer in key.layers], path))
+    if _is_group(path):
+        return ConfigError(
+            f"'{dotted}' is a group of keys",
+            source=source,
+            hint=f"give a mapping, as '{{KEY: VALUE}}', or set one of: {near}",
+        )
+    return ConfigError(
+        f"unknown key '{dotted}'{_suggest(path)}", source=source, hint=f"keys: {near}"
+    )
 
 
 def unset_key(mapping: Mapping[str, object], dotted: str) -> dict[str, object]:

@@ -14,7 +14,16 @@ from uwfgit.cli.frame.context import CONFIG_FILE, CommandContext, get_context
 from uwfgit.cli.frame.output import Column, format_json, format_table
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.world import DOTENV_FILE, read_config
-from uwfgit.config import get_key, masked, parse_dotted, set_key, unset_key
+from uwfgit.config import (
+    get_key,
+    is_group,
+    masked,
+    parse_dotted,
+    set_group,
+    set_key,
+    unset_key,
+)
+from uwfgit.config.table import KeyPath
 from uwfgit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,30 +96,52 @@ def set_(
     ctx: typer.Context,
     key: KeyArgument,
     value: Annotated[
-        str, typer.Argument(metavar="VALUE", help="Lists are JSON arrays.")
+        str,
+        typer.Argument(
+            metavar="VALUE", help="A list: a JSON array; a group: a mapping."
+        ),
     ],
 ) -> None:
-    """Change one setting in the user's configuration.
+    """Change one setting, or a group of them, in the user's configuration.
 
-    The file is rewritten; comments in it are lost.
+    A group, such as agents.NAME, takes a mapping, and is then no more than that:
+    '{kind: stdio, command: my-agent}'. The file is rewritten; comments in it are lost.
     """
     context = get_context(ctx)
     path = context.home / CONFIG_FILE
     content = read_config(path)
     if content is not None and not isinstance(content, Mapping):
         raise ConfigError("the file must hold a mapping", source=path)
-    changed = set_key(content or {}, key, value, source=str(path))
-    if key.startswith(("agent", "defaultAgent")):
-        _check_agent(context, key, value, changed)
+    group = _read_group(key, value)
+    if group is None:
+        changed = set_key(content or {}, key, value, source=str(path))
+        values: Mapping[KeyPath, object] = {parse_dotted(key) or (key,): value}
+    else:
+        changed, values = set_group(content or {}, key, group, source=str(path))
+    for leaf, item in values.items():
+        if isinstance(item, str):
+            _check_agent(context, leaf, item, changed)
     _save(path, changed)
     stored = masked(get_key(changed, key), path=tuple(key.split(".")))
     context.output.emit({key: stored}, lambda: f"{shown(key)} = {_value_text(stored)}")
 
 
+def _read_group(key: str, text: str) -> Mapping[str, object] | None:
+    """Read the mapping that a group of keys is set by; ``None`` for any other text."""
+    if not is_group(key) or not text.lstrip().startswith("{"):
+        return None
+    from uwfgit.model.yaml.core import parse_yaml
+
+    return cast("Mapping[str, object]", parse_yaml(text, file="VALUE").value)
+
+
 def _check_agent(
-    context: CommandContext, key: str, value: str, content: Mapping[str, Any]
+    context: CommandContext, path: KeyPath, value: str, content: Mapping[str, Any]
 ) -> None:
     """Refuse a kind, or a word for an agent, that nothing could be made of."""
+    head, *rest = path
+    if head not in {"agents", "defaultAgent", "agentOverrides"}:
+        return
     from uwfgit.agents.registry import (
         KINDS,
         Surroundings,
@@ -119,11 +150,10 @@ def _check_agent(
     )
     from uwfgit.config import Settings
 
-    head, *rest = parse_dotted(key) or ("",)
     kind: str | None = None
     if head == "agents" and rest[1:] == ["kind"]:
         kind = value
-    elif head in {"defaultAgent", "agentOverrides"}:
+    elif head != "agents":
         aliases = content.get("agents")
         if isinstance(aliases, Mapping) and value in aliases:
             return
@@ -135,7 +165,7 @@ def _check_agent(
         )
         kind = find_agent(value, around).kind
     if kind is not None and kind not in KINDS:
-        raise unknown_kind(kind, key=key)
+        raise unknown_kind(kind, key=".".join(path))
 
 
 @add_command(app, "unset")
