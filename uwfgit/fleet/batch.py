@@ -122,34 +122,55 @@ def read_lines(text: str, *, task: str | None, schemas: Schemas) -> tuple[Line, 
     given: list[Mapping[str, Json]] = []
     for number, row in rows:
         try:
-            value = normalise(json.loads(row, object_pairs_hook=_unique))
-        except (ValueError, RecursionError) as exc:
-            why = exc.msg if isinstance(exc, json.JSONDecodeError) else str(exc)
-            problems.append(_problem(number, f"it is not JSON: {why}"))
+            value = _read(row, task, schemas)
+        except InvalidError as exc:
+            problems += [replace(each, line=number) for each in exc.problems]
             continue
-        except UwfError as exc:
-            problems.append(_problem(number, exc.message))
-            continue
-        found = list(_check(value, task, schemas))
-        problems += [_problem(number, each.message, each) for each in found]
-        if not found:
-            is_text = isinstance(value, str)
-            given.append(
-                {} if is_text else {n: value[n] for n in schemas if n in value}
-            )
-            lines.append(
-                Line(
-                    number=number,
-                    task=value if isinstance(value, str) else task or "",
-                    values={} if is_text else complete_inputs(schemas, value)[0],
-                )
-            )
+        if isinstance(value, str):
+            given.append({})
+            lines.append(Line(number=number, task=value, values={}))
+        else:
+            given.append({name: value[name] for name in schemas if name in value})
+            values = complete_inputs(schemas, value)[0]
+            lines.append(Line(number=number, task=task or "", values=values))
     if problems:
         raise InvalidError(problems)
     titles = _list_titles(given)
     return tuple(
         replace(line, title=title) for line, title in zip(lines, titles, strict=True)
     )
+
+
+def _read(row: str, task: str | None, schemas: Schemas) -> Json:
+    """Read a line: a task, or inputs.
+
+    Raises:
+        InvalidError: With everything that is wrong.
+    """
+    try:
+        value = normalise(json.loads(row, object_pairs_hook=_unique))
+    except (ValueError, RecursionError) as exc:
+        why = exc.msg if isinstance(exc, json.JSONDecodeError) else str(exc)
+        raise InvalidError([_problem(f"it is not JSON: {why}")]) from exc
+    except UwfError as exc:
+        raise InvalidError([_problem(exc.message)]) from exc
+    if isinstance(value, str):
+        problems = [] if value.strip() else [_problem("the task is empty")]
+        problems += complete_inputs(schemas, {})[1]
+    elif isinstance(value, dict):
+        no_task = _problem("it has inputs and no task", hint="give one with -p TEXT")
+        problems = [] if (task or "").strip() else [no_task]
+        problems += complete_inputs(schemas, value)[1]
+    else:
+        message = "it is neither an object of inputs nor a task in quotes"
+        raise InvalidError([_problem(message)])
+    if problems:
+        raise InvalidError(problems)
+    return value
+
+
+def _problem(message: str, *, hint: str | None = None) -> Problem:
+    return Problem(code="input", message=message, hint=hint)
 
 
 def _list_titles(given: Sequence[Mapping[str, Json]]) -> Iterator[str | None]:
@@ -173,31 +194,6 @@ def _list_titles(given: Sequence[Mapping[str, Json]]) -> Iterator[str | None]:
 def _as_text(value: Json) -> str:
     is_text = isinstance(value, str) and value.strip()
     return str(value) if is_text else json.dumps(value, ensure_ascii=False)
-
-
-def _check(value: Json, task: str | None, schemas: Schemas) -> Iterator[Problem]:
-    if isinstance(value, str):
-        if not value.strip():
-            yield Problem(code="input", message="the task is empty")
-        yield from complete_inputs(schemas, {})[1]
-    elif isinstance(value, dict):
-        if not (task or "").strip():
-            message = "it has inputs and no task"
-            yield Problem(code="input", message=message, hint="give one with -p TEXT")
-        yield from complete_inputs(schemas, value)[1]
-    else:
-        message = "it is neither an object of inputs nor a task in quotes"
-        yield Problem(code="input", message=message)
-
-
-def _problem(number: int, message: str, of: Problem | None = None) -> Problem:
-    return Problem(
-        code="input",
-        message=message,
-        line=number,
-        path=of.path if of else None,
-        hint=of.hint if of else None,
-    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

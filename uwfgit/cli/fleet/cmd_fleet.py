@@ -52,6 +52,29 @@ def open_queue(
         yield Queue(ledger=ledger, remote=there, wire=wire)
 
 
+def check_name(name: str) -> str:
+    """Return what a worker, or a batch, is called, if it may be called so.
+
+    Raises:
+        UsageError: It may not.
+    """
+    from uwfgit.sync.exchange.queue_state import is_worker_name
+
+    if not is_worker_name(name):
+        raise UsageError(f"--name: '{name}' is not 1 to 64 of A-Z a-z 0-9 . _ -")
+    return name
+
+
+def check_jobs(jobs: int) -> None:
+    """See that some thread may run.
+
+    Raises:
+        UsageError: None may.
+    """
+    if jobs < 1:
+        raise UsageError(f"--jobs: {jobs} is less than 1")
+
+
 @add_command(app, "list", "ls")
 def list_(
     ctx: typer.Context,

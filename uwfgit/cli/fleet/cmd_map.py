@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec import Struct
 
-from uwfgit.cli.fleet.cmd_fleet import open_queue, put_threads
+from uwfgit.cli.fleet.cmd_fleet import check_jobs, check_name, open_queue, put_threads
 from uwfgit.cli.frame.arguments import read_file, read_text
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
@@ -108,7 +108,6 @@ def map_command(
     """
     from uwfgit.cli.workflow.workflows import find_workflow
     from uwfgit.fleet.batch import open_batch, read_lines
-    from uwfgit.sync.exchange.queue_state import is_worker_name
 
     context = get_context(ctx)
     if not inputs:
@@ -118,29 +117,20 @@ def map_command(
             f"'{options[0]}' is not an option of `uwf worker`",
             hint="the queue is that of --remote NAME",
         )
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs: {jobs} is less than 1")
-    if executor != "process" and not executor.removeprefix(_DASK):
-        raise UsageError("--executor: no address", hint="dask:tcp://HOST:8786")
-    if executor != "process" and not executor.startswith(_DASK):
-        raise UsageError(
-            f"--executor: '{executor}' is neither 'process' nor 'dask:ADDRESS'"
-        )
+    if jobs is not None:
+        check_jobs(jobs)
     if executor != "process":
-        require_extra("fleet", ("distributed",), what="--executor dask")
+        _require_dask(executor)
     with open_queue(context, remote) as queue:
         found = find_workflow(context, queue.ledger, workflow)
         task = None if prompt is None else read_text(context, prompt, what="--prompt")
         text = read_file(context, inputs, what="--inputs")
         context.warn_of_secrets(f"{task}\n{text}", what="--inputs")
         lines = read_lines(text, task=task, schemas=found.workflow.inputs or {})
-        if name is None:
-            stem = "stdin" if inputs == "-" else Path(inputs).stem
-            name = f"{found.workflow.name}-{stem}"
-            name = re.sub(r"[^A-Za-z0-9._-]", "-", name)[:64]
-        if not is_worker_name(name):
-            raise UsageError(f"--name: '{name}' is not 1 to 64 of A-Z a-z 0-9 . _ -")
-        batch = open_batch(queue.ledger, name, found.hash)
+        called = check_name(
+            _name_batch(found.workflow.name, inputs) if name is None else name
+        )
+        batch = open_batch(queue.ledger, called, found.hash)
         rows = [
             _Row(line=line, thread=thread)
             for line, thread in zip(lines, batch.thread_ids(lines), strict=True)
@@ -157,6 +147,22 @@ def map_command(
     }
     context.output.emit(payload, lambda: _text(context, payload))
     raise typer.Exit(0 if payload["ended"] == len(items) else 1)
+
+
+def _require_dask(executor: str) -> None:
+    """See that an executor is one of Dask, and that this uwf can reach it."""
+    if not executor.removeprefix(_DASK):
+        raise UsageError("--executor: no address", hint="dask:tcp://HOST:8786")
+    if not executor.startswith(_DASK):
+        raise UsageError(
+            f"--executor: '{executor}' is neither 'process' nor 'dask:ADDRESS'"
+        )
+    require_extra("fleet", ("distributed",), what="--executor dask")
+
+
+def _name_batch(workflow: str, inputs: str) -> str:
+    stem = "stdin" if inputs == "-" else Path(inputs).stem
+    return re.sub(r"[^A-Za-z0-9._-]", "-", f"{workflow}-{stem}")[:64]
 
 
 def _begin(

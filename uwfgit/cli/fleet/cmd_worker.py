@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from uwfgit.cli.fleet.cmd_fleet import check_jobs, check_name, open_queue
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import talk, write
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.share.remote_session import open_wire, take_remote
-from uwfgit.errors import InvalidError, NotFoundError, StateError, UsageError
+from uwfgit.errors import InvalidError, StateError, UsageError
 from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
     from uwfgit.cli.fleet.own_trees import OwnTrees
     from uwfgit.fleet.hands import Terms
+    from uwfgit.fleet.queue import Queue
     from uwfgit.fleet.worker import Worker
     from uwfgit.ids import Oid
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.sync.exchange.remotes import Remote
-    from uwfgit.sync.exchange.transport import Wire
 
 worker_app = make_single()
 
@@ -143,16 +142,13 @@ def worker(  # noqa: PLR0917 - one parameter an option
     step at work is recorded and pushed, and its thread goes back to the queue.
     """
     from uwfgit.fleet.hands import Terms
-    from uwfgit.sync.exchange.queue_state import MAX_LEASE, is_worker_name
+    from uwfgit.sync.exchange.queue_state import MAX_LEASE
 
     context = get_context(ctx)
-    called = name or f"w-{os.urandom(4).hex()}"
-    if not is_worker_name(called):
-        raise UsageError(f"--name: '{called}' is not 1 to 64 of A-Z a-z 0-9 . _ -")
+    called = check_name(name or f"w-{os.urandom(4).hex()}")
     if not 0 < lease <= MAX_LEASE:
         raise UsageError(f"--lease: {lease} is not between 1 and {MAX_LEASE}")
-    if slots < 1:
-        raise UsageError(f"--jobs: {slots} is less than 1")
+    check_jobs(slots)
     _require_reachable(poll=poll, grace=grace, idle_exit=idle_exit, max_cost=max_cost)
     only = find_thread_id(thread) if thread is not None else None
     if thread is not None and only is None:
@@ -160,10 +156,6 @@ def worker(  # noqa: PLR0917 - one parameter an option
     folder = context.resolve(repo) if repo else context.cwd
     if not folder.is_dir():
         raise InvalidError(f"--repo: '{folder}' is not a directory")
-    ledger = context.open_ledger(write=True, create=False)
-    there, rest = take_remote(context, ledger.store, [remote] if remote else [])
-    if rest:
-        raise NotFoundError("remote", rest[0], hint="list them: `uwf remote list`")
     terms = Terms(
         name=called,
         slots=slots,
@@ -177,16 +169,14 @@ def worker(  # noqa: PLR0917 - one parameter an option
         max_cost=max_cost,
         only=only,
     )
-    with open_wire(context) as wire:
+    with open_queue(context, remote) as queue:
         at_work = _make_worker(
             context,
-            ledger,
-            there,
-            wire,
+            queue,
             terms=terms,
             folder=folder,
             worktrees=worktrees,
-            workflows=_find_workflows(ledger, workflow),
+            workflows=_find_workflows(queue.ledger, workflow),
             agent=agent,
             trust_pushers=trust_pushers,
         )
@@ -221,9 +211,7 @@ def _find_workflows(ledger: Ledger, names: list[str] | None) -> frozenset[Oid] |
 
 def _make_worker(
     context: CommandContext,
-    ledger: Ledger,
-    remote: Remote,
-    wire: Wire,
+    queue: Queue,
     *,
     terms: Terms,
     folder: Path,
@@ -234,7 +222,6 @@ def _make_worker(
 ) -> Worker:
     from uwfgit.cli.fleet.hands import WorkerHands
     from uwfgit.cli.fleet.own_agents import OwnAgents
-    from uwfgit.fleet.queue import Queue
     from uwfgit.fleet.worker import Worker
 
     def say(event: str, facts: dict[str, Any]) -> None:
@@ -243,13 +230,14 @@ def _make_worker(
         else:
             talk(json.dumps({"event": event, **facts}))
 
+    ledger = queue.ledger
     agents = OwnAgents(context=context, ledger=ledger, repo=folder, flag=agent)
     agents.require_flag()
     hands = WorkerHands(
         context=context,
         ledger=ledger,
-        remote=remote,
-        wire=wire,
+        remote=queue.remote,
+        wire=queue.wire,
         repo=folder,
         workflows=workflows,
         agent=agent,
@@ -260,7 +248,7 @@ def _make_worker(
     )
     chance = random.SystemRandom()
     return Worker(
-        queue=Queue(ledger=ledger, remote=remote, wire=wire),
+        queue=queue,
         hands=hands,
         terms=terms,
         monotonic=time.monotonic,

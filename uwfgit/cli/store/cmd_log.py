@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -108,15 +109,9 @@ def show(
     if name is not None and not files:
         raise NotFoundError("log", name, hint="`uwf log list` shows what there is")
     if name is not None and files[0].kind != "day":
-        text = files[0].path.read_bytes().decode(errors="replace")
-        if context.output.is_text:
-            context.output.emit_document(text)
-        else:
-            context.output.emit({**_item(files[0]), "text": text}, str)
+        _show_whole(context, files[0])
         return
-    wanted = None
-    if thread is not None:
-        wanted = resolve_thread(context.open_ledger(), thread)
+    wanted = resolve_thread(context.open_ledger(), thread) if thread else None
     days = sorted(log.path for log in files if log.kind == "day")
     found = [
         each
@@ -125,14 +120,23 @@ def show(
         if event in (None, each["event"]) and wanted in (None, each.get("thread"))
     ]
     found = found[max(0, len(found) - limit) :]
-    lines = []
-    for each in found:
-        facts = [f"{k}={v}" for k, v in each.items() if k not in _TOLD]
-        moment = str(each.get("time", ""))[:19].replace("T", " ")
-        lines.append(shown(f"{moment}  {each['event']:<16}  {' '.join(facts)}"))
-    context.output.emit({"items": found}, lambda: "\n".join(lines))
+    context.output.emit({"items": found}, lambda: "\n".join(map(_line, found)))
     if not found and context.output.is_text:
         context.output.say("nothing like that is logged")
+
+
+def _show_whole(context: CommandContext, log: LogFile) -> None:
+    text = log.path.read_bytes().decode(errors="replace")
+    if context.output.is_text:
+        context.output.emit_document(text)
+    else:
+        context.output.emit({**_item(log), "text": text}, str)
+
+
+def _line(event: Mapping[str, Any]) -> str:
+    facts = [f"{name}={value}" for name, value in event.items() if name not in _TOLD]
+    moment = str(event.get("time", ""))[:19].replace("T", " ")
+    return shown(f"{moment}  {event['event']:<16}  {' '.join(facts)}")
 
 
 @add_command(app, "clean")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from uwfgit.model.ledger.prices import cost_at, cost_from_payload
 from uwfgit.model.ledger.standing import find_running, list_sharing, status_of
 from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import load_tip, read_tip
-from uwfgit.model.thread.sharing import NOT_SHARED, Sharing
+from uwfgit.model.thread.sharing import NOT_SHARED, Shared, Sharing
 from uwfgit.model.thread.task import find_task_line
 from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import without_mark
@@ -114,74 +114,94 @@ def _parse_statuses(text: str | None) -> frozenset[str] | None:
     return frozenset(found)
 
 
+class _Known(NamedTuple):
+    """A thread that the filters let through."""
+
+    row: ThreadRow
+    status: str
+    shared: Shared
+
+
 def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> None:
     """Print the threads the filters let through, newest first.
 
     What does a step of one of them is folded into it, or stands below it.
     """
+    known, tree = _find(context, ledger, filters)
+    kept = _choose(known, tree, filters)
+    end = None if filters.limit is None else filters.offset + filters.limit
+    places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
+    page = [known[thread] for thread, _ in places]
+    hidden = sum(tree.parents.get(each) not in known for each in known.keys() - kept)
+    _tell_more(context, [each.row for each in page], hidden)
+    items = [
+        row_payload(
+            row,
+            status=status,
+            shared=shared,
+            children=tree.children.get(row.thread, ()),
+            cost=cost_at(ledger.store, row.thread, row.commit, row.state),
+        )
+        for row, status, shared in page
+    ]
+    below = [0 if filters.children else tree.count_below(each) for each, _ in places]
+    if context.output.is_text and any(below):
+        what = count_of(sum(below), "thread")
+        context.output.say(f"{what} that did steps of these not shown (--children)")
+    names = [
+        "  " * depth + thread + (f" +{more}" if more else "")
+        for (thread, depth), more in zip(places, below, strict=True)
+    ]
+    context.output.emit_listing(
+        {"items": items},
+        lambda: _table(
+            context.output,
+            items,
+            names,
+            with_shared=not filters.trash and any(ledger.store.repo.remotes.names()),
+            sort=filters.sort,
+            held=_list_held(ledger.store, [each.row for each in page]),
+        ),
+    )
+    if filters.trash and items:
+        context.output.say("bring one back: uwf thread restore THREAD")
+
+
+def _find(
+    context: CommandContext, ledger: Ledger, filters: Filters
+) -> tuple[dict[ThreadId, _Known], _Tree]:
+    """Return the threads that the filters let through, and the tree of all."""
     running = frozenset() if filters.trash else find_running(ledger.store)
     with Progress(context) as progress:
         # Long only where the lookup has to be made anew.
         progress.tell("reading threads")
         rows = _list_trash(ledger) if filters.trash else list_threads(ledger)
         sharing = {} if filters.trash else list_sharing(ledger.store, rows)
-    fitting = [
-        (row, status)
-        for row in rows
-        if _fits(row, filters)
-        for status in (_status(row, running, sharing),)
-        if filters.statuses is None or status in filters.statuses
-    ]
-    hides = filters.statuses is None and not filters.show_all and not filters.trash
-    tree = _Tree({} if filters.trash else find_parents(ledger, rows))
-    known = {row.thread: (row, status) for row, status in fitting}
-    # One that ended stays with the thread that goes on, a step of which it did.
-    active = {each for each, (_, status) in known.items() if status not in _HIDDEN}
-    kept = [each for each in known if not hides or tree.is_in(each, active)]
+    known = {}
+    for row in rows:
+        theirs = sharing.get(row.thread, NOT_SHARED)
+        status = _status(row, theirs, is_running=row.thread in running)
+        if _fits(row, status, filters):
+            known[row.thread] = _Known(row, status, theirs.shared)
+    return known, _Tree({} if filters.trash else find_parents(ledger, rows))
+
+
+def _choose(
+    known: Mapping[ThreadId, _Known], tree: _Tree, filters: Filters
+) -> list[ThreadId]:
+    """Return what is not hidden, in the order in which it is listed."""
+    kept = [*known]
+    if filters.statuses is None and not filters.show_all and not filters.trash:
+        # One that ended stays with the thread that goes on, a step of which it did.
+        active = {each for each in known if known[each].status not in _HIDDEN}
+        kept = [each for each in known if tree.is_in(each, active)]
     if filters.sort is not None:
         # Those that spent the same stay newest first.
         spent = _SPENT[filters.sort]
-        states = {each: known[each][0].state for each in kept}
-        spends = {
-            each: spent(None if state is None else state.usage)
-            for each, state in states.items()
-        }
+        states = [(each, known[each].row.state) for each in kept]
+        spends = {each: spent(state.usage) if state else 0 for each, state in states}
         kept.sort(key=spends.__getitem__, reverse=True)
-    end = None if filters.limit is None else filters.offset + filters.limit
-    places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
-    page = [known[thread] for thread, _ in places]
-    hidden = sum(tree.parents.get(each) not in known for each in known.keys() - kept)
-    _tell_more(context, [row for row, _ in page], hidden)
-    items = [
-        row_payload(
-            row,
-            status=status,
-            shared=sharing.get(row.thread, NOT_SHARED).shared,
-            children=tree.children.get(row.thread, ()),
-            cost=cost_at(ledger.store, row.thread, row.commit, row.state),
-        )
-        for row, status in page
-    ]
-    below = [0 if filters.children else tree.count_below(each) for each, _ in places]
-    if context.output.is_text and any(below):
-        what = count_of(sum(below), "thread")
-        context.output.say(f"{what} that did steps of these not shown (--children)")
-    context.output.emit_listing(
-        {"items": items},
-        lambda: _table(
-            context.output,
-            items,
-            [
-                "  " * depth + thread + (f" +{more}" if more else "")
-                for (thread, depth), more in zip(places, below, strict=True)
-            ],
-            with_shared=not filters.trash and any(ledger.store.repo.remotes.names()),
-            sort=filters.sort,
-            held=_list_held(ledger.store, [row for row, _ in page]),
-        ),
-    )
-    if filters.trash and items:
-        context.output.say("bring one back: uwf thread restore THREAD")
+    return kept
 
 
 def _tell_more(context: CommandContext, page: Sequence[ThreadRow], hidden: int) -> None:
@@ -286,33 +306,25 @@ def find_status(ledger: Ledger, thread: ThreadId) -> str:
         return "earlier"
 
 
-def _status(
-    row: ThreadRow, running: frozenset[str], sharing: Mapping[ThreadId, Sharing]
-) -> str:
+def _status(row: ThreadRow, sharing: Sharing, *, is_running: bool) -> str:
     if row.state is None:
         return "earlier" if row.is_earlier else "corrupt"
-    return status_of(
-        row.state,
-        running=row.thread in running,
-        sharing=sharing.get(row.thread, NOT_SHARED),
-    )
+    return status_of(row.state, running=is_running, sharing=sharing)
 
 
-def _fits(row: ThreadRow, filters: Filters) -> bool:
+def _fits(row: ThreadRow, status: str, filters: Filters) -> bool:
     state = row.state
-    if filters.workflow is not None:
-        wanted = filters.workflow
-        if state is None or wanted not in (state.workflow_name, state.workflow_hash):
-            return False
-    if filters.by is not None and (
-        state is None or filters.by.casefold() not in state.started_by.casefold()
-    ):
-        return False
-    if filters.after_ms is None and filters.before_ms is None:
-        return True
-    started = thread_time_ms(row.thread)
-    after = filters.after_ms is None or started > filters.after_ms
-    return after and (filters.before_ms is None or started < filters.before_ms)
+    names = () if state is None else (state.workflow_name, state.workflow_hash)
+    by = "" if state is None else state.started_by
+    return (
+        (filters.statuses is None or status in filters.statuses)
+        and filters.workflow in (None, *names)
+        and (filters.by is None or filters.by.casefold() in by.casefold())
+        and (filters.after_ms is None or thread_time_ms(row.thread) > filters.after_ms)
+        and (
+            filters.before_ms is None or thread_time_ms(row.thread) < filters.before_ms
+        )
+    )
 
 
 def _table(
