@@ -118,10 +118,13 @@ def test_a_rewind_is_refused(queue: Queue) -> None:
 
 def test_only_what_is_done_is_deleted(queue: Queue) -> None:
     queued = queue.fetch().entries[THREADS[0]].oid
-    done, _ = move(queue, queued, "claimed", "done")
+    claimed, _ = move(queue, queued, "claimed")
+    waiting, _ = move(queue, claimed, "waiting")
+    done, _ = move(queue, claimed, "done")
     ref = queue_ref(THREADS[0])
 
-    assert ask(queue, queued, ZERO, ref) == "only what is done leaves the queue"
+    for oid in (queued, claimed, waiting):
+        assert ask(queue, oid, ZERO, ref) == "only what is done leaves the queue"
     assert ask(queue, done, ZERO, ref) is None
 
 

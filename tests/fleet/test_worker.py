@@ -77,6 +77,15 @@ def test_with_nothing_to_do_one_thread_is_none(bob: Person) -> None:
     assert worker.jobs.ran == {}
 
 
+def test_with_all_its_money_spent_none_is_taken(ada: Person, bob: Person) -> None:
+    thread = queue_thread(ada)
+    worker, hands = make_worker(bob, terms={"max_cost": 0.0, "idle_exit": 0.0})
+
+    worker.run()
+
+    assert (worker.jobs.ran, hands.told, word_of(ada, thread)) == ({}, [], "queued")
+
+
 def test_a_suspended_thread_waits_and_goes_on_when_queued_again(
     ada: Person, bob: Person
 ) -> None:

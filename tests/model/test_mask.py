@@ -162,6 +162,7 @@ def test_without_secrets_text_and_values_are_given_back_as_they_are() -> None:
         pytest.param("correct-horse-battery-staple", id="passphrase"),
         pytest.param("xkqjzvwpltrm", id="letters that are no word"),
         pytest.param(PASSWORD, id="password"),
+        pytest.param("xkqjzvwpltr7", id="just long enough"),
     ],
 )
 def test_values_that_are_secrets_are_taken(value: str) -> None:
@@ -172,6 +173,7 @@ def test_values_that_are_secrets_are_taken(value: str) -> None:
     "value",
     [
         pytest.param("short1", id="short"),
+        pytest.param("xkqjzvwplt7", id="just too short"),
         pytest.param("production", id="short word"),
         pytest.param("internationalisation", id="word"),
         pytest.param("insufficient_info", id="two words"),

@@ -287,10 +287,17 @@ def test_a_work_trees_repository_is_no_store(tmp_path: Path) -> None:
     assert codes(tmp_path / "w") == [config.SHAPE]
 
 
-@pytest.mark.parametrize("name", ["pre-push", "post-update", "reference-transaction"])
-def test_an_executable_hook_is_refused(store: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("pre-push", 0o700),
+        ("post-update", 0o610),
+        ("reference-transaction", 0o601),
+    ],
+)
+def test_an_executable_hook_is_refused(store: Path, name: str, mode: int) -> None:
     (store / "hooks" / name).write_text("#!/bin/sh\n")
-    (store / "hooks" / name).chmod(0o700)
+    (store / "hooks" / name).chmod(mode)
 
     (problem,) = check_store(store)
 
@@ -314,7 +321,10 @@ def test_a_hook_that_is_a_link_is_refused(store: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["info/grafts", "shallow", "objects/info/alternates", "refs/replace/" + "0" * 40],
+    [
+        *("info/grafts", "shallow", "commondir", "refs/replace/" + "0" * 40),
+        *("objects/info/alternates", "objects/info/http-alternates"),
+    ],
 )
 def test_what_changes_history_is_refused(store: Path, name: str) -> None:
     (store / name).parent.mkdir(exist_ok=True)

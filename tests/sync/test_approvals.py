@@ -18,6 +18,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.signatures import check_approval
+from uwfgit.sync.receive import ZERO, Push, check_pushes
 from uwfgit.sync.review.review import approve
 
 TAGGER = "Ada <ada@example.com> 1800000099 +0000"
@@ -230,3 +231,17 @@ def test_a_bad_approval_is_not_pulled(ada: Person, bob: Person, bare: Path) -> N
     refused = {ref: "refused" for ref, _ in made}
     assert results(report.outcomes) == {thread: "new", **refused}
     assert git(bob.store, "tag") == ""
+
+
+def test_a_server_takes_no_other_approval_under_a_name_it_has(ada: Person) -> None:
+    thread = ada.begin(DONE)
+    ref, old = make_tag(ada, thread, "1")
+    other = make_tag(ada, thread, "1", text="not so\n")[1]
+
+    def ask(old: str, new: str) -> str | None:
+        pushed = [Push(old=old, new=new, ref=ref)]
+        (problem,) = check_pushes(ada.store, pushed, shared=False, now=0)
+        return problem
+
+    assert ask(old, other) == "an approval is not changed; delete it first"
+    assert [ask(ZERO, old), ask(old, ZERO), ask(old, old)] == [None] * 3

@@ -326,6 +326,24 @@ def test_a_thread_that_went_back_and_on_otherwise_has_diverged(
     assert results(report.outcomes) == {thread: "diverged"}
     assert "uwf thread resolve" in (report.outcomes[0].message or "")
     assert bob.tip(thread) == before
+    asked = [bob.push(), bob.push(thread)]
+    assert [results(each.outcomes) for each in asked] == [
+        {thread: "diverged"},
+        {thread: "rejected"},
+    ]
+    assert not asked[1].ok
+
+
+def test_a_private_thread_that_nobody_named_is_passed_by(
+    ada: Person, bare: Path
+) -> None:
+    private, other = ada.begin(DONE, private=True), ada.begin(DONE)
+
+    report = ada.push(send_all=True)
+
+    assert results(report.outcomes) == {private: "private", other: "new"}
+    assert report.ok
+    assert thread_ref(private) not in refs_of(bare)
 
 
 def test_a_removed_thread_does_not_come_back_until_there_is_something_new(

@@ -21,6 +21,7 @@ from tests.builders import (
     workflow_data,
 )
 from tests.history import check_store, check_thread, events, names, state_of
+from tests.model.test_memory import AUTHOR, SESSION
 from tests.planted import ANTHROPIC, GITHUB, PEM
 from tests.sync.people import BAD, DONE, Person
 from uwfgit.agents.base import AgentReply, AgentRequest, Turn, Usage
@@ -37,10 +38,11 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.keep import list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registering import add_workflow
+from uwfgit.model.memory.memory import write_session
 from uwfgit.model.node.node import make_text
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.handle import Store
-from uwfgit.store.layout import TRASH_PREFIX, thread_ref
+from uwfgit.store.layout import MEMORY_PREFIX, TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs, move_ref
@@ -408,6 +410,18 @@ def test_files_beside_the_store_that_hold_it_go_too(
     redact(ledger, thread)
 
     assert [path.name for path in live.iterdir()] == [f"{thread}.prompt.md"]
+
+
+def test_what_agents_remember_of_it_goes_with_the_old_thread(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
+    write_session(ledger, thread, SESSION, author=AUTHOR)
+
+    copy = redact(ledger, thread).tip.thread
+
+    assert list_refs(ledger.store, MEMORY_PREFIX) == {}
+    assert thread != copy
 
 
 def test_what_this_machine_knows_of_the_thread_follows(

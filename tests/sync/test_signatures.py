@@ -21,6 +21,7 @@ from uwfgit.store.git.reading import copy_history
 from uwfgit.store.git.signing import Mode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
+from uwfgit.store.local import Agreed
 from uwfgit.sync.diverged.diverge import Way
 from uwfgit.sync.exchange.foreign import find_voucher, list_unagreed
 from uwfgit.sync.exchange.signatures import (
@@ -89,6 +90,20 @@ def vouchers(person: Person, thread: ThreadId) -> list[str]:
             )
         )
     ]
+
+
+def test_what_was_agreed_to_is_one_workflow(ada: Person, bob: Person) -> None:
+    thread = ada.begin(DONE)
+    ada.push(thread)
+    bob.pull()
+    tip = load_tip(bob.store, thread)
+
+    def unagreed(workflow: Oid) -> int:
+        bob.ledger.local.set_trusted(thread, Agreed(workflow=workflow, tip=tip.commit))
+        return len(list_unagreed(bob.ledger, tip))
+
+    assert unagreed(tip.state.workflow_oid) == 0
+    assert unagreed(Oid("a" * 40)) == 2
 
 
 @pytest.mark.parametrize(

@@ -45,16 +45,12 @@ class LeaseWatch(Struct, kw_only=True):
         self._seen = seen
 
     def is_over(self, entry: Entry) -> bool:
-        """Whether a claim's time is up: seen long enough, or long past by its date.
-
-        A date in the future counts as now, so it keeps nobody out for longer.
-        """
+        """Whether a claim's time is up: seen long enough, or long past by its date."""
         lease = entry.state.lease or 0
         oid, since = self._seen.get(entry.state.thread, (None, 0.0))
         if oid == entry.oid and self.monotonic() - since >= lease:
             return True
-        now = self.now_ms() // _MS
-        return min(entry.committed_at, now) + lease + SLACK < now
+        return entry.committed_at + lease + SLACK < self.now_ms() // _MS
 
 
 def is_free(entry: Entry, watch: LeaseWatch, now_ms: int) -> bool:
