@@ -259,3 +259,21 @@ def test_on_a_terminal_it_asks_for_a_model(
     assert seen.code == 0, seen.out
     assert _config(home)["defaultModel"] == "ollama/qwen3"
     assert _config(home)["defaultAgent"] == "builtin"
+
+
+def test_an_env_file_that_cannot_be_read_is_not_written_over(
+    uwf: Uwf, home: Path
+) -> None:
+    home.mkdir(exist_ok=True)
+    large = f"# {'x' * 1024 * 1024}\nOTHER=kept\n"
+    (home / ".env").write_text(large)
+
+    done = uwf(
+        *("setup", "--provider", "mine", "--base-url", "http://127.0.0.1:1"),
+        *("--model", "small", "--api-key", KEY, "--no-check", "--json"),
+    )
+
+    assert done.code == 1
+    assert "larger than 1 MiB" in done.error["message"]
+    assert (home / ".env").read_text() == large
+    assert not (home / "config.yaml").exists()

@@ -151,7 +151,7 @@ def require_extra(extra: str, parts: Sequence[str], *, what: str) -> None:
 
 
 DOTENV_FILE: Final = ".env"
-_MOST_BYTES: Final = 1024 * 1024
+DOTENV_BYTES: Final = 1024 * 1024
 
 
 def make_masker(
@@ -187,18 +187,11 @@ def make_masker(
 
 def read_dotenv(path: Path) -> Mapping[str, str]:
     """Read a ``.env`` file; one that cannot be read holds nothing."""
-    text = read_dotenv_text(path)
-    if not text:
+    try:
+        data = read_plain(path, most=DOTENV_BYTES)
+    except OSError:
         return {}
     from uwfgit.config.dotenv import parse_dotenv
 
+    text = data.decode("utf-8", "surrogateescape")
     return parse_dotenv(text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def read_dotenv_text(path: Path) -> str:
-    """Read a ``.env`` file as it is; one that cannot be read is empty."""
-    try:
-        data = read_plain(path, most=_MOST_BYTES)
-    except OSError:
-        return ""
-    return data.decode("utf-8", "surrogateescape")

@@ -139,14 +139,13 @@ def _find_kind(
 
 
 def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> None:
-    from uwfgit.cli.frame.world import read_dotenv_text
     from uwfgit.cli.setup.choice import (
         change_config,
         change_dotenv,
         check_choice,
         key_variable,
     )
-    from uwfgit.cli.store.securing import write_config, write_privately
+    from uwfgit.cli.store.securing import read_own, write_config, write_privately
 
     check_choice(content, choice)
     path, dotenv = context.home / CONFIG_FILE, context.home / DOTENV_FILE
@@ -154,7 +153,8 @@ def _write(context: CommandContext, content: dict[str, Any], choice: Choice) -> 
     _require_whole(context, changed, choice)
     variable = choice.provider and key_variable(content, choice.provider)
     if choice.key is not None and variable:
-        text = change_dotenv(read_dotenv_text(dotenv), variable, choice.key)
+        text = read_own(dotenv).decode("utf-8", "surrogateescape")
+        text = change_dotenv(text, variable, choice.key)
         # First the key: a configuration that names none is worse than a spare line.
         write_privately(dotenv, text.encode("utf-8", "surrogateescape"))
     if changed != content:

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from uwfgit.cli.frame.world import DOTENV_BYTES
 from uwfgit.config.dotenv import add_variable, is_variable_name, parse_dotenv
 from uwfgit.config.keys import check_value
 from uwfgit.errors import ConfigError, UwfError
-from uwfgit.store.files import write_over
+from uwfgit.store.files import read_plain, write_over
 
 if TYPE_CHECKING:
     from uwfgit.model.yaml.located import Located, Mark
@@ -72,7 +73,7 @@ def plan_move(config: Path, dotenv: Path) -> Move | None:
     """
     from uwfgit.model.yaml.core import parse_yaml
 
-    data = _read(config)
+    data = read_own(config)
     if not data.strip():
         return None
     try:
@@ -89,9 +90,15 @@ def plan_move(config: Path, dotenv: Path) -> Move | None:
     )
 
 
-def _read(path: Path) -> bytes:
+def read_own(path: Path) -> bytes:
+    """Read one of the user's own files before it is changed; a new one is empty.
+
+    Raises:
+        ConfigError: It is there and cannot be read, or is larger than is read of it
+            later: nothing may be put in its place.
+    """
     try:
-        return path.read_bytes()
+        return read_plain(path, most=DOTENV_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as exc:
@@ -125,7 +132,7 @@ def _find_keys(content: object, source: str) -> Iterator[MovedKey]:
 
 
 def _with_keys(path: Path, keys: tuple[MovedKey, ...]) -> str:
-    text = _read(path).decode(*_CODING)
+    text = read_own(path).decode(*_CODING)
     for moved in keys:
         known = parse_dotenv(text).get(moved.variable)
         if known == moved.value:
