@@ -22,6 +22,7 @@ from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
+    EMPTY_TREE,
     format_commit,
     read_commit,
     write_object,
@@ -31,7 +32,6 @@ from uwfgit.store.refs import scan_refs
 from uwfgit.sync.exchange.exchange import CHUNK, chunks
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (
-    EMPTY_TREE,
     MAX_AHEAD,
     PAUSE_REF,
     QUEUE_PREFIX,

@@ -28,6 +28,7 @@ def read_tag(store: Store, oid: Oid) -> bytes:
     return store.raw.read(oid, TAG, limit=MAX_TAG_BYTES)
 
 
+EMPTY_TREE: Final = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 FILE_MODE: Final = 0o100644
 TREE_MODE: Final = 0o040000
 _FOLDER: Final = b"40000"

@@ -25,6 +25,7 @@ from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.objects import (
+    EMPTY_TREE,
     TREE_MODE,
     TreeEntry,
     encode_tree,
@@ -269,22 +270,27 @@ class Batch(Struct, kw_only=True):
         return found[1] if found else None
 
     def edit_tree(
-        self, base: Oid | None, changes: Mapping[str, TreeEntry | None]
+        self,
+        base: Oid | None,
+        changes: Mapping[str, TreeEntry | None],
+        *,
+        folder: str = "",
     ) -> Oid:
         """Add ``base`` with some paths set, or removed where the value is ``None``.
 
         Only the trees on the way to a changed path are added, and the files whose
         content comes along; a tree left without entries disappears.
 
+        Args:
+            base: The tree as it was.
+            changes: What becomes of which path.
+            folder: Where it is in another: "" for the root, else with a slash at its
+                end.
+
         Raises:
             SizeError: A folder would hold more than any reader accepts.
             CorruptError: A tree on the way cannot be read.
         """
-        return self.add("tree", encode_tree(self._edit(base, changes)))
-
-    def _edit(
-        self, base: Oid | None, changes: Mapping[str, TreeEntry | None], at: str = ""
-    ) -> dict[str, TreeEntry]:
         entries: dict[str, TreeEntry | None] = {}
         if base is not None:
             entries.update(list_tree(self.store, base))
@@ -300,11 +306,13 @@ class Batch(Struct, kw_only=True):
         for name, inner in below.items():
             old = entries.get(name)
             known = old.oid if old and old.is_tree else None
-            inside = f"{at}{name}/"
-            found = self._edit(known, inner, inside)
-            tree = self.add("tree", encode_tree(found, inside)) if found else None
-            entries[name] = TreeEntry(oid=tree, mode=TREE_MODE) if tree else None
-        return {name: entry for name, entry in entries.items() if entry is not None}
+            tree = self.edit_tree(known, inner, folder=f"{folder}{name}/")
+            is_empty = tree == EMPTY_TREE
+            entries[name] = None if is_empty else TreeEntry(oid=tree, mode=TREE_MODE)
+        left = {name: entry for name, entry in entries.items() if entry is not None}
+        if folder and not left:
+            return EMPTY_TREE
+        return self.add("tree", encode_tree(left, folder))
 
     @contextmanager
     def write(self) -> Iterator[Path | None]:

@@ -19,11 +19,10 @@ from uwfgit.model.thread.record import open_record, read_tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF, MEMORY_PREFIX, is_workflow_name
-from uwfgit.store.objects import read_commit
+from uwfgit.store.objects import EMPTY_TREE, read_commit
 from uwfgit.store.refs import find_ref, is_ancestor
 from uwfgit.sync.exchange.queue_entry import Entry, read_entry
 from uwfgit.sync.exchange.queue_state import (
-    EMPTY_TREE,
     MAX_AHEAD,
     PAUSE_REF,
     QUEUE_PREFIX,

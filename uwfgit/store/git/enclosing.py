@@ -37,9 +37,12 @@ def find_enclosing(cwd: Path) -> Enclosing | None:
     the files around it. The walk ends at the file system's border, as git's.
     """
     folder = Path(os.path.realpath(cwd))
-    device = _device(folder)
+    try:
+        device = folder.stat().st_dev
+    except OSError:
+        return None
     for root in (folder, *folder.parents):
-        if _device(root) != device:
+        if root.stat().st_dev != device:
             return None
         marker = root / ".git"
         if not os.path.lexists(marker):
@@ -93,13 +96,6 @@ def _read_pointer(file: Path, *, prefix: str) -> Path | None:
     if not target or "\0" in target or not text.startswith(prefix):
         return None
     return Path(os.path.realpath(file.parent / target))
-
-
-def _device(path: Path) -> int | None:
-    try:
-        return path.stat().st_dev
-    except OSError:
-        return None
 
 
 def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:

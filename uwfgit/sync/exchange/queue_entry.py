@@ -7,8 +7,8 @@ from msgspec import Struct
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
-from uwfgit.store.objects import read_commit
-from uwfgit.sync.exchange.queue_state import EMPTY_TREE, QueueState, parse_queue_state
+from uwfgit.store.objects import EMPTY_TREE, read_commit
+from uwfgit.sync.exchange.queue_state import QueueState, parse_queue_state
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,6 @@ from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
 
 QUEUE_PREFIX: Final = "refs/uwf/queue/"
 PAUSE_REF: Final = f"{QUEUE_PREFIX}PAUSE"
-EMPTY_TREE: Final = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 Word = Literal["queued", "claimed", "waiting", "done"]
 
