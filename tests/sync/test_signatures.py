@@ -289,3 +289,30 @@ def test_what_git_may_look_at_says_which_commits_a_thread_has(
         problems.append(found.problem)
 
     assert problems == ["it approves no commit of its thread that is here", None]
+
+
+@pytest.mark.parametrize(
+    ("maker", "problem"),
+    [
+        pytest.param(ADA, None, id="the signer"),
+        pytest.param(BOB, f"signed by '{ADA}', made by '{BOB}'", id="another"),
+    ],
+)
+def test_an_approval_is_signed_by_who_made_it(
+    ada: Person, keys: Keys, maker: str, problem: str | None
+) -> None:
+    thread = ada.begin(DONE)
+    options = signing("steps", key=keys.make("ada")).options
+    who = ("-c", "user.name=x", "-c", f"user.email={maker}")
+    name = f"approved/{thread}/1"
+    git(ada.store, *who, *options, "tag", "-s", "-m", "ok", name, f"thread/{thread}")
+
+    (found,) = check_approvals(
+        ada.store,
+        find_approvals(ada.store, thread),
+        [Oid(str(ada.tip(thread)))],
+        environment=os.environ,
+    )
+
+    signer = ADA if problem is None else None
+    assert (found.by, found.signer, found.problem) == (maker, signer, problem)

@@ -94,6 +94,11 @@ def test_reading_is_answered_always(acts: frozenset[str]) -> None:
             assert posted is not None, path
 
 
+def test_a_question_that_only_reads_brings_no_body() -> None:
+    for path in READ:
+        assert find_refusal(Ask(id=1, path=path, body="x"), ACTS | EXEC) is not None
+
+
 @pytest.mark.parametrize("acts", SETS)
 def test_an_act_is_answered_only_where_its_flag_is_given(acts: frozenset[str]) -> None:
     for act in ACTS | EXEC:

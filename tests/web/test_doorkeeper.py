@@ -1,17 +1,19 @@
-"""The gate without a server: what reaches no route, and what each answer carries."""
+"""The gate without a server, and the keys it looks at."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from uwfgit.errors import StoreError
 from uwfgit.web.serve.gate import Gate, Hosts, Rules
-from uwfgit.web.serve.keys import Keys
+from uwfgit.web.serve.keys import CODE_SECONDS, Keys, load_key, make_code
 
 HOST = ("host", "127.0.0.1:8000")
 BEARER = ("authorization", "Bearer the-token")
@@ -129,3 +131,26 @@ def test_a_body_is_counted_while_it_comes() -> None:
     assert ask(*post, body=[b"x" * 500_000] * 2).reached == ["/api/x"]
     large = ask(*post, body=[b"x" * 500_000, b"x" * 500_000, b"x"])
     assert (large.status, large.reached) == (413, [])
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_that_others_can_read_is_not_used(tmp_path: Path, mode: int) -> None:
+    key = load_key(tmp_path, "token")
+    path = tmp_path / "web" / "token.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert load_key(tmp_path, "token") == key
+    path.chmod(mode)
+
+    with pytest.raises(StoreError, match="can be read by others"):
+        load_key(tmp_path, "token")
+
+
+def test_a_code_opens_once_and_within_a_minute() -> None:
+    now = [1000.0]
+    keys = Keys(key="k" * 32, port=1, bearer=str, now_s=lambda: now[0])
+    code, late = make_code(keys.key, now[0]), make_code(keys.key, now[0])
+
+    assert [keys.take_code(code), keys.take_code(code)] == [True, False]
+    assert not keys.take_code(make_code("another key", now[0]))
+    now[0] += CODE_SECONDS + 1
+    assert not keys.take_code(late)

@@ -16,6 +16,7 @@ from tests.cli.calls import Uwf
 from tests.planted import GITHUB
 from uwfgit.store.repository import open_store
 from uwfgit.sync.secrets.scan import find_in_texts
+from uwfgit.web.view.cleaning import Cleaner
 
 ADAPTER = r"""#!/bin/sh
 set -e
@@ -319,3 +320,11 @@ def test_one_page_of_several_threads_begins_with_a_list_of_them(
     for thread in (ended, other):
         assert page.index(f'href="#{thread}"') < page.index(f'id="{thread}"')
     assert len(names) == len(set(names))
+
+
+def test_a_short_host_name_is_taken_for_a_word() -> None:
+    cleaner = Cleaner(full=False, hosts=("mac", "node", "box-1"))
+
+    cleaned = cleaner.text("mac node node2 my-node box-1.local box-10")
+
+    assert cleaned == "mac [host] node2 my-node [host].local box-10"
