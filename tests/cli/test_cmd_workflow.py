@@ -17,6 +17,7 @@ def test_validate_needs_no_store_and_says_valid(uwf: Uwf, home: Path) -> None:
         "valid": True,
         "problems": [],
         "errors": [],
+        "files": [{"file": "ping.yaml", "valid": True}],
     }
     assert not (home / "store").exists()
 
@@ -74,6 +75,26 @@ def test_validate_takes_several_files_and_folders(uwf: Uwf, work: Path) -> None:
     assert checked.code == 1
     assert "flows/broken.yaml:" in checked.out
     assert "invalid: 4 files, " in checked.out
+
+
+def test_a_missing_file_hides_nothing_of_the_others(uwf: Uwf, work: Path) -> None:
+    (work / "empty").mkdir()
+    (work / "bad.yaml").write_text("name: [\n")
+
+    checked = uwf(
+        *("workflow", "validate", "pnig", "ping.yaml", "empty", "bad.yaml", "--json")
+    )
+
+    problems = {each["file"]: each for each in checked.json["problems"]}
+    assert (checked.code, checked.json["valid"]) == (1, False)
+    assert checked.json["files"] == [
+        {"file": "pnig", "valid": False},
+        {"file": "ping.yaml", "valid": True},
+        {"file": "empty", "valid": False},
+        {"file": "bad.yaml", "valid": False},
+    ]
+    assert "'pnig'" in problems["pnig"]["message"]
+    assert [*problems] == ["pnig", "empty", "bad.yaml"]
 
 
 @pytest.mark.parametrize("name", ["gone.yaml", "empty"])

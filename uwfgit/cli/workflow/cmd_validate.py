@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from msgspec import Struct
@@ -75,43 +75,57 @@ def validate_command(
             folder=context.cwd,
             find_syntax_error=find_syntax_error,
         )
-        checked = _Checked(files=1, problems=problems)
+        checked = _Checked(results=(("-", problems),))
         _finish(context, checked, strict=strict, quiet=False)
+    results: list[_Result] = []
     if edited:
         from uwfgit.model.workflow.affected import find_affected
 
         given = [_as_path(context, name) for name in named]
-        paths = list(find_affected([*given, *_list_removed(context)]))
+        results += _check(find_affected([*given, *_list_removed(context)]))
     else:
-        paths = [path for name in named for path in _list_files(context, name)]
-    _finish(context, _check(paths), strict=strict, quiet=edited)
+        for name in named:
+            try:
+                results += _check(_list_files(context, name))
+            except NotFoundError as exc:
+                if len(named) == 1:
+                    raise
+                # The others are checked all the same.
+                results.append((name, (_missing(name, exc.message, exc.hint),)))
+    _finish(context, _Checked(results=(*results,)), strict=strict, quiet=edited)
+
+
+_Result: TypeAlias = tuple[str, tuple[Problem, ...]]
+"""A file, as the user named it, and what is wrong with it."""
 
 
 class _Checked(Struct, frozen=True, kw_only=True):
     """What was checked; ``folder`` holds the files that the problems name."""
 
-    files: int
-    problems: tuple[Problem, ...]
+    results: tuple[_Result, ...]
     folder: Path | None = None
 
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with any of them."""
+        return [problem for _, problems in self.results for problem in problems]
 
-def _check(paths: Sequence[Path]) -> _Checked:
+
+def _check(paths: Iterable[Path]) -> Iterator[_Result]:
     from uwfgit.engine.decide.conditions import find_syntax_error
     from uwfgit.model.workflow.source import check_workflow_file
 
-    def check(path: Path) -> tuple[Problem, ...]:
+    for path in paths:
         try:
-            return check_workflow_file(path, find_syntax_error=find_syntax_error)
+            problems = check_workflow_file(path, find_syntax_error=find_syntax_error)
         except NotFoundError:
             # One of a folder: the others are checked all the same.
-            return (_missing(path),)
-
-    problems = tuple(problem for path in paths for problem in check(path))
-    return _Checked(files=len(paths), problems=problems)
+            problems = (_missing(str(path), "it is gone"),)
+        yield str(path), problems
 
 
-def _missing(path: Path) -> Problem:
-    return Problem(code="Y15", message="it is gone", file=str(path), line=1, column=1)
+def _missing(name: str, message: str, hint: str | None = None) -> Problem:
+    return Problem(code="Y15", message=message, hint=hint, file=name, line=1, column=1)
 
 
 @contextmanager
@@ -127,14 +141,21 @@ def _staged(context: CommandContext) -> Iterator[_Checked]:
         folder = Path(name).resolve()
         if changed:
             write_staged(staging, FOLDERS, folder)
-        checked = _check(find_affected(folder / path for path in changed))
-        problems = tuple(
-            problem
-            if problem.file is None
-            else replace(problem, file=str(Path(problem.file).relative_to(folder)))
-            for problem in checked.problems
+        found = _check(find_affected(folder / path for path in changed))
+        results = tuple(
+            (str(Path(file).relative_to(folder)), _within(folder, problems))
+            for file, problems in found
         )
-        yield replace(checked, problems=problems, folder=folder)
+        yield _Checked(results=results, folder=folder)
+
+
+def _within(folder: Path, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(
+        problem
+        if problem.file is None
+        else replace(problem, file=str(Path(problem.file).relative_to(folder)))
+        for problem in problems
+    )
 
 
 def _find_staging(context: CommandContext) -> Staging:
@@ -168,18 +189,25 @@ def _finish(
         problem_payload,
     )
 
+    def fails(problem: Problem) -> bool:
+        return strict or problem.severity == "error"
+
     problems = checked.problems
-    errors = [p for p in problems if strict or p.severity == "error"]
+    errors = [p for p in problems if fails(p)]
     payload = {
         "valid": not errors,
         "problems": [problem_payload(p) for p in problems],
         "errors": [p.message for p in errors],
+        "files": [
+            {"file": file, "valid": not any(map(fails, found))}
+            for file, found in checked.results
+        ],
     }
     if context.options.format == "github":
         write("".join(f"{line}\n" for line in github_lines(problems, strict=strict)))
-    elif checked.files or not quiet or not context.output.is_text:
+    elif checked.results or not quiet or not context.output.is_text:
         warnings = len(problems) - len(errors)
-        summary = _summary(context.output, checked.files, warnings, len(errors))
+        summary = _summary(context.output, len(checked.results), warnings, len(errors))
         context.output.emit(
             payload,
             lambda: "\n".join(
