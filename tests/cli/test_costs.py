@@ -53,11 +53,25 @@ def test_an_estimate_stands_in_show_list_and_steps(use: Uwf) -> None:
     assert use("thread", "diff", thread, "@last").out.count("~$0.0003") == 4
 
 
-def test_what_is_not_known_is_said_to_be_unknown(use: Uwf, tmp_path: Path) -> None:
+def use_an_unknown_model(folder: Path) -> None:
     for suffix in ("out", "err", "code"):
         text = (RECORDED / "gemini" / f"answer.{suffix}").read_text()
         text = text.replace("gemini-2.5-pro", "gemini-of-mine")
-        (tmp_path / f"answer.{suffix}").write_text(text)
+        (folder / f"answer.{suffix}").write_text(text)
+
+
+def test_a_list_is_sorted_by_the_costs_that_it_shows(use: Uwf, tmp_path: Path) -> None:
+    of_known_price = run(use)
+    use_an_unknown_model(tmp_path)
+    newest = run(use)
+
+    items = use("thread", "list", "--all", "--sort", "cost", "--json").json["items"]
+
+    assert [each["threadId"] for each in items] == [of_known_price, newest]
+
+
+def test_what_is_not_known_is_said_to_be_unknown(use: Uwf, tmp_path: Path) -> None:
+    use_an_unknown_model(tmp_path)
 
     thread = run(use)
 

@@ -23,7 +23,6 @@ from uwfgit.model.thread.hold import find_hold
 from uwfgit.model.thread.record import load_tip, read_tip
 from uwfgit.model.thread.sharing import NOT_SHARED, Shared, Sharing
 from uwfgit.model.thread.task import find_task_line
-from uwfgit.model.thread.usage import Usage
 from uwfgit.model.wording import without_mark
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX
@@ -128,7 +127,7 @@ def print_threads(context: CommandContext, ledger: Ledger, filters: Filters) -> 
     What does a step of one of them is folded into it, or stands below it.
     """
     known, tree = _find(context, ledger, filters)
-    kept = _choose(known, tree, filters)
+    kept = _choose(ledger.store, known, tree, filters)
     end = None if filters.limit is None else filters.offset + filters.limit
     places = tree.list_places(kept, unfolded=filters.children)[filters.offset : end]
     page = [known[thread] for thread, _ in places]
@@ -187,7 +186,7 @@ def _find(
 
 
 def _choose(
-    known: Mapping[ThreadId, _Known], tree: _Tree, filters: Filters
+    store: Store, known: Mapping[ThreadId, _Known], tree: _Tree, filters: Filters
 ) -> list[ThreadId]:
     """Return what is not hidden, in the order in which it is listed."""
     kept = [*known]
@@ -198,9 +197,7 @@ def _choose(
     if filters.sort is not None:
         # Those that spent the same stay newest first.
         spent = _SPENT[filters.sort]
-        states = [(each, known[each].row.state) for each in kept]
-        spends = {each: spent(state.usage) if state else 0 for each, state in states}
-        kept.sort(key=spends.__getitem__, reverse=True)
+        kept.sort(key=lambda each: spent(store, known[each].row), reverse=True)
     return kept
 
 
@@ -226,9 +223,20 @@ def _spent_text(item: Mapping[str, Any], what: str) -> str | None:
     return usage and f"{usage['inputTokens'] + usage['outputTokens']:,}"
 
 
-_SPENT: Final[Mapping[str, Callable[[Usage | None], float]]] = {
-    "cost": lambda usage: (usage and usage.cost_usd) or 0,
-    "tokens": lambda usage: usage.input_tokens + usage.output_tokens if usage else 0,
+def _money(store: Store, row: ThreadRow) -> float:
+    """Return what a thread cost as it is shown, list prices among it."""
+    cost = cost_at(store, row.thread, row.commit, row.state)
+    return (cost and cost.usd) or 0
+
+
+def _tokens(_store: Store, row: ThreadRow) -> float:
+    usage = row.state and row.state.usage
+    return usage.input_tokens + usage.output_tokens if usage else 0
+
+
+_SPENT: Final[Mapping[str, Callable[[Store, ThreadRow], float]]] = {
+    "cost": _money,
+    "tokens": _tokens,
 }
 """What threads are sorted by, and how much that is."""
 
