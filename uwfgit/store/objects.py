@@ -223,9 +223,9 @@ def list_names(store: Store, tree: Oid, *, depth: int = 8) -> list[tuple[str, Oi
     found: list[tuple[str, Oid]] = []
     level = [tree]
     for _ in range(depth + 1):
-        read = store.raw.iter_many(level, raw.TREE, limit=raw.MAX_TREE_BYTES)
         below: dict[Oid, None] = {}
-        for folder, data in zip(level, read, strict=True):
+        for folder in level:
+            data = store.raw.read(folder, raw.TREE, limit=raw.MAX_TREE_BYTES)
             for mode, name, oid in _parse_entries(folder, data):
                 if mode == _FOLDER:
                     below[Oid(oid.hex())] = None
