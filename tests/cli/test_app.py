@@ -68,6 +68,14 @@ def test_every_error_class_has_an_exit_code() -> None:
     assert classes == set(EXIT_CODES)
 
 
+@pytest.mark.parametrize("error", EXIT_CODES)
+def test_an_error_leaves_with_the_code_of_its_kind(error: type[UwfError]) -> None:
+    of_kind = {errors.UsageError: 2, errors.ConflictError: 4, errors.AgentError: 5}
+    wanted = [code for kind, code in of_kind.items() if kind in error.__mro__]
+
+    assert [EXIT_CODES[error]] == (wanted or [1])
+
+
 @pytest.mark.parametrize("words", [("--help",), ("--version",), (), ("-h",)])
 def test_the_top_imports_nothing_heavy(words: tuple[str, ...]) -> None:
     assert list_imported(words, HEAVY) == (0, [])
@@ -482,10 +490,17 @@ def test_the_command_tree_is_made_anew_each_time() -> None:
 
 
 def test_every_end_of_a_run_has_an_exit_code() -> None:
-    assert set(RUN_EXITS) == set(RunEnd)
-    assert set(RUN_EXITS.values()) <= {
-        int(code) for codes in EXIT_MEANINGS for code in codes.split(", ")
-    }
+    assert {
+        RunEnd.DONE: 0,
+        RunEnd.REFUSED: 1,
+        RunEnd.WAITING: 3,
+        RunEnd.HELD: 4,
+        RunEnd.AGENT_FAILED: 5,
+        RunEnd.INTERRUPTED: 130,
+    } == RUN_EXITS
+    assert len(RUN_EXITS) == len(RunEnd)
+    codes = {int(code) for each in EXIT_MEANINGS for code in each.split(", ")}
+    assert {*RUN_EXITS.values(), *EXIT_CODES.values()} <= codes
 
 
 def test_a_group_names_its_commands_in_whole_lines() -> None:

@@ -98,22 +98,32 @@ def _placeholder(match: re.Match[str]) -> str:
     return f"<{name}>" if name and match[0][2] not in "#^/" else ""
 
 
+def _drop_own(schema: Mark, names: Collection[str]) -> Mark | None:
+    """Take statuses out of what a schema itself lists; ``None``: it has no other."""
+
+    def is_kept(status: Json) -> bool:
+        return not isinstance(status, str) or status not in names
+
+    own = properties_of(schema.value).get(STATUS)
+    own = own if isinstance(own, dict) else {}
+    listed = own.get("enum")
+    kept = [*map(is_kept, listed)] if isinstance(listed, list) else []
+    if not is_kept(own.get("const")) or (kept and not any(kept)):
+        return None
+    if all(kept):
+        return schema
+    path: ValuePath = ("properties", STATUS, "enum")
+    return update(
+        schema, path, lambda enum: with_items(enum, compress(items(enum), kept))
+    )
+
+
 def _drop_statuses(schema: Mark, names: Collection[str]) -> Mark | None:
     """Take statuses out of a schema; ``None`` when nothing would be left of it."""
-    own = properties_of(schema.value).get(STATUS)
-    const = own.get("const") if isinstance(own, dict) else None
-    if isinstance(const, str) and const in names:
+    left_of_own = _drop_own(schema, names)
+    if left_of_own is None:
         return None
-    listed = own.get("enum") if isinstance(own, dict) else None
-    listed = listed if isinstance(listed, list) else []
-    is_kept = [not isinstance(each, str) or each not in names for each in listed]
-    if listed and not any(is_kept):
-        return None
-    if not all(is_kept):
-        path: ValuePath = ("properties", STATUS, "enum")
-        schema = update(
-            schema, path, lambda enum: with_items(enum, compress(items(enum), is_kept))
-        )
+    schema = left_of_own
     for key in BRANCHES:
         branches = schema.child(key)
         if branches is None or not is_list(branches):
@@ -304,17 +314,23 @@ def _mend_single(role: RoleEnds, notes: Notes) -> RoleEnds:
         role = replace(role, node=rename(node, UNIT, status), schema=schema)
     if known or not _may_gain_status(role):
         return role
+    return _gain_status(role, status, notes, has_unit=unit is not None, at=node)
+
+
+def _gain_status(
+    role: RoleEnds, status: str, notes: Notes, *, has_unit: bool, at: Mark
+) -> RoleEnds:
     before = notes.found.doc.find(role.schema_path)
     was_plain = before is not None and declares(before.value, PLAIN)
-    if declares(role.schema.value, STATUS) and unit is None and not was_plain:
-        return role
-    if unit is None and not was_plain:
+    if not has_unit and not was_plain:
+        if declares(role.schema.value, STATUS):
+            return role
         form = f"a role without '{STATUS}'"
         action = f"add '{STATUS}: {{ const: {status} }}' to its properties"
         holder = notes.found.doc.find(role.schema_path[:-1])
         key = holder.key(role.schema_path[-1]) if holder is not None else None
         notes.tell(form, role.schema_path, key or role.schema, action=action)
-    return replace(role, schema=_add_status(role.schema, status, at=node))
+    return replace(role, schema=_add_status(role.schema, status, at=at))
 
 
 def _rename_unit(schema: Mark, status: str, depth: int = 0) -> Mark:

@@ -78,13 +78,7 @@ def _rows(chart: Chart, boxes: Sequence[Box]) -> list[_Row]:
     leaving: dict[str, list[Arrow]] = {}
     for arrow in chart.arrows:
         leaving.setdefault(arrow.source, []).append(arrow)
-    drawn: list[Box] = []
-    for box in boxes:
-        # What has no arrows of its own is left out, unless it ends the column.
-        above = leaving.get(drawn[-1].name, ()) if drawn else ()
-        ends = box.kind == "end" and any(arrow.target == box.name for arrow in above)
-        if box.kind in {"start", "role"} or ends or box.name in leaving:
-            drawn.append(box)
+    drawn = _choose(boxes, leaving)
     kinds = {box.name: box.kind for box in chart.boxes}
     lanes = {box.name for box in drawn if box.kind in {"role", "unknown"}}
     rows: list[_Row] = []
@@ -101,6 +95,17 @@ def _rows(chart: Chart, boxes: Sequence[Box]) -> list[_Row]:
         if following is not None and not straight:
             rows.append(_plain(""))
     return rows
+
+
+def _choose(boxes: Sequence[Box], leaving: Mapping[str, Sequence[Arrow]]) -> list[Box]:
+    """Leave out what has no arrows of its own, unless it ends the column."""
+    drawn: list[Box] = []
+    for box in boxes:
+        above = leaving.get(drawn[-1].name, ()) if drawn else ()
+        ends = box.kind == "end" and any(arrow.target == box.name for arrow in above)
+        if box.kind in {"start", "role"} or ends or box.name in leaving:
+            drawn.append(box)
+    return drawn
 
 
 def _aside_rows(

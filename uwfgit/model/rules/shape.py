@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -150,25 +150,34 @@ def _check_fields(
         found.add("S1", (*path, _MERGE), message, hint=_MERGE_HINT, key=True)
         unknown.remove(_MERGE)
         missing = []
-    for name in () if older else missing:
-        # Much like it, or another word that people write for it.
-        words = _OTHER_WORDS.get(name, ())
-        said = next((each for each in unknown if each in words), None)
-        meant = said or found.find_similar(name, unknown)
-        if meant is None:
-            message, hint = f"field '{name}' is missing", f"add '{name}:'"
-            found.add("S1", (*path, name), message, hint=hint)
-        else:
-            unknown.remove(meant)
-            message = f"field '{name}' is missing, '{meant}' is not known"
-            hint = f"write '{name}' for '{meant}'"
-            place = found.doc.place((*path, meant), key=True)
-            found.add("S1", (*path, name), message, hint=hint, place=place)
-    for name in () if older else unknown:
-        _report_unknown(found, path, name, fields)
+    if not older:
+        for name in missing:
+            meant = _report_missing(found, path, name, unknown)
+            unknown = [each for each in unknown if each != meant]
+        for name in unknown:
+            _report_unknown(found, path, name, fields)
     for name, rule in fields.items():
         if name in value:
             _check_type(found, (*path, name), value[name], rule)
+
+
+def _report_missing(
+    found: RuleFindings, path: ValuePath, name: str, unknown: Sequence[str]
+) -> str | None:
+    """Report a field that is missing; return what seems to stand for it, if any."""
+    # Another word that people write for it, or much like it.
+    words = _OTHER_WORDS.get(name, ())
+    said = next((each for each in unknown if each in words), None)
+    meant = said or found.find_similar(name, unknown)
+    if meant is None:
+        message, hint = f"field '{name}' is missing", f"add '{name}:'"
+        found.add("S1", (*path, name), message, hint=hint)
+    else:
+        message = f"field '{name}' is missing, '{meant}' is not known"
+        hint = f"write '{name}' for '{meant}'"
+        place = found.doc.place((*path, meant), key=True)
+        found.add("S1", (*path, name), message, hint=hint, place=place)
+    return meant
 
 
 def _report_unknown(

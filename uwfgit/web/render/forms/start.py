@@ -112,18 +112,25 @@ def _control(field: str, schema: Mapping[str, Any], given: Given) -> Html:
     if "\n" in shown_first:
         words = ("\n", text)
         return tag("textarea", *words, name=field, required=is_needed, rows=4)
-    is_number = len(kinds) == 1 and kinds[0] in {"integer", "number"}
+    only = kinds[0] if len(kinds) == 1 else ""
+    is_number = only in {"integer", "number"}
     return tag(
         "input",
         type="number" if is_number else "text",
         name=field,
-        step=("any" if kinds[0] == "number" else 1) if is_number else None,
-        min=_bound(schema, "minimum") if is_number else None,
-        max=_bound(schema, "maximum") if is_number else None,
+        **(_bounds(schema, only) if is_number else {}),
         value=Carried(text) if text else None,
-        placeholder=_EXAMPLES.get(kinds[0]) if len(kinds) == 1 else None,
+        placeholder=_EXAMPLES.get(only),
         required=is_needed,
     )
+
+
+def _bounds(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    return {
+        "step": "any" if kind == "number" else 1,
+        "min": _bound(schema, "minimum"),
+        "max": _bound(schema, "maximum"),
+    }
 
 
 def _bound(schema: Mapping[str, Any], name: str) -> int | float | None:
