@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
+from uwfgit.store import pack as packs
 from uwfgit.store.handle import Store, make_store
 from uwfgit.store.objects import read_blob, write_blob
 from uwfgit.store.pack import CODES, Batch, ObjectKind
@@ -67,18 +68,21 @@ def test_objects_are_read_back_under_gits_own_names(store: Store) -> None:
     assert pack.oids == tuple(str(pygit2.hash(data)) for _, data in BLOBS)
 
 
-def test_who_opened_the_store_is_told_of_each_pack_that_git_may_merge(
-    store: Store,
+def test_who_opened_the_store_is_told_of_a_pack_that_makes_them_many(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[list[str]] = []
-    heard = replace(store, on_pack=lambda each: told.append(files(each)))
+    heard = replace(store, on_many_packs=lambda each: told.append(files(each)))
+    monkeypatch.setattr(packs, "MANY_PACKS", 1)
 
     with writing(heard, BLOBS[:1]):
+        pass
+    with writing(heard, BLOBS[1:2]):
         assert not told
     with writing(heard, []):
         pass
 
-    assert told == [[".idx", ".pack"]]
+    assert told == [[".idx", ".idx", ".pack", ".pack"]]
 
 
 def test_a_handle_opened_before_sees_the_pack(store: Store) -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tests.builders import git
 from uwfgit.ids import Oid
+from uwfgit.store import pack
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
@@ -67,10 +68,15 @@ def test_only_what_the_tips_reach_is_brought(store: Store) -> None:
     git(store, "fsck", "--strict")
 
 
-def test_who_opened_the_store_is_told_of_what_was_brought(store: Store) -> None:
+def test_who_opened_the_store_is_told_of_what_was_brought(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept: list[int] = []
     folder = store.path / "objects" / "pack"
-    heard = replace(store, on_pack=lambda _: kept.append(len([*folder.glob("*.keep")])))
+    monkeypatch.setattr(pack, "MANY_PACKS", 0)
+    heard = replace(
+        store, on_many_packs=lambda _: kept.append(len([*folder.glob("*.keep")]))
+    )
 
     with open_scratch(store) as scratch:
         tip = commit(scratch, "good")

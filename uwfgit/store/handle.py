@@ -34,8 +34,8 @@ class Store(Struct, frozen=True, kw_only=True):
     fsync: bool = True
     raw: RawObjects
     """Its objects; ``repo`` reads none, for libgit2 may not come back from one."""
-    on_pack: Callable[[Store], object] | None = None
-    """Called after each pack that was written here; merges them when they are many."""
+    on_many_packs: Callable[[Store], object] | None = None
+    """Called after a pack was written here that makes them many; merges them."""
 
 
 def make_store(
@@ -43,7 +43,7 @@ def make_store(
     repo: pygit2.Repository,
     *,
     fsync: bool = True,
-    on_pack: Callable[[Store], object] | None = None,
+    on_many_packs: Callable[[Store], object] | None = None,
 ) -> Store:
     """Return the store of a handle, whose objects are read where the handle would."""
     raw = RawObjects(Path(repo.path) / "objects")
@@ -53,7 +53,7 @@ def make_store(
         repo=repo,
         fsync=fsync,
         raw=raw,
-        on_pack=on_pack,
+        on_many_packs=on_many_packs,
     )
 
 

@@ -91,13 +91,8 @@ def step_folder(number: int, role: str) -> str:
 
 
 def nodes_folder(number: int) -> str:
-    """Name the folder of a step's runs, within the thread's."""
+    """Name the folder of a step's runs, a numbered one each, within the thread's."""
     return f"{NODES}/{bucket(number)}/{number:05d}"
-
-
-def run_folder(number: int, run: int) -> str:
-    """Name the folder of the nodes that one run of a step added."""
-    return f"{nodes_folder(number)}/{run}"
 
 
 def find_step_name(name: str) -> tuple[int, str] | None:

@@ -93,8 +93,8 @@ def kept_until_moved(store: Store, pack: Path) -> Iterator[None]:
         yield
     finally:
         pack.with_suffix(".keep").unlink(missing_ok=True)
-        if store.on_pack is not None:
-            store.on_pack(store)
+        if store.on_many_packs is not None and tidy_packs(store) > MANY_PACKS:
+            store.on_many_packs(store)
 
 
 def tidy_packs(store: Store) -> int:

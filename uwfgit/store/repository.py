@@ -42,7 +42,7 @@ def open_store(
     home: Path,
     write: bool = False,
     fsync: bool = True,
-    on_pack: Callable[[Store], object] | None = None,
+    on_many_packs: Callable[[Store], object] | None = None,
 ) -> Store:
     """Open the store at ``path``, after every check that it is safe to open.
 
@@ -56,7 +56,7 @@ def open_store(
         write: Switch fsync of objects and refs to ``fsync``. libgit2 knows one
             such switch a process; a store opened for reading leaves it alone.
         fsync: Only tests and bulk imports go without.
-        on_pack: Called after each pack that is written; keeps them few.
+        on_many_packs: Called after a pack that makes them many; merges them.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
@@ -99,7 +99,7 @@ def open_store(
     flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
     with git_errors(f"open store '{path}'"):
         repo = pygit2.Repository(str(path), flags)
-    store = make_store(path, repo, fsync=fsync, on_pack=on_pack)
+    store = make_store(path, repo, fsync=fsync, on_many_packs=on_many_packs)
     with suppress(StoreError):
         # One that may only be read is read as it is.
         tidy_up(store)

@@ -189,7 +189,9 @@ class CommandContext(Struct, kw_only=True, dict=True):
                 raise NotFoundError("store", str(path), hint=self._missing_hint())
             if init_store(path, home=self.home):
                 self.output.say(f"created store {shown(str(path))}")
-        return open_store(path, home=self.home, write=write, on_pack=self._merge_packs)
+        return open_store(
+            path, home=self.home, write=write, on_many_packs=self._merge_packs
+        )
 
     def _missing_hint(self) -> str:
         """Say how to make the store, or that the working directory is one itself."""
@@ -200,13 +202,10 @@ class CommandContext(Struct, kw_only=True, dict=True):
         return choice.init_hint
 
     def _merge_packs(self, store: Store) -> None:
-        """Have git merge a store's packs once there are many, and wait for nothing."""
-        from uwfgit.store.pack import MANY_PACKS, tidy_packs
+        """Have git merge a store's packs, and wait for nothing."""
+        from uwfgit.store.care.maintain import merge_packs
 
-        if tidy_packs(store) > MANY_PACKS:
-            from uwfgit.store.care.maintain import merge_packs
-
-            merge_packs(store, self.environment)
+        merge_packs(store, self.environment)
 
     def may_create(self) -> bool:
         """Whether a command that writes may make the store: ``uwf.autoInit``."""

@@ -66,7 +66,6 @@ from uwfgit.store.layout import (
     PROMPT_FILE,
     REPLACED,
     nodes_folder,
-    run_folder,
     step_folder,
     thread_folder,
 )
@@ -309,13 +308,14 @@ def next_run(record: Record, number: int) -> str:
             f"start another thread with what it found: uwf thread read {thread}"
         )
         raise error
-    runs = count_entries(record, f"{thread_folder(thread)}/{nodes_folder(number)}")
+    folder = nodes_folder(number)
+    runs = count_entries(record, f"{thread_folder(thread)}/{folder}")
     if runs >= MAX_RUNS:
         what = f"step {number} of thread {thread}"
         error = SizeError(what, found=runs + 1, limit=MAX_RUNS, unit="runs")
         error.hint = hint
         raise error
-    return run_folder(number, runs + 1)
+    return f"{folder}/{runs + 1}"
 
 
 def step_nodes(

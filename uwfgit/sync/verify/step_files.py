@@ -16,7 +16,6 @@ from uwfgit.store.layout import (
     PROMPT_FILE,
     REPLACED,
     nodes_folder,
-    run_folder,
     step_folder,
     thread_folder,
 )
@@ -52,10 +51,11 @@ def next_run_folder(objects: Objects, view: View, number: int) -> str:
     if number > MAX_STEPS:
         raise refusal("size", f"more than {MAX_STEPS} steps")
     own = thread_folder(view.thread)
-    run = objects.count(view.root, f"{own}/{nodes_folder(number)}") + 1
+    folder = f"{own}/{nodes_folder(number)}"
+    run = objects.count(view.root, folder) + 1
     if run > MAX_RUNS:
         raise refusal("size", f"step {number} has more than {MAX_RUNS} runs")
-    return f"{own}/{run_folder(number, run)}"
+    return f"{folder}/{run}"
 
 
 def step_files(
