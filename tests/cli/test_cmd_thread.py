@@ -280,6 +280,20 @@ def test_a_suspended_thread_exits_3_and_says_how_to_answer(
     assert (again.json["steps"], again.json["status"]) == ([], "suspended")
 
 
+def test_a_thread_whose_role_failed_is_told_from_one_that_asks(
+    uwf: Uwf, thread: str
+) -> None:
+    uwf("thread", "exec", thread, "--agent", "stdio:false")
+
+    shown = uwf("thread", "show", thread)
+
+    fields = dict(line.split(maxsplit=1) for line in shown.out.splitlines())
+    assert fields["failed"] == "'false' exited with code 1"
+    assert "waiting" not in fields
+    assert shown.err == f"try again: uwf thread resume {thread}\n"
+    assert "\nFailed: writer: 'false' exited" in uwf("thread", "read", thread).out
+
+
 def test_resume_goes_on_with_the_answer(uwf: Uwf, thread: str) -> None:
     uwf("thread", "exec", thread, "--agent", "scripted:asking.yaml")
 

@@ -89,17 +89,23 @@ def way_on(ledger: Ledger, thread: ThreadId, status: str) -> str:
     other = _find_detour(ledger, thread) or _find_end_of_limit(ledger, thread)
     if other:
         return f"go on: {other}"
-    if _is_held(ledger, thread):
-        return f"release it: uwf thread resume {thread}"
-    return usual_way(thread, status)
+    word = _RESUMED.get(_find_cause(ledger, thread))
+    return f"{word}: uwf thread resume {thread}" if word else usual_way(thread, status)
 
 
-def _is_held(ledger: Ledger, thread: ThreadId) -> bool:
-    from uwfgit.model.thread.hold import find_hold
+_RESUMED: Final = {"attempt": "try again", "hold": "release it"}
+"""What a thread that stopped so needs no word of a person for."""
+
+
+def _find_cause(ledger: Ledger, thread: ThreadId) -> str:
+    from uwfgit.model.thread.event import find_cause
     from uwfgit.model.thread.record import load_tip
 
-    tip = load_tip(ledger.store, thread)
-    return find_hold(ledger.store, tip.commit, tip.state) is not None
+    try:
+        return find_cause(ledger.store, load_tip(ledger.store, thread).commit).name
+    except CorruptError:
+        # A damaged history is for others to tell.
+        return ""
 
 
 def usual_way(thread: ThreadId, status: str) -> str:

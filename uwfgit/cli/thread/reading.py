@@ -119,8 +119,10 @@ def _thread_head(record: Record, status: str, above: str | None) -> str:
         lines[-1] += "  "
         role = shown(state.suspended_role or "-")
         held = find_hold(record.store, record.tip.commit, state)
+        has_failed = find_last_attempt(record) and state.retry_at_ms is None
         if held is None:
-            lines.append(f"Waiting: {role}: {shown(state.suspend_message)}")
+            word = "Failed" if has_failed else "Waiting"
+            lines.append(f"{word}: {role}: {shown(state.suspend_message)}")
         else:
             lines.append(f"{HELD.capitalize()}: {shown(held)}")
     if above is not None:
@@ -291,7 +293,9 @@ def thread_text(
     if held is not None:
         fields.append(("waiting", f"{HELD}: {held}"))
     elif thread["suspendMessage"]:
-        fields.append(("waiting", thread["suspendMessage"]))
+        has_failed = thread["attempt"] and thread["retryAtMs"] is None
+        word = "failed" if has_failed else "waiting"
+        fields.append((word, thread["suspendMessage"]))
     if thread["retryAtMs"] is not None:
         fields.append(("until", format_time(thread["retryAtMs"])))
     if thread["note"]:
