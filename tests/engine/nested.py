@@ -113,6 +113,6 @@ def children_of(ledger: Ledger, thread: ThreadId) -> list[ThreadId]:
     found = []
     for row in ledger.lookup.list_threads():
         record = open_record(ledger.store, load_tip(ledger.store, row.thread))
-        if record.start.parent is not None and record.start.parent[0] == thread:
+        if record.start.parent is not None and record.start.parent.thread == thread:
             found.append(row.thread)
     return sorted(found)

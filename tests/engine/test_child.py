@@ -41,7 +41,7 @@ from uwfgit.model.node.node import Node, make_text
 from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Child, StepFields
+from uwfgit.model.thread.step import Child, StartedFor, StepFields
 from uwfgit.model.thread.usage import Usage
 
 GOOD: Final[dict[str, Any]] = {
@@ -89,7 +89,8 @@ def test_a_child_is_started_with_what_its_parent_pins(
     record = record_of(ledger, made)
     head = parent_record.steps()[0].hash
     assert record.start.workflow == parent_record.start.children["develop"]
-    assert (record.start.depth, record.start.parent) == (1, (play.thread, head))
+    parent = StartedFor(thread=play.thread, step=head)
+    assert (record.start.depth, record.start.parent) == (1, parent)
     assert record.start.prompt == "After preparer: It is ready."
     assert record.workflow == child()
 

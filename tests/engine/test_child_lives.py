@@ -42,7 +42,7 @@ from uwfgit.model.thread.family import iter_above
 from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Child, StepFields
+from uwfgit.model.thread.step import Child, StartedFor, StepFields
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.local import Local
 
@@ -76,9 +76,8 @@ def test_a_fork_made_before_the_child_began_begins_its_own(
 
     (mine,), (theirs,) = children_of(ledger, play.thread), children_of(ledger, fork)
     assert mine != theirs
-    assert record_of(ledger, theirs).start.parent == (
-        fork,
-        record_of(ledger, fork).steps()[0].hash,
+    assert record_of(ledger, theirs).start.parent == StartedFor(
+        thread=fork, step=record_of(ledger, fork).steps()[0].hash
     )
     for thread in (play.thread, fork, mine, theirs):
         check_thread(ledger.store, thread)

@@ -28,10 +28,10 @@ from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import Start, load_tip, open_record
-from uwfgit.model.thread.step import Code, Step
+from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.step import Code, Start, Step
 from uwfgit.model.workflow.document import workflow_document
-from uwfgit.model.workflow.workflow import Edges, Target, Workflow
+from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
@@ -76,7 +76,7 @@ START: Final = Start(
     cwd_in_repo=None,
     root_commit=None,
     depth=2,
-    parent=None,
+    values=None,
 )
 
 
@@ -156,12 +156,12 @@ def test_a_field_of_that_name_is_not_hidden_by_the_status() -> None:
 
 REVIEWED: Final[Mapping[str, Edges]] = {
     "reviewer": (
-        Target(
+        Choice(
             role="coder",
             prompt="Mend.",
             when="$last('reviewer').output.approved = false",
         ),
-        Target(role="$END", prompt="Over.", when="steps[-1].output.approved = true"),
+        Choice(role="$END", prompt="Over.", when="steps[-1].output.approved = true"),
     ),
 }
 
@@ -195,8 +195,8 @@ def test_no_condition_that_holds_is_an_error_that_names_them() -> None:
 def test_a_condition_that_fails_is_an_error_and_not_merely_false() -> None:
     graph: Mapping[str, Edges] = {
         "a": (
-            Target(role="b", prompt="x", when="$sum('x')"),
-            Target(role="$END", prompt="x"),
+            Choice(role="b", prompt="x", when="$sum('x')"),
+            Choice(role="$END", prompt="x"),
         )
     }
 
@@ -217,8 +217,8 @@ ALL_DONE: Final = (
 )
 
 
-def _to(role: str, when: str | None = None) -> Target:
-    return Target(role=role, prompt="Go.", when=when)
+def _to(role: str, when: str | None = None) -> Choice:
+    return Choice(role=role, prompt="Go.", when=when)
 
 
 DEVELOP: Final[Mapping[str, Edges]] = {
@@ -331,7 +331,7 @@ def test_out_of_time_or_memory_is_no_answer(expression: str, limit: str) -> None
 def test_a_reply_whose_condition_runs_out_is_kept_and_not_routed(
     store: Store, ledger: Ledger, tmp_path: Path
 ) -> None:
-    endless = Target(role="critic", prompt="x", when="$length($pad('x', 3000000000))")
+    endless = Choice(role="critic", prompt="x", when="$length($pad('x', 3000000000))")
     workflow = make_workflow(graph={**make_workflow().graph, "worker": (endless,)})
     tip = start_thread(
         ledger, workflow=workflow, data=_data(workflow), prompt="t", cwd=tmp_path
@@ -380,8 +380,8 @@ LOOP: Final = make_workflow(
     graph={
         **make_workflow().graph,
         "worker": (
-            Target(role="worker", prompt="Again.", when="$count(steps) < 2"),
-            Target(role="critic", prompt="Judge.", when="$last('worker')"),
+            Choice(role="worker", prompt="Again.", when="$count(steps) < 2"),
+            Choice(role="critic", prompt="Judge.", when="$last('worker')"),
         ),
     }
 )
@@ -475,7 +475,7 @@ def test_without_the_extra_other_workflows_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonata", None)
-    last = Target(role="worker", prompt="x")
+    last = Choice(role="worker", prompt="x")
 
     require_conditions(make_workflow())
     require_conditions(replace(LOOP, graph={"worker": (last,)}))
@@ -490,16 +490,16 @@ def test_an_expression_is_evaluated_over_the_context_alone() -> None:
 CHOOSING: Final = make_workflow(
     graph={
         "$START": (
-            Target(role="critic", prompt="No.", when="depth > 0 or workflowHash = ''"),
-            Target(
+            Choice(role="critic", prompt="No.", when="depth > 0 or workflowHash = ''"),
+            Choice(
                 role="worker",
                 prompt="Begin.",
                 when="start.prompt = 't' and $exists(start.cwd) and threadId != ''",
             ),
         ),
         "worker": (
-            Target(role="worker", prompt="Again.", when="$count(steps) < 2"),
-            Target(
+            Choice(role="worker", prompt="Again.", when="$count(steps) < 2"),
+            Choice(
                 role="critic",
                 prompt="Judge {{plan}}.",
                 when="steps[-1].detail != '' and steps[-1].timestamp > 0",

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import TEXT, make_role, make_workflow, variant
 from uwfgit.engine.simulate.coverage import Coverage, cover_edges
 from uwfgit.model.workflow.source import read_workflow
-from uwfgit.model.workflow.workflow import Target
+from uwfgit.model.workflow.workflow import Choice, Target
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WORKFLOWS = [
@@ -141,8 +141,8 @@ def test_each_entry_of_a_list_is_an_edge() -> None:
     graph = {
         **make_workflow().graph,
         "worker": (
-            Target(role="critic", prompt="A {{plan}}", when="$count(steps) < 3"),
-            Target(role="$END", prompt="B"),
+            Choice(role="critic", prompt="A {{plan}}", when="$count(steps) < 3"),
+            Choice(role="$END", prompt="B"),
         ),
     }
 
@@ -155,8 +155,8 @@ def test_each_entry_of_a_list_is_an_edge() -> None:
 
 def test_each_entry_of_a_list_of_first_targets_is_taken() -> None:
     first = (
-        Target(role="critic", prompt="Judge first.", when="depth > 0"),
-        Target(role="worker", prompt="Begin."),
+        Choice(role="critic", prompt="Judge first.", when="depth > 0"),
+        Choice(role="worker", prompt="Begin."),
     )
     workflow = make_workflow(graph={**make_workflow().graph, "$START": first})
 

@@ -54,7 +54,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import RefConflictError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.workflow.workflow import Target
+from uwfgit.model.workflow.workflow import Choice, Target
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
@@ -654,7 +654,7 @@ def test_a_status_without_end_does_not_make_the_thread_unreadable(
     base = make_workflow()
     free = {"type": "object", "properties": {"$status": TEXT}}
     worker = replace(base.roles["worker"], schema=free)
-    graph = {**base.graph, "worker": (Target(role="critic", prompt="Go."),)}
+    graph = {**base.graph, "worker": (Choice(role="critic", prompt="Go."),)}
     workflow = replace(base, roles={**base.roles, "worker": worker}, graph=graph)
     thread = begin(ledger, tmp_path, workflow=workflow).thread
 
@@ -685,8 +685,8 @@ def test_conditions_of_edges_decide_what_follows(
 ) -> None:
     base = make_workflow()
     edges = (
-        Target(role="worker", prompt="Again.", when="$count(steps) < 2"),
-        Target(role="critic", prompt="Judge {{plan}}.", when="$last('worker')"),
+        Choice(role="worker", prompt="Again.", when="$count(steps) < 2"),
+        Choice(role="critic", prompt="Judge {{plan}}.", when="$last('worker')"),
     )
     workflow = replace(base, graph={**base.graph, "worker": edges})
     thread = begin(ledger, tmp_path, workflow=workflow).thread

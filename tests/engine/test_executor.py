@@ -60,7 +60,7 @@ from uwfgit.errors import LockedError, NotFoundError, StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import make_text
-from uwfgit.model.workflow.workflow import Target
+from uwfgit.model.workflow.workflow import Choice, Target
 from uwfgit.store.handle import Store
 
 BEGIN_MS: Final = 1_800_000_000_000
@@ -623,7 +623,7 @@ def test_a_routing_error_suspends_the_thread_with_its_code(
 def test_a_list_needs_no_status(ledger: Ledger, tmp_path: Path) -> None:
     base = make_workflow()
     free = replace(base.roles["worker"], schema={"type": "object"})
-    graph = {**base.graph, "worker": (Target(role="critic", prompt="Go."),)}
+    graph = {**base.graph, "worker": (Choice(role="critic", prompt="Go."),)}
     workflow = replace(base, roles={**base.roles, "worker": free}, graph=graph)
     thread = begin(ledger, tmp_path, workflow=workflow).thread
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError, route
 from uwfgit.errors import ConfigError
-from uwfgit.model.workflow.workflow import Edges, Target
+from uwfgit.model.workflow.workflow import Choice, Edges, Target
 from uwfgit.store.canonical import Json
 
 
@@ -33,7 +33,10 @@ GRAPH: Mapping[str, Edges] = {
         "end": _to("$END", "Over."),
         "blank-end": _to("$END", "{{x}}"),
     },
-    "chooser": (_to("coder", "First {{x}}."), _to("planner")),
+    "chooser": (
+        Choice(role="coder", prompt="First {{x}}."),
+        Choice(role="planner", prompt="Go."),
+    ),
     "empty": (),
     "lonely": {},
 }
@@ -208,18 +211,20 @@ def test_only_start_has_a_resume_of_its_own() -> None:
 
 
 def test_a_condition_before_the_first_plain_edge_names_the_extra() -> None:
-    first = Target(role="coder", prompt="Go.", when="steps[0].output.ok")
+    first = Choice(role="coder", prompt="Go.", when="steps[0].output.ok")
+    plain = Choice(role="b", prompt="Go.")
 
     with pytest.raises(ConfigError) as raised:
-        route({"a": (first, _to("b"))}, "a", {}, injected=INJECTED)
+        route({"a": (first, plain)}, "a", {}, injected=INJECTED)
 
     assert raised.value.message.endswith("pip install 'uwfgit[jsonata]'")
 
 
 def test_a_condition_after_the_first_plain_edge_is_never_reached() -> None:
-    last = Target(role="coder", prompt="Go.", when="true")
+    plain = Choice(role="b", prompt="Go.")
+    last = Choice(role="coder", prompt="Go.", when="true")
 
-    found = route({"a": (_to("b"), last)}, "a", {}, injected=INJECTED)
+    found = route({"a": (plain, last)}, "a", {}, injected=INJECTED)
 
     assert found == _routed("b")
 

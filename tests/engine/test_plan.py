@@ -11,7 +11,7 @@ from uwfgit.engine.decide.plan import base_prompt, is_routing_error, outcome_of
 from uwfgit.ids import Hash
 from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Code, Step
-from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.model.workflow.workflow import Choice, Target, Workflow
 from uwfgit.store.canonical import Json
 
 FLOW: Final = make_workflow(
@@ -30,7 +30,7 @@ FLOW: Final = make_workflow(
             "good": Target(role="$END", prompt="Over."),
             "bad": Target(role="worker", prompt="Fix {{reason}}"),
         },
-        "listed": (Target(role="critic", prompt="Go on."),),
+        "listed": (Choice(role="critic", prompt="Go on."),),
         "closed": (),
     }
 )

@@ -18,7 +18,7 @@ from uwfgit.engine.simulate.simulate import (
     simulate,
 )
 from uwfgit.errors import Problem
-from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.model.workflow.workflow import Choice, Target, Workflow
 from uwfgit.store.canonical import Json
 
 Answers = Callable[[Asked], SimulatedAnswer]
@@ -146,8 +146,8 @@ def test_conditions_are_evaluated_over_the_answers() -> None:
     graph = {
         **make_workflow().graph,
         "critic": (
-            Target(role="worker", prompt="Again.", when="$count(steps) < 3"),
-            Target(role="$END", prompt="Enough: {{reason}}"),
+            Choice(role="worker", prompt="Again.", when="$count(steps) < 3"),
+            Choice(role="$END", prompt="Enough: {{reason}}"),
         ),
     }
     bad = said("bad", reason="slow")

@@ -43,6 +43,7 @@ from uwfgit.model.ledger.ledger import Ledger, resolve_removed
 from uwfgit.model.node.node import START_TYPE, format_nodes
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.thread.step import StartedFor
 from uwfgit.model.workflow.workflow import Edges, Target, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
@@ -150,7 +151,7 @@ def test_a_start_keeps_where_it_was_started(ledger: Ledger, tmp_path: Path) -> N
     start = record_of(ledger, tip.thread).start
     assert (start.cwd, start.cwd_in_repo) == (str(tmp_path), "sub")
     assert (start.root_commit, start.depth) == ("a" * 40, 1)
-    assert start.parent == (parent.thread, parent.state.head)
+    assert start.parent == StartedFor(thread=parent.thread, step=parent.state.head)
     check_thread(ledger.store, tip.thread)
 
 

@@ -8,7 +8,7 @@ from tests.builders import make_workflow
 from tests.model.drawing import chart, document
 from uwfgit.model.picture.chart import chart_of, chart_of_document
 from uwfgit.model.workflow.source import read_workflow
-from uwfgit.model.workflow.workflow import Target
+from uwfgit.model.workflow.workflow import Choice
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LINE = {"$START": {"new": "a"}, "a": {"done": "b"}, "b": {"done": "$END"}}
@@ -88,8 +88,8 @@ def test_an_edge_to_no_role_has_a_box_of_its_own() -> None:
 def test_a_list_has_its_conditions_as_labels() -> None:
     workflow = make_workflow()
     listed = (
-        Target(role="critic", prompt="x", when="$count(steps) < 3"),
-        Target(role="$END", prompt="x"),
+        Choice(role="critic", prompt="x", when="$count(steps) < 3"),
+        Choice(role="$END", prompt="x"),
     )
 
     found = chart_of(make_workflow(graph={**workflow.graph, "worker": listed}))

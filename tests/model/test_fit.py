@@ -25,11 +25,13 @@ from uwfgit.model.node.node import (
     Node,
     find_builtin_schema,
     make_node,
+    make_schema,
 )
 from uwfgit.model.schema.check import find_refs, validate_node, validate_value
 from uwfgit.model.schema.fit import compile_fit, compile_refs
 from uwfgit.model.schema.typed import read_payload
-from uwfgit.model.thread.step import Hold, StepNode
+from uwfgit.model.thread.step import Hold, StepNode, read_start
+from uwfgit.model.workflow.workflow import workflow_from_node
 from uwfgit.store.canonical import Json
 
 THREAD = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -94,6 +96,9 @@ START: dict[str, Any] = {
     "rootCommit": None,
     "depth": 1,
     "parent": {"thread": THREAD, "step": A},
+    "inputs": A,
+    "children": {"x": A},
+    "private": True,
 }
 TARGET = {"role": "a", "prompt": "p", "location": None}
 WORKFLOW: dict[str, Any] = {
@@ -196,6 +201,8 @@ def test_a_built_in_schema_fits_exactly_what_it_allows(
 READERS: dict[Hash, Callable[[Node], object]] = {
     STEP_TYPE: lambda node: read_payload(node, StepNode),
     HOLD_TYPE: lambda node: read_payload(node, Hold),
+    START_TYPE: read_start,
+    WORKFLOW_TYPE: lambda node: workflow_from_node(node, lambda _: make_schema({})),
 }
 
 

@@ -21,7 +21,7 @@ from tests.model.older_text import (
 from tests.model.workflow_text import GOOD, WORKER_NODE, change, check, places_of
 from uwfgit.model.legacy.read import normalise_document
 from uwfgit.model.workflow.pinned import workflow_from_document
-from uwfgit.model.workflow.workflow import Target
+from uwfgit.model.workflow.workflow import Choice
 from uwfgit.model.yaml.core import parse_yaml
 
 _CLASHES = ({"conditions", "rules"}, {"prompts", "rules"})
@@ -300,7 +300,7 @@ def test_rules_without_a_way_out_end() -> None:
 
     workflow = workflow_from_document(normalise(text).doc)
 
-    end = Target(role="$END", prompt="Continue with your part of the task.")
+    end = Choice(role="$END", prompt="Continue with your part of the task.")
     assert isinstance(workflow.graph["coder"], tuple)
     assert isinstance(workflow.graph["reviewer"], tuple)
     assert workflow.graph["coder"][-1] == end
@@ -314,7 +314,7 @@ def test_a_role_that_no_rule_names_ends() -> None:
     workflow = workflow_from_document(normalise(text).doc)
 
     assert workflow.graph["reviewer"] == (
-        Target(role="$END", prompt="Continue with your part of the task."),
+        Choice(role="$END", prompt="Continue with your part of the task."),
     )
 
 

@@ -11,7 +11,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.picture.chart import chart_of
 from uwfgit.model.picture.edge_counts import Trips, trips_of
-from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.model.workflow.workflow import Choice, Target, Workflow
 
 WAIT = "---\n$status: $SUSPEND\nreason: which one\n---\n"
 
@@ -107,8 +107,8 @@ def test_an_edge_that_the_graph_does_not_have_is_extra(
 def test_the_entry_of_a_list_is_told_by_what_it_said(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    said = Target(role="critic", prompt="Judge {{plan}} with {{_body}}.")
-    other = Target(role="critic", prompt="Never said.")
+    said = Choice(role="critic", prompt="Judge {{plan}} with {{_body}}.")
+    other = Choice(role="critic", prompt="Never said.")
     graph = {**make_workflow().graph, "worker": (said, other)}
     turned = {**graph, "worker": (other, said)}
     thread = begin(ledger, tmp_path, workflow=make_workflow(graph=graph)).thread
@@ -123,9 +123,9 @@ def test_a_list_of_first_targets_is_no_edge_beside_the_graph(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     first = (
-        Target(role="critic", prompt="x", when="false"),
-        Target(role="worker", prompt="a", when="false"),
-        Target(role="worker", prompt="Begin."),
+        Choice(role="critic", prompt="x", when="false"),
+        Choice(role="worker", prompt="a", when="false"),
+        Choice(role="worker", prompt="Begin."),
     )
     listed = make_workflow(graph={**make_workflow().graph, "$START": first})
     thread = begin(ledger, tmp_path, workflow=listed).thread

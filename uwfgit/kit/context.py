@@ -10,8 +10,8 @@ from typing import Final
 from uwfgit.engine.ask.output_format import output_format
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, is_thread_id
-from uwfgit.model.thread.record import Record, Start, load_tip, open_record
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.workflow import Role, Workflow
 from uwfgit.store.files import read_plain
 from uwfgit.store.repository import open_store

@@ -268,7 +268,7 @@ def outcome_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
     state = tip.state
     code = return_code(state.status)
     return {
-        "parent": _parent_payload(record.start.parent),
+        "parent": to_builtins(record.start.parent),
         "children": list(list_children(ledger, record)),
         "inputs": None if record.start.values is None else dict(record.start.values),
         "summary": summary,

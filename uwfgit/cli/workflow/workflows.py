@@ -14,7 +14,6 @@ from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
 from uwfgit.model.node.node import WORKFLOW_TYPE
-from uwfgit.model.schema.typed import require_typed
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
     is_path,
@@ -23,7 +22,7 @@ from uwfgit.model.workflow.source import (
     read_workflow,
     resolve_workflow,
 )
-from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_node, workflow_nodes
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar
@@ -167,11 +166,7 @@ def _find_by_hash(ledger: Ledger, name: str) -> FoundWorkflow | None:
         return None
     if node.type != WORKFLOW_TYPE:
         raise InvalidError(f"node {node.hash} is not a workflow")
-    require_typed(node)
-    roles = node.payload["roles"].values()
-    schemas = (find_node(ledger, role["frontmatter"]) for role in roles)
-    nodes = {schema.hash: schema for schema in schemas if schema is not None}
-    workflow = workflow_from_nodes(node, nodes)
+    workflow = workflow_from_node(node, lambda schema: find_node(ledger, schema))
     head = "# Written from a stored workflow; the file it came from is not known.\n"
     return FoundWorkflow(
         workflow=workflow,

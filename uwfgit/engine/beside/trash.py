@@ -109,7 +109,7 @@ def list_coming(ledger: Ledger, thread: ThreadId) -> tuple[ThreadId, ...]:
             for each, record in removed.items()
             if record.tip.state.forked_from is None
             and record.start.parent is not None
-            and record.start.parent[0] == above
+            and record.start.parent.thread == above
         )
         for child in (*named, *begun):
             is_here = find_ref(ledger.store, thread_ref(child)) is not None

@@ -30,8 +30,7 @@ from uwfgit.store.canonical import Json
 
 if TYPE_CHECKING:
     # Checking a file imports this module, and may not cost the git library.
-    from uwfgit.model.thread.record import Start
-    from uwfgit.model.thread.step import Step
+    from uwfgit.model.thread.step import Start, Step
 
 MAX_EVALUATIONS: Final = 200_000
 MAX_DEPTH: Final = 500

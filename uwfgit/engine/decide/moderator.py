@@ -10,7 +10,7 @@ from msgspec import Struct
 from uwfgit.constants import NEW, RESUME, START, STATUS
 from uwfgit.errors import ConfigError
 from uwfgit.model.template.render import TemplateError, render
-from uwfgit.model.workflow.workflow import Edges, Target
+from uwfgit.model.workflow.workflow import Choice, Edges, Target
 from uwfgit.store.canonical import Json
 
 RESUME_PROMPT: Final = "Review the previous run and continue."
@@ -113,7 +113,7 @@ def _find_target(
 
 
 def _choose(
-    targets: tuple[Target, ...],
+    targets: tuple[Choice, ...],
     role: str,
     status: str | None,
     evaluate: Evaluate | None,

@@ -25,10 +25,10 @@ from uwfgit.constants import (
 )
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, RoutingError, route
-from uwfgit.ids import Hash
-from uwfgit.model.thread.record import Record, Start, start_from_payload
+from uwfgit.model.node.node import START_TYPE, make_node
+from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Step, read_step
+from uwfgit.model.thread.step import Start, Step, read_start, read_step
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.canonical import Json
 
@@ -204,10 +204,8 @@ def _first_start(
     if not isinstance(workflow.graph.get(START), tuple):
         return None
     pinned = workflow_nodes(workflow)[-1].hash
-    made = start_from_payload(
-        Hash(""), {**start, "workflow": pinned, "rules": RULES_VERSION}
-    )
-    return replace(made, values=inputs)
+    node = make_node(START_TYPE, {**start, "workflow": pinned, "rules": RULES_VERSION})
+    return replace(read_start(node), values=inputs)
 
 
 def next_prompt(record: Record, *, skip: int = 0) -> Routed | RoutingError:

@@ -27,7 +27,7 @@ from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.hold import why_suspended
 from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
-from uwfgit.model.thread.step import Child
+from uwfgit.model.thread.step import Child, StartedFor
 from uwfgit.model.thread.usage import Usage, usage_since
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
@@ -219,7 +219,8 @@ def _find_tried(run: Run) -> Child | None:
 
 def _find_unnamed(run: Run, agent: WorkflowAgent) -> _Found | None:
     """Find a child that began at this head and that nothing recorded names."""
-    wanted = (run.thread, run.prev or run.record.tip.state.start)
+    head = run.prev or run.record.tip.state.start
+    wanted = StartedFor(thread=run.thread, step=head)
     pinned = run.record.child_hash(agent.workflow)
     ledger = run.engine.ledger
     ledger.lookup.refresh()

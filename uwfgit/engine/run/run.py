@@ -192,7 +192,7 @@ class Run(Struct, frozen=True, kw_only=True):
             # It may not be here.
             with suppress(NotFoundError):
                 if asked:
-                    tip = load_tip(ledger.store, start.parent[0])
+                    tip = load_tip(ledger.store, start.parent.thread)
                     near.append(open_record(ledger.store, tip))
                     named |= {word for word in asked if word in near[-1].places}
         elif asked and _began_here(ledger, self.record.tip):

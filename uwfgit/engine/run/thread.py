@@ -335,6 +335,6 @@ def _open_children(ledger: Ledger, thread: ThreadId) -> Iterator[ThreadId]:
             # A fork of a child says that its parent is the one of before.
             is_own = state.forked_from is None or child in own
             # A record of others may name any thread as who did its step.
-            is_kin = parent is not None and parent[0] in kin
+            is_kin = parent is not None and parent.thread in kin
             if state.status in {"idle", "suspended"} and is_own and is_kin:
                 yield child

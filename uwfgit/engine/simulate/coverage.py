@@ -16,7 +16,7 @@ from uwfgit.engine.simulate.simulate import THREAD, SimulatedStep
 from uwfgit.model.picture.edge_counts import TakenEdge
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH
 from uwfgit.model.schema.variants import find_variants, merge_forms
-from uwfgit.model.workflow.workflow import Target, Workflow
+from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow
 from uwfgit.store.canonical import Json
 
 _FORMATS: Final = {
@@ -247,7 +247,8 @@ class _Walker(Struct, kw_only=True):
 
     def _step(self, edge: TakenEdge, number: int) -> SimulatedStep:
         target, key = self.edges[edge], edge[1]
-        label = key if isinstance(key, str) else target.when or "otherwise"
+        when = target.when if isinstance(target, Choice) else None
+        label = key if isinstance(key, str) else when or "otherwise"
         full = self._render(edge, required_only=False)
         bare = self._render(edge, required_only=True)
         step = SimulatedStep(
@@ -279,8 +280,11 @@ class _Walker(Struct, kw_only=True):
         output: dict[str, Json] = {STATUS: status}
         if role is not None:
             output = make_up_output(role.schema, status, required_only=required_only)
-        target = replace(self.edges[edge], when=None)
-        graph = {source: {status: target} if status is not None else (target,)}
+        target = self.edges[edge]
+        edges: Edges = {status: target} if status is not None else ()
+        if isinstance(target, Choice):
+            edges = (replace(target, when=None),)
+        graph = {source: edges}
         body = "" if source == START else f"<what {source} wrote>"
         injected = injected_values(
             body, task=self.task, thread=THREAD, inputs=self.inputs

@@ -20,8 +20,9 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import START_TYPE, Node, format_nodes, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
 from uwfgit.model.thread.event import tell_fork, tell_start, tell_summary, tell_word
-from uwfgit.model.thread.record import Record, Tip, open_record, start_from_payload
+from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.thread.step import read_start
 from uwfgit.model.thread.usage import Usage, add_usage
 from uwfgit.model.workflow.workflow import (
     Workflow,
@@ -91,7 +92,7 @@ def _write_start(
     changes[f"{folder}/{TASK_FILE}"] = new_file(task_file(node.payload["prompt"]))
     person = committer(ledger)
     told = tell_start(
-        start_from_payload(node.hash, node.payload),
+        read_start(node),
         thread=thread,
         workflow=workflow.name,
         oid=blob_oid(pinned.data),

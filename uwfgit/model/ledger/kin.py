@@ -75,7 +75,7 @@ def find_takers(
     if record.start.parent is None:
         return set()
     here = {row.thread: row for row in rows}
-    found = _iter_takers(ledger, here, {record.start.parent[0]})
+    found = _iter_takers(ledger, here, {record.start.parent.thread})
     return {taker for child, taker in found if child == record.tip.thread}
 
 
@@ -169,8 +169,7 @@ def find_parent_step(ledger: Ledger, record: Record) -> tuple[ThreadId, int] | N
     parent = record.start.parent
     if parent is None:
         return None
-    thread = ThreadId(parent[0])
-    return thread, find_step_number(ledger, thread, Hash(parent[1]))
+    return parent.thread, find_step_number(ledger, parent.thread, parent.step)
 
 
 def find_step_number(ledger: Ledger, thread: ThreadId, head: Hash) -> int:

@@ -16,9 +16,8 @@ from uwfgit.ids import Hash, Oid, is_hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
-from uwfgit.model.schema.typed import require_typed
 from uwfgit.model.thread.derive import format_message, parse_trailers
-from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_node
 from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar
 from uwfgit.store.layout import (
@@ -209,8 +208,7 @@ def _read(ledger: Ledger, version: Version) -> Entered:
     pinned = nodes.get(version.hash)
     if pinned is None or pinned.type != WORKFLOW_TYPE:
         raise CorruptError(f"commit {version.commit} lacks node {version.hash}")
-    require_typed(pinned)
-    workflow = workflow_from_nodes(pinned, nodes)
+    workflow = workflow_from_node(pinned, nodes.get)
     data = read_blob(ledger.store, file.oid)
     if workflow.inputs:
         # Late: what has no inputs reads no YAML.

@@ -105,9 +105,9 @@ def chart_of(workflow: Workflow, trips: Trips | None = None) -> Chart:
 
 def _links(name: str, edges: Edges) -> Iterator[_Link]:
     if isinstance(edges, tuple):
-        for index, target in enumerate(edges):
-            label = target.when or OTHERWISE
-            yield _Link(edge=(name, index), label=label, target=target.role)
+        for index, choice in enumerate(edges):
+            label = choice.when or OTHERWISE
+            yield _Link(edge=(name, index), label=label, target=choice.role)
     else:
         for status, target in edges.items():
             yield _Link(edge=(name, status), label=status, target=target.role)

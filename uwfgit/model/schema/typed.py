@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, ValidationError, convert
 
@@ -71,6 +71,11 @@ def require_typed(node: Node) -> None:
     fit = _find_fit(node.type) if node.type in _BUILTIN else None
     if fit is not None and not fit(node.payload):
         raise mistyped(node)
+
+
+def fields_of(value: Struct, kind: type[Struct]) -> dict[str, Any]:
+    """Return the fields of a struct that one it is derived from has, by name."""
+    return {name: getattr(value, name) for name in kind.__struct_fields__}
 
 
 @cache

@@ -23,7 +23,6 @@ from uwfgit.model.thread.derive import (
     format_status,
     parse_trailers,
 )
-from uwfgit.model.thread.record import Start
 from uwfgit.model.thread.state import (
     STATUSES,
     ForkedFrom,
@@ -32,7 +31,7 @@ from uwfgit.model.thread.state import (
     ThreadStatus,
     short_message,
 )
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.thread.usage import Usage, add_usage
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit

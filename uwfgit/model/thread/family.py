@@ -66,7 +66,7 @@ def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
     for _ in range(MAX_NESTED):
         if record.start.parent is None or record.tip.state.forked_from is not None:
             return
-        above = record.start.parent[0]
+        above = record.start.parent.thread
         yield above
         try:
             record = open_record(store, load_tip(store, above), checked=False)

@@ -31,9 +31,9 @@ from uwfgit.model.node.places import (
 )
 from uwfgit.model.schema.typed import read_payload, require_typed
 from uwfgit.model.thread.state import ThreadState, decode_state
-from uwfgit.model.thread.step import Step, StepNode, read_step
+from uwfgit.model.thread.step import Start, Step, StepNode, read_start, read_step
 from uwfgit.model.wording import count_of
-from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_node
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
@@ -80,25 +80,6 @@ class Tip(Struct, frozen=True, kw_only=True):
     tree: Oid
     committed_at: int
     state: ThreadState
-
-
-class Start(Struct, frozen=True, kw_only=True):
-    """A StartNode, typed."""
-
-    hash: Hash
-    workflow: Hash
-    rules: int
-    prompt: str
-    cwd: str
-    cwd_in_repo: str | None
-    root_commit: str | None
-    depth: int
-    parent: tuple[ThreadId, Hash] | None
-    inputs: Hash | None = None
-    children: Mapping[str, Hash] = field(default_factory=dict)
-    private: bool = False
-    values: Mapping[str, Json] | None = None
-    """What the run was given, once it was read."""
 
 
 def load_tip(store: Store, thread: ThreadId) -> Tip:
@@ -213,8 +194,8 @@ class Record(Struct, kw_only=True):
     def start(self) -> Start:
         """The thread's StartNode."""
         if self._start is None:
-            node = self.node(self.tip.state.start, START_TYPE)
-            start = start_from_payload(node.hash, node.payload)
+            with naming_mend(self.tip.thread):
+                start = read_start(self._read(self.tip.state.start, START_TYPE))
             if start.inputs is not None:
                 given = self.node(start.inputs, JSON_TYPES["object"]).payload
                 start = replace(start, values=self._in_file_order(given))
@@ -245,9 +226,8 @@ class Record(Struct, kw_only=True):
         return in_file_order(named, self.workflow_file)
 
     def _read_workflow(self, pinned: Hash) -> Workflow:
-        node = self.node(pinned, WORKFLOW_TYPE)
-        names = [role["frontmatter"] for role in node.payload["roles"].values()]
-        return workflow_from_nodes(node, {name: self.node(name) for name in names})
+        with naming_mend(self.tip.thread):
+            return workflow_from_node(self._read(pinned, WORKFLOW_TYPE), self._read)
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -420,27 +400,3 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
     if places and not _RECORDS & places.keys():
         raise EarlierFormatError(f"thread {tip.thread}")
     return Record(store=store, tip=tip, places=places, checked=checked)
-
-
-def start_from_payload(start: Hash, payload: Mapping[str, Json]) -> Start:
-    """Read a StartNode's payload, which fits its type."""
-    return Start(
-        hash=start,
-        workflow=Hash(payload["workflow"]),
-        rules=payload["rules"],
-        prompt=payload["prompt"],
-        cwd=payload["cwd"],
-        cwd_in_repo=payload["cwdInRepo"],
-        root_commit=payload["rootCommit"],
-        depth=payload.get("depth", 0),
-        parent=_read_parent(payload.get("parent")),
-        inputs=payload.get("inputs"),
-        children=payload.get("children", {}),
-        private=payload.get("private", False),
-    )
-
-
-def _read_parent(value: Json) -> tuple[ThreadId, Hash] | None:
-    if not value:
-        return None
-    return ThreadId(value["thread"]), Hash(value["step"])

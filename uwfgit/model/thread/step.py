@@ -1,4 +1,4 @@
-"""The fields of nodes that runs leave, and their way to and from payloads (pure).
+"""The fields of the nodes a thread is made of, and their way from payloads (pure).
 
 A field is declared here and in ``schemas/``, and nowhere else: names
 differ by their case alone.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from msgspec import Meta, to_builtins
+from msgspec import Meta, field, to_builtins
 
 from uwfgit.constants import STATUS
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import Node
-from uwfgit.model.schema.typed import Payload, read_payload
+from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
 from uwfgit.model.thread.usage import Count, Usage
 from uwfgit.store.canonical import Json, Omittable
 
@@ -82,6 +82,33 @@ class StepNode(
     detail_hash: Hash
 
 
+class StartedFor(Payload, frozen=True, kw_only=True):
+    """The thread a step of which another was started for, and its head then."""
+
+    thread: ThreadId
+    step: Hash
+
+
+class Start(Payload, frozen=True, kw_only=True):
+    """A StartNode, and what the run was given for its inputs, once that was read."""
+
+    hash: Hash
+    workflow: Hash
+    rules: Annotated[int, Meta(ge=1)]
+    prompt: str
+    cwd: str
+    cwd_in_repo: str | None
+    root_commit: str | None
+    depth: Annotated[int, Meta(ge=1)] = 0
+    parent: Omittable[StartedFor] = None
+    inputs: Omittable[Hash] = None
+    children: Annotated[Mapping[str, Hash], Meta(min_length=1)] = field(
+        default_factory=dict
+    )
+    private: bool = False
+    values: Mapping[str, Json] | None
+
+
 class Hold(Payload, frozen=True, kw_only=True):
     """Why a supervisor stopped a thread, how that was found out, and what it cost."""
 
@@ -104,6 +131,19 @@ class Step(StepNode, frozen=True, kw_only=True, rename={"output": "values"}):
         return value if isinstance(value, str) else None
 
 
+def read_start(node: Node) -> Start:
+    """Read a StartNode.
+
+    Raises:
+        CorruptError: The payload is not that of a start.
+    """
+    start = read_payload(node, Start, {"hash": node.hash, "values": None})
+    # Left out or true: that no type can say.
+    if not node.payload.get("private", True):
+        raise mistyped(node)
+    return start
+
+
 def read_step(
     node: Node, number: int, output: Mapping[str, Json] | None = None
 ) -> Step:
@@ -118,7 +158,6 @@ def read_step(
 
 def write_fields(step: StepFields) -> dict[str, Json]:
     """Write the fields of a StepNode as its payload has them."""
-    names = StepFields.__struct_fields__
-    fields = StepFields(**{name: getattr(step, name) for name in names})
+    fields = StepFields(**fields_of(step, StepFields))
     payload: dict[str, Json] = to_builtins(fields)
     return payload

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import to_builtins
+
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 
 
@@ -57,5 +59,5 @@ def graph_payload(workflow: Workflow) -> dict[str, object]:
 
 def _edge(target: Target) -> dict[str, object]:
     fields = ("role", "when", "prompt", "location")
-    values = {field: getattr(target, field) for field in fields}
-    return {field: value for field, value in values.items() if value is not None}
+    values = to_builtins(target)
+    return {name: values[name] for name in fields if values.get(name) is not None}

@@ -11,7 +11,7 @@ from typing import TypeVar
 from uwfgit.constants import WORKFLOW_VERSION
 from uwfgit.errors import WorkflowError
 from uwfgit.model.findings import is_free
-from uwfgit.model.workflow.workflow import Edges, Role, Target, Workflow
+from uwfgit.model.workflow.workflow import Choice, Edges, Role, Target, Workflow
 from uwfgit.model.yaml.core import Located, read_yaml
 from uwfgit.store.canonical import Json
 
@@ -98,18 +98,16 @@ def _role(value: Mapping[str, Json]) -> Role:
 
 def _edges(node: Json) -> Edges:
     if isinstance(node, list):
-        return tuple(_target(target) for target in node)
+        return tuple(
+            Choice(**_target(target), when=target.get("when")) for target in node
+        )
     return {
-        status: _target(target)
+        status: Target(**_target(target))
         for status, target in node.items()
         if not is_free(status)
     }
 
 
-def _target(value: Mapping[str, Json]) -> Target:
-    return Target(
-        role=value["role"],
-        prompt=value["prompt"],
-        location=value.get("location"),
-        when=value.get("when"),
-    )
+def _target(value: Mapping[str, Json]) -> dict[str, Json]:
+    names = ("role", "prompt", "location")
+    return {name: value.get(name) for name in names}

@@ -6,10 +6,10 @@ what makes one valid is ``model/rules/check.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, field, to_builtins
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import CorruptError, SizeError
@@ -21,47 +21,73 @@ from uwfgit.model.node.node import (
     make_node,
     make_schema,
 )
-from uwfgit.store.canonical import Json
+from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
+from uwfgit.store.canonical import Json, Omittable
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class Target(Payload, frozen=True, kw_only=True, omit_defaults=False):
     """Where an edge leads: the next role, its prompt and folder templates."""
 
     role: str
     prompt: str
     location: str | None = None
+
+
+class Choice(Target, frozen=True, kw_only=True):
+    """One of the edges of a list: it is taken when its condition holds, if any."""
+
     when: str | None = None
 
 
-class Role(Struct, frozen=True, kw_only=True):
-    """What one role is asked to do, and the schema of its structured answer."""
+class RoleFields(Payload, frozen=True, kw_only=True):
+    """What one role is asked to do."""
 
     description: str
     goal: str
     capabilities: tuple[str, ...]
     procedure: str
     output: str
-    schema: Mapping[str, Any]
-    workflow: str | None = None
+    workflow: Omittable[str] = None
     """Names the workflow that does the role, in place of an agent."""
-    inputs: Mapping[str, Any] | None = None
+    inputs: Omittable[Mapping[str, Any]] = None
     """What that workflow is given for its inputs."""
 
 
-Edges: TypeAlias = Mapping[str, Target] | tuple[Target, ...]
+class Role(RoleFields, frozen=True, kw_only=True, rename={"schema": "frontmatter"}):
+    """What one role is asked to do, and the schema of its structured answer."""
+
+    schema: Mapping[str, Any]
+
+
+class _PinnedRole(RoleFields, frozen=True, kw_only=True):
+    frontmatter: Hash
+
+
+Edges: TypeAlias = Mapping[str, Target] | tuple[Choice, ...]
 """A graph node: status → target, or the list form of conditional routing."""
 
 
-class Workflow(Struct, frozen=True, kw_only=True):
-    """Roles and a graph; the current form, whatever form the file had."""
+class WorkflowFields(Payload, frozen=True, kw_only=True):
+    """All that a workflow is but its roles."""
 
-    version: int
+    version: Annotated[int, Meta(ge=1)]
     name: str
     description: str
-    roles: Mapping[str, Role]
     graph: Mapping[str, Edges]
-    inputs: Mapping[str, Any] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Omittable[Mapping[str, Mapping[str, Any]]] = None
+    extra: Mapping[str, Any] = field(default_factory=dict, name="x")
+
+
+class _Pinned(WorkflowFields, frozen=True, kw_only=True):
+    """A workflow as its node has it."""
+
+    roles: Mapping[str, _PinnedRole]
+
+
+class Workflow(WorkflowFields, frozen=True, kw_only=True):
+    """Roles and a graph; the current form, whatever form the file had."""
+
+    roles: Mapping[str, Role]
 
     @property
     def has_lists(self) -> bool:
@@ -86,116 +112,49 @@ def workflow_nodes(workflow: Workflow) -> tuple[Node, ...]:
     Raises:
         InvalidError: A value in it is none that uwf can store.
     """
-    schemas = {
-        name: make_schema(dict(role.schema)) for name, role in workflow.roles.items()
-    }
-    payload: dict[str, Json] = {
-        "version": workflow.version,
-        "name": workflow.name,
-        "description": workflow.description,
-        "roles": {
-            name: _role_payload(role, schemas[name].hash)
-            for name, role in workflow.roles.items()
-        },
-        "graph": {name: _edges_payload(e) for name, e in workflow.graph.items()},
-    }
-    if workflow.inputs is not None:
-        payload["inputs"] = dict(workflow.inputs)
-    if workflow.extra:
-        payload["x"] = dict(workflow.extra)
-    unique = {node.hash: node for node in schemas.values()}
-    return (*unique.values(), make_node(WORKFLOW_TYPE, payload))
+    payload = to_builtins(workflow)
+    schemas = {}
+    for role in payload["roles"].values():
+        node = make_schema(role["frontmatter"])
+        schemas[node.hash] = node
+        role["frontmatter"] = node.hash
+    return (*schemas.values(), make_node(WORKFLOW_TYPE, payload))
 
 
-def _role_payload(role: Role, schema: Hash) -> dict[str, Json]:
-    payload: dict[str, Json] = {
-        "description": role.description,
-        "goal": role.goal,
-        "capabilities": list(role.capabilities),
-        "procedure": role.procedure,
-        "output": role.output,
-        "frontmatter": schema,
-    }
-    if role.workflow is not None:
-        payload["workflow"] = role.workflow
-    if role.inputs is not None:
-        payload["inputs"] = dict(role.inputs)
-    return payload
-
-
-def _edges_payload(edges: Edges) -> Json:
-    if isinstance(edges, tuple):
-        return [
-            {
-                "role": target.role,
-                "when": target.when,
-                "prompt": target.prompt,
-                "location": target.location,
-            }
-            for target in edges
-        ]
-    return {
-        status: {
-            "role": target.role,
-            "prompt": target.prompt,
-            "location": target.location,
-        }
-        for status, target in edges.items()
-    }
-
-
-def workflow_from_nodes(node: Node, nodes: Mapping[Hash, Node]) -> Workflow:
-    """Read a workflow back from its node and its schemas' nodes.
+def workflow_from_node(node: Node, find: Callable[[Hash], Node | None]) -> Workflow:
+    """Read a workflow back from its node.
 
     Args:
-        node: A node whose payload was checked against the workflow schema.
-        nodes: At least the schema nodes of its roles.
+        node: The node; nothing of it needs to be checked before.
+        find: Finds the schema nodes of its roles.
 
     Raises:
-        CorruptError: A role's schema is missing or is no schema node.
+        CorruptError: It does not fit its type, or a role's schema is missing or is
+            no schema node.
     """
-    payload = node.payload
-    return Workflow(
-        version=payload["version"],
-        name=payload["name"],
-        description=payload["description"],
-        roles={
-            name: _role_from_payload(name, role, nodes)
-            for name, role in payload["roles"].items()
-        },
-        graph={
-            name: tuple(_target(item, item["when"]) for item in edges)
-            if isinstance(edges, list)
-            else {status: _target(item, None) for status, item in edges.items()}
-            for name, edges in payload["graph"].items()
-        },
-        inputs=payload.get("inputs"),
-        extra=payload.get("x", {}),
-    )
+    pinned = read_payload(node, _Pinned)
+    for edges in node.payload["graph"].values():
+        # Their defaults are for whoever writes a graph in Python.
+        kind = Choice if isinstance(edges, list) else Target
+        found = edges if isinstance(edges, list) else edges.values()
+        if any(len(each) < len(kind.__struct_fields__) for each in found):
+            raise mistyped(node)
+    roles = {
+        name: Role(
+            **fields_of(role, RoleFields),
+            schema=_read_schema(name, role.frontmatter, find),
+        )
+        for name, role in pinned.roles.items()
+    }
+    return Workflow(**fields_of(pinned, WorkflowFields), roles=roles)
 
 
-def _role_from_payload(name: str, role: Json, nodes: Mapping[Hash, Node]) -> Role:
-    schema = nodes.get(role["frontmatter"])
+def _read_schema(
+    role: str, wanted: Hash, find: Callable[[Hash], Node | None]
+) -> dict[str, Json]:
+    schema = find(wanted)
     if schema is None or schema.type != META_TYPE:
-        raise CorruptError(f"role '{name}' has no schema node {role['frontmatter']}")
+        raise CorruptError(f"role '{role}' has no schema node {wanted}")
     if not isinstance(schema.payload, dict):
-        raise CorruptError(f"schema {schema.hash} of role '{name}' is not a mapping")
-    return Role(
-        description=role["description"],
-        goal=role["goal"],
-        capabilities=tuple(role["capabilities"]),
-        procedure=role["procedure"],
-        output=role["output"],
-        schema=schema.payload,
-        workflow=role.get("workflow"),
-        inputs=role.get("inputs"),
-    )
-
-
-def _target(item: Json, when: str | None) -> Target:
-    return Target(
-        role=item["role"],
-        prompt=item["prompt"],
-        location=item["location"],
-        when=when,
-    )
+        raise CorruptError(f"schema {schema.hash} of role '{role}' is not a mapping")
+    return schema.payload

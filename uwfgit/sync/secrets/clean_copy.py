@@ -38,7 +38,7 @@ from uwfgit.model.node.node import (
     Node,
     make_node,
 )
-from uwfgit.model.schema.typed import read_payload
+from uwfgit.model.schema.typed import fields_of, read_payload
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_quote
 from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
@@ -46,7 +46,7 @@ from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
 from uwfgit.model.thread.step import Hold, StepFields, StepNode
 from uwfgit.model.thread.usage import usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
-from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_node, workflow_nodes
 from uwfgit.store.git.settings import Identity
 from uwfgit.store.git.signing import NO_SIGNER
 from uwfgit.store.layout import (
@@ -209,7 +209,7 @@ def _redo_workflow(redo: Redo, old: Hash) -> Workflow:
         schemas[new] = redo.nodes[new]
     made = make_node(WORKFLOW_TYPE, redo.value(node.payload))
     redo.hashes[old] = made.hash
-    return workflow_from_nodes(made, schemas)
+    return workflow_from_node(made, schemas.get)
 
 
 def _redo_file(redo: Redo, event: Event, workflow: Workflow) -> bytes:
@@ -345,7 +345,7 @@ def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> Ste
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
     made |= {"usage": payload["usage"], "code": payload["code"]}
     step = read_payload(replace(old, payload=made), StepNode)
-    fields = {name: getattr(step, name) for name in StepFields.__struct_fields__}
+    fields = fields_of(step, StepFields)
     return StepDraft(
         **{**fields, "warnings": (*step.warnings, *remarks)},
         output=values,

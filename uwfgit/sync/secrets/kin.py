@@ -114,5 +114,5 @@ def _find_parents(
         return takers
     begun = record.start.parent
     is_own = begun is not None and record.tip.state.forked_from is None
-    is_here = begun is not None and any(row.thread == begun[0] for row in rows)
-    return [ThreadId(begun[0])] if begun is not None and is_own and is_here else []
+    is_here = begun is not None and any(row.thread == begun.thread for row in rows)
+    return [begun.thread] if begun is not None and is_own and is_here else []

@@ -12,8 +12,7 @@ from uwfgit.constants import SUSPEND
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE, WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces
-from uwfgit.model.thread.record import Start
-from uwfgit.model.thread.step import Step
+from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.thread.usage import Usage, usage_since
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
@@ -118,7 +117,8 @@ def _check_kin(
     assert step.child is not None  # noqa: S101 - asked by the caller
     if child.thread != step.child.thread:
         findings.note("child", f"its commit is of thread {child.thread}")
-    thread, head = child.start.parent or ("", "")
+    parent = child.start.parent
+    thread, head = (parent.thread, parent.step) if parent else ("", "")
     if thread not in view.lineage:
         findings.note("child", f"child {child.thread} is not of this thread")
     place = nodes.get(Hash(head))

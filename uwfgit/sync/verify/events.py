@@ -28,10 +28,10 @@ from uwfgit.model.thread.event import (
     tell_start,
     tell_word,
 )
-from uwfgit.model.thread.record import Start, start_from_payload
+from uwfgit.model.thread.step import Start, read_start
 from uwfgit.model.workflow.inputs import complete_inputs
 from uwfgit.model.workflow.pinned import workflow_from_data
-from uwfgit.model.workflow.workflow import Workflow, workflow_from_nodes, workflow_nodes
+from uwfgit.model.workflow.workflow import Workflow, workflow_from_node, workflow_nodes
 from uwfgit.store.canonical import encode_json
 from uwfgit.store.layout import START_NODES, TASK_FILE, WORKFLOW_FILE, thread_folder
 from uwfgit.store.raw import BLOB
@@ -127,19 +127,16 @@ def _read_pinned(
     findings: VerifyFindings,
 ) -> tuple[Start, Node, Workflow]:
     """Read what a thread was started with: its StartNode and its workflow."""
-    payload = load_node(run.reader, added, claimed).payload
-    if payload["rules"] != RULES_VERSION:
-        raise refusal("rules", f"rules of version {payload['rules']} are not known")
-    start = start_from_payload(claimed, payload)
+    start = read_start(load_node(run.reader, added, claimed))
+    if start.rules != RULES_VERSION:
+        raise refusal("rules", f"rules of version {start.rules} are not known")
     node = load_node(run.reader, added, start.workflow, WORKFLOW_TYPE)
     if node.hash not in sound:
         raise refusal("event", "the workflow node is not valid")
     check_pinned(run.reader, start, node.payload, added, findings)
-    schemas = {
-        name: load_node(run.reader, added, name, META_TYPE)
-        for name in {role["frontmatter"] for role in node.payload["roles"].values()}
-    }
-    workflow = workflow_from_nodes(node, schemas)
+    workflow = workflow_from_node(
+        node, lambda name: load_node(run.reader, added, name, META_TYPE)
+    )
     return _read_inputs(run, start, workflow, added, findings), node, workflow
 
 
