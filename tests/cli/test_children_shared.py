@@ -190,7 +190,7 @@ def test_a_side_that_a_parent_names_stays_in_its_childs_history(two: Two) -> Non
         answer(seat)
         seat("thread", "resume", two.family.parent, "-p", seat.name, *RUN)
     two.ada.do("push")
-    two.bob.do("pull")
+    two.bob.do("pull", code=1)
     family, resolve = two.family, ("thread", "resolve")
     check = two.bob("thread", "check", family.parent)
 
@@ -224,7 +224,7 @@ def test_a_side_that_a_parent_names_of_others_alone_may_get_a_name_of_its_own(
         answer(seat)
         seat(*again, *RUN)
     two.ada.do("push")
-    two.bob.do("pull")
+    two.bob.do("pull", code=1)
     family, resolve = two.family, ("thread", "resolve")
     two.bob.do(*resolve, family.parent, "--keep-theirs")
     store = Path(two.bob.do("store", "path").out.strip())

@@ -185,7 +185,8 @@ def diverged(seats: Seats, tmp_path: Path) -> tuple[Seat, Seat, str]:
             *("--agent", "scripted:asking.yaml", *seat.trust()),
         )
     ada.do("push")
-    bob.do("pull")
+    told = bob.do("pull", code=1)
+    assert f"uwf thread resolve {thread}" in told.out + told.err
     return ada, bob, thread
 
 

@@ -89,6 +89,16 @@ class RefOutcome(Struct, frozen=True, kw_only=True):
         return name if name != self.ref else None
 
 
+def is_amiss(outcome: RefOutcome) -> bool:
+    """Whether a person has to see to it: it was refused, or both sides went on.
+
+    Of an approval each side keeps its own.
+    """
+    is_apart = outcome.result == "diverged"
+    is_approval = outcome.ref.startswith(APPROVED_PREFIX)
+    return outcome.result in FAILED or (is_apart and not is_approval)
+
+
 class Outcomes(Struct, kw_only=True):
     """What became of some refs so far."""
 

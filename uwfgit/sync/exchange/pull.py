@@ -24,13 +24,13 @@ from uwfgit.store.layout import (
 )
 from uwfgit.store.refs import find_ref, has_object
 from uwfgit.sync.exchange.exchange import (
-    FAILED,
     ExchangeSource,
     RefOutcome,
     back_hint,
     compare,
     diverged_hint,
     has_gone_back,
+    is_amiss,
     is_removed,
     list_own,
     note_tracking,
@@ -60,8 +60,8 @@ class PullReport(Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was refused."""
-        return not any(outcome.result in FAILED for outcome in self.outcomes)
+        """Whether nothing was refused, and ours follows what is there or leads it."""
+        return not any(map(is_amiss, self.outcomes))
 
     @property
     def is_busy(self) -> bool:

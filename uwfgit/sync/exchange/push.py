@@ -24,7 +24,6 @@ from uwfgit.store.layout import (
 from uwfgit.store.objects import find_entry, list_tree, read_commit
 from uwfgit.store.refs import find_ref, has_object, is_ancestor, scan_refs
 from uwfgit.sync.exchange.exchange import (
-    FAILED,
     Outcomes,
     RefOutcome,
     Result,
@@ -33,6 +32,7 @@ from uwfgit.sync.exchange.exchange import (
     back_hint,
     compare,
     has_gone_back,
+    is_amiss,
     list_own,
     note_tracking,
     with_children,
@@ -65,11 +65,7 @@ class PushReport(Struct, frozen=True, kw_only=True):
     @property
     def ok(self) -> bool:
         """Whether the remote has all that was to be sent; it may well have more."""
-        return not any(
-            each.result in FAILED
-            or (each.result == "diverged" and not find_approved(each.ref))
-            for each in self.outcomes
-        )
+        return not any(map(is_amiss, self.outcomes))
 
 
 class _Push(Struct, kw_only=True):
