@@ -205,6 +205,20 @@ def test_two_clones_that_sent_theirs_are_joined(
     )
 
 
+def test_a_chain_that_is_behind_the_remote_s_has_nothing_to_send(
+    thread: Thread, repo: Repo, keeper: Keeper
+) -> None:
+    thread.step("echo one >> a.txt")
+    send(thread)
+    ahead = Thread(repo=clone(repo, "other"), keeper=keeper)
+    ahead.step("echo elsewhere >> a.txt")
+    newest = send(ahead).tip
+
+    parcel = pack(thread)
+
+    assert (parcel.is_new, parcel.tip) == (False, newest)
+
+
 def test_who_comes_second_is_told_to_push_again(
     thread: Thread, repo: Repo, keeper: Keeper
 ) -> None:

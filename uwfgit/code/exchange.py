@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from uwfgit.code.chain import (
     Snapshot,
@@ -164,27 +163,33 @@ def pack_chain(
         without=[],
     )
     tip = made.pack(list_snapshots(tree, ref)[::-1])
-    if old is not None and not _is_ancestor(tree, old, tip.commit):
-        # Someone else sent theirs: one commit joins the two.
-        tip = write_snapshot(
-            tree,
-            tip.tree,
-            tip.label,
-            previous=tip,
-            head=tip.head,
-            with_head=False,
-            further=[old],
-            time=tip.time,
-        )
-    elif old is not None and _is_ancestor(tree, tip.commit, old):
-        tip = replace(tip, commit=old)
     return Parcel(
         thread=thread,
-        tip=tip.commit,
+        tip=tip.commit if old is None else _join(tree, tip, old),
         old=old,
         commits=tuple(dict.fromkeys(made.commits)),
         without=tuple(dict.fromkeys(made.without)),
     )
+
+
+def _join(tree: WorkTree, tip: Snapshot, old: Oid) -> Oid:
+    """Return the commit of a chain that goes on from what a remote has of it."""
+    if _is_ancestor(tree, tip.commit, old):
+        return old
+    if _is_ancestor(tree, old, tip.commit):
+        return tip.commit
+    # Someone else sent theirs: one commit joins the two.
+    joined = write_snapshot(
+        tree,
+        tip.tree,
+        tip.label,
+        previous=tip,
+        head=tip.head,
+        with_head=False,
+        further=[old],
+        time=tip.time,
+    )
+    return joined.commit
 
 
 def _key(snapshot: Snapshot) -> tuple[str, Oid, int, Oid | None]:

@@ -202,28 +202,32 @@ def _require_whole(
         ) from exc
 
 
-def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
+def _warn_missing(context: CommandContext, choice: Choice) -> list[str]:
+    """Say that an agent's program is not there, and how it is installed."""
     from uwfgit.agents.installed import find_install, find_program
+
+    program = choice.command or find_program(choice.kind)
+    search = context.environment.get("PATH")
+    if program is None or shutil.which(program, path=search) is not None:
+        return []
+    install = find_install(choice.kind)
+    how = f" with `{install}`" if install else ""
+    return [f"'{program}' is not on your PATH yet; install it{how}"]
+
+
+def _finish(context: CommandContext, choice: Choice, *, checks: bool) -> None:
     from uwfgit.cli.setup.choice import BUILTIN
 
     fresh = replace(context, options=context.options)
     settings = fresh.loaded_settings[0]
     default = settings.default_agent.spec if settings.default_agent else None
-    kind = choice.kind
-    asks_model = kind == BUILTIN or (choice.agent is None and choice.model is not None)
+    has_model = choice.agent is None and choice.model is not None
     trial = None
-    if checks and asks_model:
+    if checks and (choice.kind == BUILTIN or has_model):
         from uwfgit.cli.setup.trial import try_model
 
-        trial = try_model(fresh.loaded_settings[0], fresh.variables)
-    program = choice.command or find_program(choice.kind)
-    search = context.environment.get("PATH")
-    is_missing = program is not None and shutil.which(program, path=search) is None
-    install = find_install(choice.kind)
-    missing = f"'{program}' is not on your PATH yet; install it" + (
-        f" with `{install}`" if install else ""
-    )
-    warnings = [missing] if is_missing else []
+        trial = try_model(settings, fresh.variables)
+    warnings = _warn_missing(context, choice)
     payload = {
         "configPath": str(context.home / CONFIG_FILE),
         "provider": choice.provider,

@@ -56,11 +56,7 @@ def gc(
     context = get_context(ctx)
     mode = _read_prune(prune)
     if mode == "now" and not yes:
-        what = "--prune=now deletes removed threads and all else that nothing names"
-        if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
-            raise UsageError(
-                what, hint="say so with --yes; or keep the two weeks of --prune"
-            )
+        _require_agreement()
     store = context.open_store(write=True, create=False)
     with Progress(context) as progress:
         report = collect_garbage(
@@ -90,6 +86,14 @@ def gc(
             ("code", f"{count_of(chains, 'chain')} of removed threads dropped")
         )
     context.output.emit(payload, lambda: format_fields(context.output, fields))
+
+
+def _require_agreement() -> None:
+    what = "--prune=now deletes removed threads and all else that nothing names"
+    if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
+        raise UsageError(
+            what, hint="say so with --yes; or keep the two weeks of --prune"
+        )
 
 
 def _read_prune(value: str | None) -> Prune:

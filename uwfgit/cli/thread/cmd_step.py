@@ -18,6 +18,7 @@ from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
     Column,
+    Output,
     count_of,
     format_duration,
     format_fields,
@@ -162,15 +163,19 @@ def _step_text(context: CommandContext, step: dict[str, Any]) -> str:
         ("turns", str(len(detail.get("turns") or []))),
     ]
     head = format_fields(context.output, fields, status="")
-    output = format_json(step["output"])
-    if context.output.width is not None:
-        fields = [
-            (shown(name), value if isinstance(value, str) else format_json(value))
-            for name, value in step["output"].items()
-        ]
-        output = format_fields(context.output, fields, status="")
+    output = _output_text(context.output, step["output"])
     body = wrap(shown_lines(step["body"]).strip(), context.output.width)
     return f"{head}\n\noutput\n{output}" + (f"\n\n{body}" if body else "")
+
+
+def _output_text(output: Output, value: dict[str, Any]) -> str:
+    if output.width is None:
+        return format_json(value)
+    fields = [
+        (shown(name), each if isinstance(each, str) else format_json(each))
+        for name, each in value.items()
+    ]
+    return format_fields(output, fields, status="")
 
 
 @add_command(app, "read")

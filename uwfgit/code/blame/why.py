@@ -91,6 +91,14 @@ class _Claims(Struct, kw_only=True):
     not_asked: dict[int, int] = field(default_factory=dict)
     """How many might have had one."""
 
+    def settled(self) -> set[int]:
+        """Return the lines that a step claims beside which no other thread was."""
+        return {
+            number
+            for number, steps in self.steps.items()
+            if steps and not any(step.shared for step in steps)
+        }
+
 
 def find_origins(
     question: Question,
@@ -133,11 +141,7 @@ def find_origins(
         found = _ask(question, chain, snapshots, wanted)
         if found is not None:
             _take(found, chain.tip.label.thread, claims, plain, wanted)
-            open_lines -= {
-                number
-                for number, steps in claims.steps.items()
-                if steps and not any(step.shared for step in steps)
-            }
+            open_lines -= claims.settled()
     return tuple(_settle(number, plain, claims) for number in sorted(plain.lines))
 
 

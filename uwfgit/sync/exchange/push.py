@@ -126,35 +126,46 @@ def push(
             old = theirs.get(ref)
             work.told.tell(ref, "updated" if old else "new", old=old, new=oid)
     else:
-        sending = Sending(
-            store=ledger.store,
-            remote=remote,
-            wire=wire,
-            theirs=theirs,
-            ask=lambda: _list_theirs(work),
-            told=work.told,
-        )
-        send_refs(sending, wanted)
-        main = find_ref(ledger.store, HEAD_REF)
-        note_tracking(
-            ledger.store,
-            remote,
-            # git has noted itself what it sent.
-            {
-                ref: oid
-                for ref, oid in theirs.items()
-                if ref not in wanted and not find_approved(ref)
-            },
-            mine=mine | ({HEAD_REF: main} if main else {}),
-            gone=mine.keys() - theirs.keys() - wanted.keys(),
-            environment=wire.environment,
-        )
+        _send(work, wanted, mine, theirs)
     told = [each for each in work.told.all if each.result != "up-to-date"]
     return PushReport(
         remote=remote,
         outcomes=tuple(told),
         up_to_date=len(work.told.all) - len(told),
         dry_run=dry_run,
+    )
+
+
+def _send(
+    work: _Push,
+    wanted: Mapping[str, Oid],
+    mine: Mapping[str, Oid],
+    theirs: Mapping[str, Oid],
+) -> None:
+    """Send refs, and note what the remote has besides them."""
+    store = work.ledger.store
+    sending = Sending(
+        store=store,
+        remote=work.remote,
+        wire=work.wire,
+        theirs=theirs,
+        ask=lambda: _list_theirs(work),
+        told=work.told,
+    )
+    send_refs(sending, wanted)
+    main = find_ref(store, HEAD_REF)
+    note_tracking(
+        store,
+        work.remote,
+        # git has noted itself what it sent.
+        {
+            ref: oid
+            for ref, oid in theirs.items()
+            if ref not in wanted and not find_approved(ref)
+        },
+        mine={**mine, **({HEAD_REF: main} if main else {})},
+        gone=mine.keys() - theirs.keys() - wanted.keys(),
+        environment=work.wire.environment,
     )
 
 

@@ -105,13 +105,8 @@ def redact_thread(
         spreads = _find_spreads(store, families, found, environment)
         holders = {each for spread in spreads.values() for each in spread.threads}
         others = sorted(holders - {*kin})
-        sharing = [family.threads[0] for family in families[1:]]
-        if (others or sharing) and not forks:
-            what = "share what is to change" if sharing else "hold the secret too"
-            raise StateError(
-                f"other threads {what}: {name_some([*sharing, *others])}",
-                hint="redact them as well: add --forks",
-            )
+        if not forks:
+            _require_alone(families, others)
         for each in sorted({*kin, *others} - {thread}):
             held.enter_context(hold_thread(ledger, each, command=command))
         held.enter_context(writing(store))
@@ -120,13 +115,9 @@ def redact_thread(
         for commit in (each for _, new in done for each in new.made_here):
             # Before they can be seen: others would take them for a stranger's.
             ledger.local.record_commit(commit)
-        tags = {
-            tag: oid
-            for each, spread in spreads.items()
-            for tag, oid in look_again(
-                store, each, spread, environment=environment
-            ).tags.items()
-        }
+        tags: dict[str, Oid] = {}
+        for each, spread in spreads.items():
+            tags |= look_again(store, each, spread, environment=environment).tags
         dropped = _drop_kept(ledger, masker)
         # Before the move, which others finish should we be killed: this they cannot.
         _follow(ledger, done, masker)
@@ -145,6 +136,16 @@ def redact_thread(
         passed=tuple(passed),
         left=_find_left(store, found, environment),
     )
+
+
+def _require_alone(families: Sequence[Kin], others: Sequence[ThreadId]) -> None:
+    sharing = [family.threads[0] for family in families[1:]]
+    if others or sharing:
+        what = "share what is to change" if sharing else "hold the secret too"
+        raise StateError(
+            f"other threads {what}: {name_some([*sharing, *others])}",
+            hint="redact them as well: add --forks",
+        )
 
 
 def _find_spreads(
