@@ -3,15 +3,26 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli.calls import Uwf
 from tests.cli.screens import is_unsafe, list_unsafe
-from uwfgit.cli.frame.output import format_json, format_yaml, shown_page
-from uwfgit.cli.frame.screen import UNSAFE, paint_log, shown, shown_lines
+from uwfgit.cli.frame.output import format_json, format_yaml, shown_page, write
+from uwfgit.cli.frame.screen import (
+    UNSAFE,
+    paint_log,
+    pattern_with_commands,
+    shown,
+    shown_lines,
+    without_commands,
+)
+from uwfgit.model.yaml.dump import dump_yaml
 
 # As text comes, and with what is never seen there at every turn.
 NASTY = st.sampled_from(
@@ -158,3 +169,60 @@ def test_a_log_is_coloured_where_git_would_and_no_text_of_a_commit_is() -> None:
         "+new": "32",
         " same": None,
     }
+
+
+def is_command(line: str) -> bool:
+    """Tell what the runner of GitHub Actions takes for a command in a log."""
+    return line.lstrip().startswith("::") or "##[" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "::error::x\n \u00a0::add-mask::y",
+            "\\x3a:error::x\n \u00a0\\x3a:add-mask::y",
+        ),
+        ("a ##[group]b ###[error]", "a \\x23#[group]b #\\x23#[error]"),
+        ("std::vector ## [a]", "std::vector ## [a]"),
+    ],
+)
+def test_commands_to_a_log_become_visible_escapes(text: str, expected: str) -> None:
+    assert without_commands(text) == expected
+
+
+@given(st.text(st.sampled_from(":# [e\t\n\u00a0\u3000"), max_size=20))
+def test_no_line_of_any_text_is_left_a_command(text: str) -> None:
+    value = {"text": text, "list": [text]}
+    data = pattern_with_commands()
+    as_yaml = dump_yaml(value, escape=data)
+
+    assert not any(map(is_command, without_commands(text).split("\n")))
+    assert not any(map(is_command, as_yaml.split("\n")))
+    assert yaml.safe_load(as_yaml) == value
+
+
+def test_a_log_of_github_actions_is_given_no_command_and_a_file_all(
+    uwf: Uwf, work: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    thread = uwf("thread", "start", "ping.yaml", "-p", "x", "--json").json["threadId"]
+    text = "---\\n$status: stuck\\n---\\n::error::hi\\n ##[add-mask]x"
+    (work / "r.yaml").write_text(f'replies:\n  writer: ["{text}"]\n')
+    read = ("thread", "read", thread)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+
+    ran = uwf("thread", "exec", thread, "--agent", "scripted:r.yaml", "-v")
+    told = [uwf(*read), uwf("step", "turns", thread), uwf(*read, "--format", "yaml")]
+    data = uwf("step", "show", f"{thread}:1", "--json")
+    with (tmp_path / "page.md").open("w+") as file, redirect_stdout(file):
+        write("::error::hi\n")
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    plain = uwf(*read)
+
+    assert ran.code == 0
+    lines = "\n".join([each.out + each.err for each in [ran, *told, data]]).split("\n")
+    assert not any(map(is_command, lines))
+    assert "\\x3a:error::hi\n \\x23#[add-mask]x" in told[0].out
+    assert data.json["body"].strip() == "::error::hi\n ##[add-mask]x"
+    assert (tmp_path / "page.md").read_text() == "::error::hi\n"
+    assert "\n::error::hi\n ##[add-mask]x" in plain.out

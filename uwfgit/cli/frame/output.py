@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from shutil import get_terminal_size
@@ -17,7 +18,12 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from uwfgit.cli.frame.options import GlobalOptions
-from uwfgit.cli.frame.screen import shown, shown_lines
+from uwfgit.cli.frame.screen import (
+    pattern_with_commands,
+    shown,
+    shown_lines,
+    without_commands,
+)
 from uwfgit.model.picture.columns import cut, display_width, wrap
 from uwfgit.model.wording import UNSAFE, count_of, escape, format_duration, format_time
 
@@ -183,16 +189,42 @@ def shown_page(text: str) -> str:
     return "".join(parts)
 
 
-def write(text: str, *, is_data: bool = False) -> None:
-    """Write text to stdout; no escape but of our own colours passes, save in data."""
+def write(text: str, *, is_data: bool = False, has_commands: bool = False) -> None:
+    """Write text to stdout; no escape but of our own colours passes, save in data.
+
+    Nor does a command to a log of GitHub Actions that is not ``has_commands``.
+    """
     if sys.stdout is not None:
-        sys.stdout.write(text if is_data else shown_page(text))
+        if not is_data:
+            text = shown_page(text)
+            text = text if has_commands else _for_log(text, sys.stdout)
+        sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def _for_log(text: str, stream: Any) -> str:  # noqa: ANN401 - as _is_terminal
+    return without_commands(text) if _is_log() and not _is_file(stream) else text
+
+
+def _is_log() -> bool:
+    """Whether what is printed goes into a log that takes lines for commands."""
+    return bool(os.environ.get("GITHUB_ACTIONS"))
+
+
+def _unsafe() -> re.Pattern[str]:
+    return pattern_with_commands() if _is_log() else UNSAFE
+
+
+def _is_file(stream: Any) -> bool:  # noqa: ANN401 - as _is_terminal
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (AttributeError, ValueError, OSError):
+        return False
 
 
 def talk(message: str) -> None:
     """Write one message to stderr; nobody listening is no failure."""
-    _tell(shown_page(message) + "\n")
+    _tell(_for_log(shown_page(message), sys.stderr) + "\n")
 
 
 def can_ask() -> bool:
@@ -262,7 +294,7 @@ def format_json(payload: Any) -> str:  # noqa: ANN401 - a JSON value
     else:
         text = json.dumps(payload, indent=2, ensure_ascii=False)
     # What a terminal must not get stands in strings only: the value is the same.
-    return UNSAFE.sub(_escape_json, text)
+    return _unsafe().sub(_escape_json, text)
 
 
 def _escape_json(match: re.Match[str]) -> str:
@@ -278,7 +310,7 @@ def format_yaml(payload: Any) -> str:  # noqa: ANN401 - a JSON value
     """Write YAML for people and programs; control characters are escaped."""
     from uwfgit.model.yaml.dump import dump_yaml
 
-    return dump_yaml(payload, escape=UNSAFE)
+    return dump_yaml(payload, escape=_unsafe())
 
 
 def _format_listing(payload: Mapping[str, Any]) -> str:

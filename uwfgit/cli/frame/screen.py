@@ -10,6 +10,9 @@ terminal. JSON and YAML escape the same characters and mean the same. What is
 data goes into a pipe or a file as it is stored, as git does it, and is shown on
 a terminal only: a text of ``cas get``, the path of ``store path``, a file that
 ``workflow export`` prints, and all that ``git`` and ``thread log`` hand on.
+
+In a job of GitHub Actions, or of a forge that runs the same, the log reads commands
+off what is printed: what is for people holds none there, save in a regular file.
 """
 
 from __future__ import annotations
@@ -24,14 +27,35 @@ __all__ = [
     "UNSAFE",
     "paint_diff",
     "paint_log",
+    "pattern_with_commands",
     "shown",
     "shown_lines",
+    "without_commands",
 ]
 
 _DIFF: Final = {"+": "32", "-": "31", "@": "36"}
 _COMMIT: Final = re.compile(r"[*|/\\ ]*commit [0-9a-f]{40}")
+_LINE_COMMAND: Final = r"^([^\S\n]*):(?=:)"
+_IN_DATA: Final = rf"{UNSAFE.pattern}|(?<!\S):(?=:)|#(?=#\[)"
+"""Both are compiled when they are first needed."""
 _FILE: Final = "diff --git "
 """How git marks what a commit and a file of a diff begin with."""
+
+
+def without_commands(text: str) -> str:
+    r"""Return text no line of which is a command to GitHub Actions.
+
+    It reads them off a log: ``::error::`` at the start of a line, and ``##[error]``
+    anywhere. They show as ``\x3a:error::`` and ``\x23#[error]``.
+    """
+    if "::" in text:
+        text = re.sub(_LINE_COMMAND, r"\1\\x3a", text, flags=re.MULTILINE)
+    return text.replace("##[", r"\x23#[")
+
+
+def pattern_with_commands() -> re.Pattern[str]:
+    """Return what JSON and YAML escape in such a log: the value stays the same."""
+    return re.compile(_IN_DATA)
 
 
 def paint_diff(text: str) -> str:

@@ -204,7 +204,8 @@ def _finish(
         ],
     }
     if context.options.format == "github":
-        write("".join(f"{line}\n" for line in github_lines(problems, strict=strict)))
+        lines = github_lines(problems, strict=strict)
+        write("".join(f"{line}\n" for line in lines), has_commands=True)
     elif checked.results or not quiet or not context.output.is_text:
         warnings = len(problems) - len(errors)
         summary = _summary(context.output, len(checked.results), warnings, len(errors))
