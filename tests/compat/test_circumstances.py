@@ -631,6 +631,19 @@ def test_a_read_only_store_is_read_and_not_written(
     assert program.json("thread", "show", thread)["status"] == "idle"
 
 
+def test_a_read_only_store_knows_what_was_made_here(program: Program) -> None:
+    thread = program.json("thread", "start", "work.yaml", "-p", "x")["threadId"]
+    program = _without_privileges(program)
+
+    with _modes([program.store, *program.store.rglob("*")], 0o500):
+        shown = program.run("thread", "show", "@last", "--json")
+        checked = program.run("thread", "check", thread, "--json")
+
+    assert shown.code == 0, shown
+    assert shown.json["threadId"] == thread
+    assert "trust" not in {each["what"] for each in checked.json["checks"]}
+
+
 @pytest.mark.parametrize("name", ["refs/heads/thread", "config", "HEAD", "."])
 def test_a_store_that_cannot_be_read_is_never_taken_for_an_empty_one(
     program: Program, name: str

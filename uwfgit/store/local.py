@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -302,19 +302,21 @@ class Local(StateFile, eq=False):
     def _read_settled(
         self, query: str, values: tuple[str | bytes, ...]
     ) -> list[tuple[Any, ...]]:
-        """Read the file alone: on a full disk SQLite cannot make those beside it.
+        """Read what may not be written, or the file alone.
 
-        What was written last, by a process that lives or was killed, may stand
-        in one of those only.
+        On a full disk SQLite cannot make the files beside it. What was written
+        last, by a process that lives or was killed, may stand in one of those only.
         """
-        self._is_whole = False
-        place = f"{self._file.absolute().as_uri()}?mode=ro&immutable=1"
-        try:
-            with closing(connect(place)) as db:
+        place = f"{self._file.absolute().as_uri()}?mode=ro"
+        for whole in (True, False):
+            self._is_whole = self._is_whole and whole
+            with (
+                suppress(sqlite3.Error, OSError),
+                closing(connect(place if whole else f"{place}&immutable=1")) as db,
+            ):
                 _read_version(db)
                 return db.execute(query, values).fetchall()
-        except (sqlite3.Error, OSError):
-            return []
+        return []
 
     def _write(
         self,
