@@ -606,6 +606,32 @@ def test_reading_creates_no_store(uwf: Uwf, home: Path) -> None:
     assert not (home / "store").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cas", "put", "text", "3"),
+        ("cas", "put", "object", "{"),
+        ("cas", "put", "step", "@none"),
+        ("cas", "put", "0123456789ABC", "{}"),
+        ("cas", "put-text", "@none"),
+        ("cas", "schema", "put", '{"type": 3}'),
+        ("thread", "start", "none.yaml", "-p", "x"),
+        ("thread", "start", "ping.yaml", "-p", "@none"),
+        ("thread", "start", "ping.yaml", "-p", " "),
+        ("thread", "start", "ping.yaml", "-p", "x", "--cwd", "none"),
+        ("thread", "start", "ping.yaml", "-p", "x", "-i", "a=b"),
+        ("thread", "run", "ping.yaml", "-p", "x", "--inputs", "none"),
+        ("workflow", "add", "none.yaml"),
+    ],
+)
+def test_what_is_refused_creates_no_store(
+    uwf: Uwf, home: Path, words: tuple[str, ...]
+) -> None:
+    assert uwf(*words).code == 1
+
+    assert not (home / "store").exists()
+
+
 def test_exec_creates_no_store(uwf: Uwf, home: Path) -> None:
     assert uwf("thread", "exec", "01").code == 1
     assert not (home / "store").exists()

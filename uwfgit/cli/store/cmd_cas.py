@@ -152,8 +152,7 @@ def hash_(ctx: typer.Context, type_: TypeArgument, json: JsonArgument) -> None:
 def put(ctx: typer.Context, type_: TypeArgument, json: JsonArgument) -> None:
     """Store a node, checked against its type, until it is dropped."""
     context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
-    _keep(context, ledger, build_node(context, ledger, type_, json))
+    _keep(context, *build_node(context, type_, json))
 
 
 @add_command(app, "put-text")
@@ -290,8 +289,7 @@ def get_schema(ctx: typer.Context, schema: TypeArgument) -> None:
 def put_schema(ctx: typer.Context, json: JsonArgument) -> None:
     """Store a schema and print its hash, which is a type from then on."""
     context = get_context(ctx)
-    ledger = context.open_ledger(write=True)
-    _keep(context, ledger, build_node(context, ledger, "schema", json))
+    _keep(context, *build_node(context, "schema", json))
 
 
 add_later(app, "gc", cls="GcCommand", where="store.cmd_maintain:gc", hidden=True)

@@ -25,6 +25,7 @@ from uwfgit.model.node.node import (
     META_TYPE,
     STEP_TYPE,
     Node,
+    find_builtin_schema,
     make_node,
 )
 from uwfgit.model.thread.record import open_record
@@ -228,9 +229,12 @@ def check_node(
 
 
 def build_node(
-    context: CommandContext, ledger: Ledger, type_text: str, argument: str
-) -> Node:
+    context: CommandContext, type_text: str, argument: str
+) -> tuple[Ledger, Node]:
     """Make a node of what the command line gives, checked against its schema.
+
+    The store, which the node is for, is opened, and made when it is missing, only
+    when nothing is wrong with what was given.
 
     Raises:
         InvalidError: The payload does not fit; carries every problem.
@@ -239,11 +243,18 @@ def build_node(
 
     node_type = resolve_type(type_text)
     payload = read_json(context, argument, what="JSON")
+    schema = find_builtin_schema(node_type)
+    if schema is None:
+        # A type of one's own is in a store that is there.
+        ledger = context.open_ledger(write=True, create=False)
+        node = make_node(node_type, payload)
+        keep.check_node(ledger, node)
+        return ledger, node
     if node_type in _FILLED:
-        payload = fill_absent(keep.load_type(ledger, node_type), payload)
+        payload = fill_absent(schema, payload)
     node = make_node(node_type, payload)
-    keep.check_node(ledger, node)
-    return node
+    keep.check_payload(node, schema)
+    return context.open_ledger(write=True), node
 
 
 def blob_oid(node: Node) -> Oid:

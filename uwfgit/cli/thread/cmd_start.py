@@ -200,7 +200,6 @@ def start_command(  # noqa: PLR0917 - one parameter an option
         raise UsageError("--worktree and --cwd exclude each other")
     if branch is not None and worktree is None:
         raise UsageError("--branch goes with --worktree")
-    ledger = _open_for(context, workflow)
     begin = _Begin(
         cwd=cwd,
         worktree=worktree,
@@ -211,7 +210,7 @@ def start_command(  # noqa: PLR0917 - one parameter an option
         inputs=tuple(inputs or ()),
         inputs_file=inputs_file,
     )
-    tip = _start(context, ledger, workflow, prompt, begin)
+    _, tip = _start(context, workflow, prompt, begin)
     state = tip.state
     payload = {
         "threadId": tip.thread,
@@ -230,33 +229,20 @@ def start_command(  # noqa: PLR0917 - one parameter an option
         context.output.say(usual_way(tip.thread, state.status))
 
 
-def _open_for(context: CommandContext, workflow: str) -> Ledger:
-    """Open the store for a thread of a workflow; a slip of the keys makes none.
-
-    Raises:
-        NotFoundError: There is no store and no such file either.
-    """
-    from uwfgit.cli.workflow.workflows import find_workflow
-
-    if not context.store_choice.path.exists():
-        find_workflow(context, None, workflow)
-    return context.open_ledger(write=True)
-
-
 def _start(
-    context: CommandContext,
-    ledger: Ledger,
-    workflow: str,
-    prompt: str,
-    begin: _Begin,
-) -> Tip:
+    context: CommandContext, workflow: str, prompt: str, begin: _Begin
+) -> tuple[Ledger, Tip]:
+    """Start a thread; the store is made when nothing is wrong with what was given."""
     from uwfgit.cli.workflow.inputs import read_inputs
     from uwfgit.cli.workflow.workflows import find_child, find_workflow
-    from uwfgit.engine.run.thread import start_thread
+    from uwfgit.engine.run.thread import require_task, start_thread
     from uwfgit.ids import mint_thread_id
     from uwfgit.model.workflow.children import resolve_children
+    from uwfgit.model.workflow.inputs import require_inputs
 
-    found = find_workflow(context, ledger, workflow)
+    is_there = context.store_choice.path.exists()
+    known = context.open_ledger(write=True) if is_there else None
+    found = find_workflow(context, known, workflow)
     task = read_text(context, prompt, what="--prompt")
     context.warn_of_secrets(task, what="--prompt")
     values = read_inputs(
@@ -265,6 +251,10 @@ def _start(
         given=begin.inputs,
         file=begin.inputs_file,
     )
+    require_task(task)
+    require_inputs(found.workflow.inputs or {}, values)
+    find_folder(context, begin.cwd)
+    ledger = known or context.open_ledger(write=True)
     parent = _find_parent(context, ledger)
     thread = mint_thread_id(ledger.now_ms(), ledger.random(10))
     children = resolve_children(
@@ -293,7 +283,7 @@ def _start(
         ledger.local.set_without_memory(thread)
     if "UWF_STEP" not in context.environment:
         ledger.local.set_last(tip.thread)
-    return tip
+    return ledger, tip
 
 
 @contextmanager
@@ -357,9 +347,8 @@ def run_command(
 ) -> None:
     """Start a thread and run it until it stops."""
     context = get_context(ctx)
-    ledger = _open_for(context, workflow)
     begin = _Begin(cwd=cwd, inputs=tuple(inputs or ()), inputs_file=inputs_file)
-    tip = _start(context, ledger, workflow, prompt, begin)
+    ledger, tip = _start(context, workflow, prompt, begin)
     if context.output.is_text:
         context.output.say(f"thread {tip.thread}")
     run_started(context, ledger, tip.thread, agent=agent)

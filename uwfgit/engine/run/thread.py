@@ -76,8 +76,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         RoutingFailedError: The workflow has no first role for this task.
         ConfigError: It has conditions, which cannot be evaluated here.
     """
-    if not prompt.strip():
-        raise InvalidError("the task is empty", hint="give one with -p TEXT")
+    require_task(prompt)
     if not cwd.is_absolute() or not cwd.is_dir():
         raise InvalidError(
             f"'{cwd}' is not an existing folder", hint="give one with --cwd"
@@ -120,6 +119,16 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         extra=nodes,
     )
     return record.tip
+
+
+def require_task(prompt: str) -> None:
+    """Refuse a task that says nothing.
+
+    Raises:
+        InvalidError: It is one.
+    """
+    if not prompt.strip():
+        raise InvalidError("the task is empty", hint="give one with -p TEXT")
 
 
 class Parent(Struct, frozen=True, kw_only=True):

@@ -79,18 +79,27 @@ def check_nodes(ledger: Ledger, nodes: Iterable[Node]) -> None:
     for node in nodes:
         if node.type not in schemas:
             schemas[node.type] = load_type(ledger, node.type)
-        found = validate_node(node, schemas[node.type])
-        if found:
-            raise InvalidError(
-                [
-                    Problem(
-                        code="schema",
-                        message=violation.message,
-                        path=format_path(violation.path) or None,
-                    )
-                    for violation in found
-                ]
-            )
+        check_payload(node, schemas[node.type])
+
+
+def check_payload(node: Node, schema: Json) -> None:
+    """Refuse a node that its type's schema does not allow.
+
+    Raises:
+        InvalidError: With every violation.
+    """
+    found = validate_node(node, schema)
+    if found:
+        raise InvalidError(
+            [
+                Problem(
+                    code="schema",
+                    message=violation.message,
+                    path=format_path(violation.path) or None,
+                )
+                for violation in found
+            ]
+        )
 
 
 def put_nodes(ledger: Ledger, nodes: Iterable[Node]) -> None:
