@@ -571,6 +571,23 @@ def test_doctor_lists_threads_that_exist_only_here(
     assert uwf("doctor", "--json").json["onlyHere"] == []
 
 
+def test_doctor_asks_to_share_no_private_thread(
+    uwf: Uwf, path: Path, thread: str
+) -> None:
+    private = uwf(
+        *("thread", "start", "ping.yaml", "-p", "x", "--private", "--json")
+    ).json["threadId"]
+
+    both = uwf("doctor", "--json")
+    git(path, "update-ref", f"refs/remotes/origin/thread/{thread}", f"thread/{thread}")
+    alone = uwf("doctor", "--json")
+
+    ((first,), (second,)) = checks(both, "sharing"), checks(alone, "sharing")
+    assert first["message"] == f"1 thread exists only here: {thread}"
+    assert (second["level"], second["hint"]) == ("ok", None)
+    assert both.json["onlyHere"] == [thread, private]
+
+
 def test_doctor_reports_a_store_it_will_not_open(uwf: Uwf, path: Path) -> None:
     git(path, "config", "core.sshCommand", "touch /tmp/owned")
 

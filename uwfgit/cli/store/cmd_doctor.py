@@ -85,6 +85,7 @@ def doctor(
 def _look(context: CommandContext, progress: Progress) -> Iterator[HealthFinding]:
     from uwfgit.cli.store.code_care import check_code
     from uwfgit.cli.store.setup_checks import check_git, check_signing
+    from uwfgit.model.thread.private import find_private
     from uwfgit.store.care import health, integrity
 
     progress.tell("looking")
@@ -124,7 +125,7 @@ def _look(context: CommandContext, progress: Progress) -> Iterator[HealthFinding
         store, environment=context.environment, on_phase=progress.tell
     )
     yield from health.check_locks(store)
-    yield from health.check_unshared(store)
+    yield from health.check_unshared(store, find_private)
     if all(finding.level != "problem" for finding in git):
         yield from check_code(context, store)
     yield from check_signing(context, ledger)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final, Literal
@@ -32,6 +32,7 @@ from uwfgit.store.layout import (
     WORKFLOW_PREFIX,
     find_ref_thread,
     is_workflow_name,
+    thread_ref,
 )
 from uwfgit.store.locks.flock import Holder, read_holder
 from uwfgit.store.locks.holding import has_leftovers, list_git_locks, lock_path, tidy_up
@@ -360,13 +361,26 @@ def find_unshared(store: Store) -> tuple[ThreadId, ...]:
     return tuple(thread for thread in threads if thread not in shared)
 
 
-def check_unshared(store: Store) -> Iterator[HealthFinding]:
-    """Tell which threads exist only here."""
-    unshared = find_unshared(store)
+def check_unshared(
+    store: Store, find_private: Callable[[Store, Iterable[str]], Collection[str]]
+) -> Iterator[HealthFinding]:
+    """Tell which threads exist only here, but for those that shall.
+
+    Args:
+        store: Whose.
+        find_private: Which branches are of threads that are never shared.
+    """
+    found = find_unshared(store)
+    private = find_private(store, map(thread_ref, found))
+    unshared = [thread for thread in found if thread_ref(thread) not in private]
     has_remotes = any(store.repo.remotes.names())
     if not unshared:
         yield HealthFinding(
-            check="sharing", level="ok", message="no thread exists only here"
+            check="sharing",
+            level="ok",
+            message="only private threads exist only here"
+            if private
+            else "no thread exists only here",
         )
         return
     word = "thread exists" if len(unshared) == 1 else "threads exist"
