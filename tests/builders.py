@@ -260,6 +260,21 @@ def git(store: Store | Path, *args: str) -> str:
     return done.stdout
 
 
+def git_in(folder: Path, *args: str) -> str:
+    """Run git in a work tree as somebody, and return what it printed."""
+    words = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@y"]
+    done = subprocess.run([*words, *args], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def flip_byte(file: Path) -> None:
+    """Damage a file in its middle."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.chmod(0o600)
+    file.write_bytes(data)
+
+
 @contextmanager
 def files_of(most: int) -> Iterator[None]:
     """Let no file grow beyond so many bytes, as on a disk that is full."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import ASKING, REPLIES, WORKFLOW, Result, Uwf
+from tests.sync.people import make_bare
 from uwfgit.cli.frame.app import main
 
 
@@ -59,3 +60,12 @@ def ended(uwf: Uwf, thread: str) -> str:
     done = uwf("thread", "exec", thread, "--all", "--agent", "scripted:replies.yaml")
     assert done.code == 0, done.err
     return thread
+
+
+@pytest.fixture
+def bare(uwf: Uwf, tmp_path: Path) -> Path:
+    """A repository that is the store's remote."""
+    path = make_bare(tmp_path / "bare.git")
+    uwf("init", "--user")
+    assert uwf("remote", "add", "origin", str(path)).code == 0
+    return path

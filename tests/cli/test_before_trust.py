@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.builders import begin, make_role, make_workflow, reply, variant
+from tests.builders import begin, git_in, make_role, make_workflow, reply, variant
 from tests.cli.calls import Uwf
 from tests.cli.screens import on_terminal
 from tests.program import Program, make_program, wait_until
@@ -26,12 +25,6 @@ _RUN = re.compile(r'execve\("([^"]*)".*\) += 0$')
 _PROGRAMS = re.compile(r"git|git-[a-z-]+|python[0-9.]*|uwf")
 
 
-def git(folder: Path, *args: str) -> str:
-    words = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@y"]
-    done = subprocess.run([*words, *args], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
 Plant = Callable[..., ThreadId]
 
 
@@ -41,8 +34,8 @@ def trap(tmp_path: Path) -> Path:
     folder = tmp_path / "TRAP"
     folder.mkdir()
     (folder / "evil.md").write_text("partial")
-    git(folder, "init", "-q")
-    git(folder, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
+    git_in(folder, "init", "-q")
+    git_in(folder, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
     return folder
 
 
@@ -50,11 +43,11 @@ def trap(tmp_path: Path) -> Path:
 def victim(tmp_path: Path, trap: Path) -> Program:
     """Somebody with a store, in a work tree with a link that leads out."""
     program = make_program(tmp_path / "victim")
-    git(program.folder, "init", "-q", "-b", "main")
+    git_in(program.folder, "init", "-q", "-b", "main")
     (program.folder / "part").mkdir()
     (program.folder / "link").symlink_to(trap)
-    git(program.folder, "add", "link")
-    git(program.folder, "commit", "-qm", "code")
+    git_in(program.folder, "add", "link")
+    git_in(program.folder, "commit", "-qm", "code")
     return program
 
 
@@ -94,7 +87,7 @@ def plant(tmp_path: Path, trap: Path, victim: Program) -> Plant:
         ).thread
         mallory.go(thread, *replies)
         ref = f"refs/heads/thread/{thread}"
-        git(victim.store, "fetch", "-q", str(mallory.store.path), f"{ref}:{ref}")
+        git_in(victim.store, "fetch", "-q", str(mallory.store.path), f"{ref}:{ref}")
         return thread
 
     return make

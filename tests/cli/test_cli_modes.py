@@ -13,6 +13,7 @@ import pytest
 from tests.agents.record import RECORDED
 from tests.cli.calls import Uwf
 from tests.steady import steadily
+from uwfgit.store.canonical import Json
 
 REPLAY: Final = Path(__file__).parents[1] / "agents" / "replay.sh"
 WORKFLOW: Final = """\
@@ -133,6 +134,20 @@ class Desk:
         return phase
 
 
+def use_replay(
+    kind: str, home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **agent: Json
+) -> Path:
+    """Let a CLI, as recorded, be the agent; return the file of what it says in turn."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    agents = {"a": {"kind": kind, "command": str(REPLAY), **agent}}
+    settings = {"agents": agents, "defaultAgent": "a"}
+    (home / "config.yaml").write_text(json.dumps(settings))
+    replay = folder / "replay"
+    monkeypatch.setenv("REPLAY", str(replay))
+    monkeypatch.setenv("REPLAY_FROM", f"{RECORDED / kind}:{folder}")
+    return replay
+
+
 _QUICK: Final = ("claude-code", "gemini", "opencode")
 KINDS: Final = tuple(
     pytest.param(kind, marks=() if kind in _QUICK else pytest.mark.slow)
@@ -150,13 +165,7 @@ def desk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Desk:
     (work / "build.yaml").write_text(WORKFLOW)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    agent = {"kind": request.param, "command": str(REPLAY), "maxTurns": 4}
-    settings = {"agents": {"a": agent}, "defaultAgent": "a"}
-    (home / "config.yaml").write_text(json.dumps(settings))
-    replay = tmp_path / "replay"
-    monkeypatch.setenv("REPLAY", str(replay))
-    monkeypatch.setenv("REPLAY_FROM", f"{RECORDED / request.param}:{tmp_path}")
+    replay = use_replay(request.param, home, tmp_path, monkeypatch, maxTurns=4)
     return Desk(uwf=uwf, kind=request.param, replay=replay, setenv=monkeypatch.setenv)
 
 

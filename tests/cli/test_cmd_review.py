@@ -17,15 +17,6 @@ NOBODY = "01M8FV0G61K8RNY396JMTGNRK5"
 PIN = "uwfgit @ git+https://example.org/uwfgit@" + "a" * 40
 
 
-@pytest.fixture
-def bare(uwf: Uwf, tmp_path: Path) -> Path:
-    """A repository that is the store's remote."""
-    path = make_bare(tmp_path / "bare.git")
-    uwf("init", "--user")
-    assert uwf("remote", "add", "origin", str(path)).code == 0
-    return path
-
-
 def heads(bare: Path) -> set[str]:
     return {ref.removeprefix("refs/heads/") for ref in refs_of(bare)}
 

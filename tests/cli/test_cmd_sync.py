@@ -46,15 +46,6 @@ NOBODY = "01M8FV0G61K8RNY396JMTGNRK5"
 PIN = "uwfgit @ git+https://example.org/uwfgit@" + "a" * 40
 
 
-@pytest.fixture
-def bare(uwf: Uwf, tmp_path: Path) -> Path:
-    """A repository that is the store's remote."""
-    path = make_bare(tmp_path / "bare.git")
-    uwf("init", "--user")
-    assert uwf("remote", "add", "origin", str(path)).code == 0
-    return path
-
-
 def outcome(number: int, result: Result, message: str | None = None) -> RefOutcome:
     ref = f"refs/heads/thread/01M8FV0G61K8RNY396JMTG{number:04d}"
     return RefOutcome(ref=ref, result=result, new=Oid(GENESIS_OID), message=message)

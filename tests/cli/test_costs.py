@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.agents.record import RECORDED
 from tests.cli.calls import Uwf
-from tests.cli.test_cli_modes import REPLAY, WORKFLOW
+from tests.cli.test_cli_modes import WORKFLOW, use_replay
 
 
 @pytest.fixture
@@ -18,13 +17,7 @@ def use(
 ) -> Uwf:
     """Gemini CLI, as recorded: it tells its model and tokens, and no money."""
     (work / "build.yaml").write_text(WORKFLOW)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    agents = {"a": {"kind": "gemini", "command": str(REPLAY)}}
-    settings = {"agents": agents, "defaultAgent": "a"}
-    (home / "config.yaml").write_text(json.dumps(settings))
-    (tmp_path / "replay").write_text("answer\n")
-    monkeypatch.setenv("REPLAY", str(tmp_path / "replay"))
-    monkeypatch.setenv("REPLAY_FROM", f"{RECORDED / 'gemini'}:{tmp_path}")
+    use_replay("gemini", home, tmp_path, monkeypatch).write_text("answer\n")
     return uwf
 
 

@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import git_in
 from tests.cli.calls import WORKFLOW, Result, Uwf
 
 AGENT = ("--agent", "scripted:replies.yaml")
 There = Callable[..., Result]
-
-
-def git(folder: Path, *args: str) -> str:
-    words = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@y"]
-    done = subprocess.run([*words, *args], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def give(uwf: Uwf, tmp_path: Path) -> There:
@@ -75,7 +70,7 @@ def test_what_others_continued_is_theirs_too(
     there = give(uwf, tmp_path)
     there("thread", "exec", thread, *AGENT, "--cwd", ".", "--trust")
     ours = uwf("store", "path").out.strip()
-    git(
+    git_in(
         tmp_path / "theirs.git",
         "push",
         "--no-verify",
@@ -91,7 +86,7 @@ def test_what_others_continued_is_theirs_too(
 def _give_back(uwf: Uwf, tmp_path: Path, thread: str) -> None:
     ours = uwf("store", "path").out.strip()
     branch = f"refs/heads/thread/{thread}"
-    git(tmp_path / "theirs.git", "push", "--no-verify", ours, branch)
+    git_in(tmp_path / "theirs.git", "push", "--no-verify", ours, branch)
 
 
 def _bring(there: There, thread: str) -> None:
@@ -169,15 +164,15 @@ def test_a_recorded_folder_is_not_used(uwf: Uwf, thread: str, tmp_path: Path) ->
 def test_the_same_folder_of_the_same_repository_is_found(
     uwf: Uwf, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    git(work, "init", "-q", "-b", "main")
+    git_in(work, "init", "-q", "-b", "main")
     (work / "part").mkdir()
     (work / "part" / "file").touch()
-    git(work, "add", "-A")
-    git(work, "commit", "-qm", "code")
+    git_in(work, "add", "-A")
+    git_in(work, "commit", "-qm", "code")
     started = uwf("thread", "start", "ping.yaml", "-p", "x", "--cwd", "part", "--json")
     thread = started.json["threadId"]
     there = give(uwf, tmp_path)
-    git(tmp_path, "clone", "-q", str(work), "other")
+    git_in(tmp_path, "clone", "-q", str(work), "other")
     monkeypatch.chdir(tmp_path / "other")
 
     done = there("thread", "exec", thread, *AGENT, "--trust", "--json")
@@ -190,8 +185,8 @@ def test_a_location_outside_is_refused(uwf: Uwf, work: Path, tmp_path: Path) -> 
     place = f'prompt: "Write it.", location: "{tmp_path}"'
     text = WORKFLOW.replace('prompt: "Write it."', place)
     (work / "ping.yaml").write_text(text)
-    git(work, "init", "-q", "-b", "main")
-    git(work, "commit", "-q", "--allow-empty", "-m", "code")
+    git_in(work, "init", "-q", "-b", "main")
+    git_in(work, "commit", "-q", "--allow-empty", "-m", "code")
     started = uwf("thread", "start", "ping.yaml", "-p", "x", "--json")
     thread = started.json["threadId"]
     there = give(uwf, tmp_path)
@@ -209,8 +204,8 @@ def test_a_location_outside_is_refused(uwf: Uwf, work: Path, tmp_path: Path) -> 
 def test_a_head_that_came_by_plain_git_is_verified_first(uwf: Uwf, thread: str) -> None:
     store = Path(uwf("store", "path").out.strip())
     ref = f"refs/heads/thread/{thread}"
-    forged = git(store, "commit-tree", f"{ref}^{{tree}}", "-p", ref, "-m", "forged")
-    git(store, "update-ref", ref, forged)
+    forged = git_in(store, "commit-tree", f"{ref}^{{tree}}", "-p", ref, "-m", "forged")
+    git_in(store, "update-ref", ref, forged)
 
     done = uwf("thread", "exec", thread, *AGENT, "--trust", "--cwd", ".", "--json")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import git, object_file, settle
+from tests.builders import flip_byte, git, object_file, settle
 from tests.cli.calls import Result, Uwf
 from uwfgit.store.canonical import Json
 from uwfgit.store.safety.trust import PRE_PUSH
@@ -307,13 +307,6 @@ def _empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-def _flip(file: Path) -> None:
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    file.chmod(0o600)
-    file.write_bytes(data)
-
-
 @pytest.mark.parametrize("text", ["", "1234", "0" * 39 + "\n"])
 def test_doctor_restores_a_branch_whose_file_was_cut_from_its_log(
     uwf: Uwf, path: Path, thread: str, text: str
@@ -416,7 +409,7 @@ def test_doctor_names_a_branch_that_vanished(uwf: Uwf, path: Path, thread: str) 
     ]
 
 
-@pytest.mark.parametrize("damage", [_flip, Path.unlink], ids=["flipped", "missing"])
+@pytest.mark.parametrize("damage", [flip_byte, Path.unlink], ids=["flipped", "missing"])
 @pytest.mark.parametrize("name", ["~1", "^{{tree}}", ":threads/{0}/history"])
 def test_doctor_names_each_object_that_is_damaged(
     uwf: Uwf, path: Path, ended: str, name: str, damage: Callable[[Path], None]
@@ -432,7 +425,7 @@ def test_doctor_names_each_object_that_is_damaged(
     assert "verify" in found["hint"]
 
 
-@pytest.mark.parametrize("damage", [_flip, _empty], ids=["flipped", "empty"])
+@pytest.mark.parametrize("damage", [flip_byte, _empty], ids=["flipped", "empty"])
 def test_doctor_names_a_pack_whose_index_is_damaged(
     uwf: Uwf, path: Path, thread: str, damage: Callable[[Path], None]
 ) -> None:

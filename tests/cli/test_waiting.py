@@ -9,9 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.agents.record import RECORDED
 from tests.cli.calls import Uwf
-from tests.cli.test_cli_modes import REPLAY, WORKFLOW
+from tests.cli.test_cli_modes import WORKFLOW, use_replay
 from uwfgit.model.wording import format_time
 
 _SESSION: Final = "3b241101-e2bb-4255-8caf-4136c566a962"
@@ -23,13 +22,8 @@ def limited(
 ) -> Uwf:
     """Claude Code, as recorded; ``limit`` is a recording of the test's own."""
     (work / "build.yaml").write_text(WORKFLOW)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    agents = {"a": {"kind": "claude-code", "command": str(REPLAY)}}
-    settings = {"agents": agents, "defaultAgent": "a"}
-    (home / "config.yaml").write_text(json.dumps(settings))
-    (tmp_path / "replay").write_text("limit\nanswer\n")
-    monkeypatch.setenv("REPLAY", str(tmp_path / "replay"))
-    monkeypatch.setenv("REPLAY_FROM", f"{RECORDED / 'claude-code'}:{tmp_path}")
+    replay = use_replay("claude-code", home, tmp_path, monkeypatch)
+    replay.write_text("limit\nanswer\n")
     return uwf
 
 

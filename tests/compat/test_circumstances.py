@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from tests.builders import git, object_file, reply
+from tests.builders import flip_byte, git, object_file, reply
 from tests.program import Ended, Program, make_program, wait
 from uwfgit.ids import Oid
 
@@ -387,14 +387,7 @@ def _object_file(program: Program, name: str) -> Path:
     return object_file(program.store, oid)
 
 
-def _flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    path.chmod(0o600)
-    path.write_bytes(data)
-
-
-@pytest.mark.parametrize("damage", [_flip, Path.unlink], ids=["flipped", "missing"])
+@pytest.mark.parametrize("damage", [flip_byte, Path.unlink], ids=["flipped", "missing"])
 @pytest.mark.parametrize(
     "name",
     [

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import os
-import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import git
+from tests.builders import files_of, git
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
@@ -279,17 +277,6 @@ def test_a_commit_reads_as_it_was_written(store: Store) -> None:
     )
 
 
-@contextmanager
-def _files_no_larger_than(size: int) -> Iterator[None]:
-    """Let every write beyond a size fail, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def _commit_on(store: Store, tree: Oid) -> Oid:
     return write_commit(
         store,
@@ -320,7 +307,7 @@ def test_what_the_disk_has_no_room_for_is_never_said_to_be_written(
     tree = edit_tree(store, None, {"a": _file(store, b"x")})
     assert tree is not None
 
-    with _files_no_larger_than(20), pytest.raises(StoreError):
+    with files_of(20), pytest.raises(StoreError):
         write(store, tree)
 
 

@@ -16,6 +16,7 @@ from uwfgit.web.serve.gate import Gate, Hosts, Rules
 from uwfgit.web.serve.keys import CODE_SECONDS, Keys, load_key, make_code
 
 HOST = ("host", "127.0.0.1:8000")
+BASIC = ("authorization", "Basic the-token")
 BEARER = ("authorization", "Bearer the-token")
 CROSS = ("sec-fetch-site", "cross-site")
 EVIL = ("host", "evil:8000")
@@ -98,6 +99,7 @@ def test_each_answer_carries_what_keeps_a_browser_safe(
         pytest.param(("GET", "/threads", EVIL, BEARER), 403, id="host"),
         pytest.param(("GET", "/threads", HOST, HOST, BEARER), 400, id="two hosts"),
         pytest.param(("GET", "/threads", HOST), 401, id="nobody"),
+        pytest.param(("GET", "/threads", HOST, BASIC), 401, id="no bearer"),
         pytest.param(("PUT", "/threads", HOST, BEARER), 405, id="method"),
         pytest.param(("POST", "/enter", HOST, JSON), 405, id="no code by post"),
         pytest.param(("GET", "/a/../b", HOST, BEARER), 404, id="dots"),

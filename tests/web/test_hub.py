@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.builders import Clock, make_ledger
 from tests.cli.calls import Uwf
-from tests.program import PATIENCE
+from tests.program import PATIENCE, wait_until
 from tests.web.browsing import browsing, enter, list_faults, tab
 from tests.web.hostile import HOSTILE
 from tests.web.serving import Server, serving
@@ -83,13 +83,6 @@ def begin(
         text=True,
         env={**os.environ, "UWF_HUB_SECRET": secret or machine.secret},
     )
-
-
-def until(found: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
-    end = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -178,7 +171,7 @@ def test_three_stores_are_listed_browsed_and_acted_on(
         ).text.replace("filters", "")
 
         process.kill()
-        until(lambda: "gone" in server.get("/threads").text)
+        wait_until(lambda: "gone" in server.get("/threads").text)
         gone = server.get("/clients/beta/threads")
         assert (gone.status, "not connected" in gone.text) == (503, True)
         lines.enter_context(connected(beta, server.port))
@@ -303,7 +296,7 @@ def test_a_client_comes_back_when_its_hub_does(
         server.process.terminate()
         server.process.wait(timeout=PATIENCE)
         with hub(work, port=port) as again:
-            until(lambda: again.get("/clients/alpha/threads").status == 200)
+            wait_until(lambda: again.get("/clients/alpha/threads").status == 200)
 
 
 @contextmanager
@@ -410,7 +403,7 @@ def test_no_client_is_asked_for_more_or_leads_elsewhere(
             honest = server.get(f"/clients/alpha/threads/{name}").text
             there = f"/clients/alpha/workflows/ping/{view['workflowHash']}"
             assert "Start a thread" in server.get(there).text
-        until(lambda: server.get(f"/clients/alpha/threads/{name}").status == 503)
+        wait_until(lambda: server.get(f"/clients/alpha/threads/{name}").status == 503)
         assert "/exec" in honest
         assert not re.search(r'action="[^"]*/(fork|poke|approve|trust)"', honest)
         with ThreadPoolExecutor(1) as pool, strange(machine, server.port) as line:
