@@ -424,7 +424,7 @@ def test_a_review_that_somebody_took_further_is_pulled_first(
     ada.do("thread", "cancel", thread, "--reason", "mine")
 
     behind = ada.do("review", "update", thread, "--json", code=1)
-    ada.do("pull")
+    ada.do("pull", code=1)
     ada.do("thread", "resolve", thread, "--keep-theirs")
     after = ada.do("review", "update", thread)
 
