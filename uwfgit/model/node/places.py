@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import CorruptError
@@ -52,8 +51,8 @@ def read_nodes(
         CorruptError: One is missing, or not what it should be.
     """
     named = tuple(wanted)
-    read = partial(store.raw.read, kind=BLOB, limit=MAX_BLOB_BYTES)
-    blobs = [read(oid) for _, (_, oid) in named]
+    read = store.raw.read
+    blobs = [read(oid, BLOB, limit=MAX_BLOB_BYTES) for _, (_, oid) in named]
     parse = decode_payload if checked else parse_payload
     nodes = tuple(
         Node(hash=node, type=kind, payload=parse(kind, data))
