@@ -397,6 +397,18 @@ def test_a_file_that_is_not_registered_is_told_from_no_workflow(
     ]
 
 
+def test_validate_without_a_word_says_what_it_wants(uwf: Uwf) -> None:
+    done = uwf("workflow", "validate")
+
+    assert (done.code, done.err.splitlines()) == (
+        2,
+        [
+            "error: missing argument 'FILE...'",
+            "hint: for a whole folder: uwf workflow validate .workflows",
+        ],
+    )
+
+
 @pytest.mark.parametrize("before", [("init",), ("store", "path")])
 def test_who_asks_for_an_example_is_told_how_to_begin_with_it(
     uwf: Uwf, before: tuple[str, ...]

@@ -60,7 +60,10 @@ def validate_command(
     if staged and (files or edited):
         raise UsageError("'--staged' takes no files", hint=how)
     if not staged and not edited and not files:
-        raise UsageError("missing argument 'FILE...'", hint=how)
+        raise UsageError(
+            "missing argument 'FILE...'",
+            hint="for a whole folder: uwf workflow validate .workflows",
+        )
     if staged:
         with _staged(context) as checked:
             _finish(context, checked, strict=strict, quiet=True)
