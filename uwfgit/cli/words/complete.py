@@ -176,8 +176,8 @@ def _values(kind: str, current: str, place: _Place) -> Iterator[Line]:
     elif kind == "key":
         aliases = _named("agent", place) if current == "agents." else []
         yield from ((f"agents.{name}.", "") for name in aliases)
-        yield from _keys(current, place.fixed(kind))
-    elif kind in {"agent", "guide", "remote", "role", "type"}:
+        yield from dict.fromkeys(_keys(current, place.fixed(kind)))
+    elif kind in {"agent", "remote", "role"} or place.fixed(kind):
         found = dict.fromkeys([*_named(kind, place), *place.fixed(kind)])
         yield from _starting(current, ((name, "") for name in found))
     elif kind in {"workflow", "registered"}:

@@ -15,8 +15,10 @@ from uwfgit.cli.frame.commands import Click, Passthrough
 from uwfgit.cli.frame.options import hidden_options
 from uwfgit.cli.store.cmd_prompt import list_guides
 from uwfgit.cli.words.reference import iter_commands, root_context
+from uwfgit.cli.workflow.examples import list_examples
 from uwfgit.config.table import KEYS
 from uwfgit.model.node.node import BUILTIN_NAMES
+from uwfgit.sync.review.forges import CIS, FORGES
 
 FILE: Final = Path(__file__).with_name("words.json")
 ANY: Final = "any"
@@ -25,7 +27,9 @@ ANY: Final = "any"
 _BY_OPTION: Final = {
     "--agent": "agent",
     "--as": "form",
+    "--ci": "ci",
     "--color": "color",
+    "--forge": "forge",
     "--format": "format",
     "--from-role": "role",
     "--remote": "remote",
@@ -40,6 +44,7 @@ _BY_METAVAR: Final = {
     "A": "thread",
     "B": "thread",
     "DIR": "folder",
+    "EXAMPLE": "example",
     "FILE": "file",
     "KEY": "key",
     "PATH": "file",
@@ -65,6 +70,9 @@ def words_table() -> dict[str, Any]:
     # The words of each kind that stand in the program itself.
     fixed = {
         "agent": list(KINDS),
+        "ci": list(CIS),
+        "example": [each.name for each in list_examples()],
+        "forge": list(FORGES),
         "guide": ["list", *list_guides()],
         "key": [str(key) for key in KEYS],
         "type": sorted(BUILTIN_NAMES),
@@ -103,6 +111,8 @@ def _entry(ctx: Click, *, without: AbstractSet[str]) -> dict[str, Any]:
 
 def _argument_kind(ctx: Click, param: Click) -> str:
     name = (param.metavar or "").strip("[]").removesuffix("...")
+    if ctx.command_path == "uwf workflow new":
+        return ANY
     if name == "NAME" and ctx.command_path.startswith("uwf workflow "):
         return "registered"
     if name == "NAME" and ctx.command_path.startswith("uwf remote "):
