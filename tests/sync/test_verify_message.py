@@ -26,7 +26,7 @@ from tests.sync.changes import OTHER
 from tests.sync.forge import history
 from tests.sync.tour import tip_of
 from uwfgit.engine.run.thread import cancel_thread, fork_thread, say_word
-from uwfgit.errors import StateError
+from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import ERROR_TYPE, find_builtin_schema
@@ -35,6 +35,7 @@ from uwfgit.model.thread.event import TABLE, WORDS, EventName, event_trailers
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.verify.settle import may_give_reason
+from uwfgit.sync.verify.shape import parse_message
 from uwfgit.sync.verify.verify import verify_thread
 
 ODD = [
@@ -215,3 +216,25 @@ def test_any_reason_gives_a_cancel_its_subject_and_quote(text: str) -> None:
 )
 def test_no_reason_gives_a_cancel_another_subject(subject: str, quote: str) -> None:
     assert not may_give_reason("cancel", subject, quote)
+
+
+@pytest.mark.parametrize(
+    ("added", "told"),
+    [
+        ("\n", "line 10 of the message is empty"),
+        ("Uwf-Event: step\n", "'Uwf-Event: step' is there twice"),
+        ("Hello\n", "'Hello' is not a trailer of an event"),
+    ],
+)
+def test_a_line_that_is_no_trailer_is_named(added: str, told: str) -> None:
+    trailers = [*event_trailers("cancel", OTHER).items()]
+    message = format_message("cancel", "enough\n\nof it", trailers)
+    line = len(message.split("\n"))
+
+    with pytest.raises(CorruptError) as refused:
+        parse_message((message + added).encode())
+
+    (problem,) = refused.value.problems
+    where = f"line {line} of the message"
+    told = told if told.startswith("line") else f"{where}: {told}"
+    assert (problem.code, problem.message) == ("trailers", told)

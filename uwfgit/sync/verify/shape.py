@@ -210,10 +210,14 @@ def parse_message(data: bytes) -> Message:
     if not is_line or len(subject) > SUBJECT_CHARS:
         raise refusal("message", f"the subject is {shown(subject)}")
     quote, trailers = _quote(quotes), dict[str, str]()
-    for line in last.split("\n"):
+    before = text.removesuffix("\n").count("\n") - last.count("\n")
+    for number, line in enumerate(last.split("\n"), before + 1):
         match = _TRAILER.fullmatch(line)
         if match is None or match[1] in trailers:
-            raise refusal("trailers", f"{shown(line)} is not a trailer of an event")
+            what = "is not a trailer of an event" if match is None else "is there twice"
+            where = f"line {number} of the message"
+            told = f"{where}: {shown(line)} {what}" if line else f"{where} is empty"
+            raise refusal("trailers", told)
         trailers[match[1]] = match[2]
     return Message(text=text, subject=subject, quote=quote, trailers=trailers)
 
