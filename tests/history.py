@@ -111,7 +111,7 @@ def _check_states(store: Store, tip: Oid) -> None:
         assert now >= before
         assert state.updated_at_ms >= before[1]
         assert committed >= before[2]
-        assert state.updated_by == str(event.commit.committer)
+        assert state.updated_by == event.commit.committer.who
         assert (state.current_role is not None) is (state.status == "idle")
         waits = state.status == "suspended"
         assert (state.suspended_role is not None) is waits

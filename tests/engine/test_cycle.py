@@ -150,7 +150,7 @@ def test_a_step_is_one_commit_with_the_trailers(
     )
     assert (commit.author.name, commit.author.email) == ("acting", "agent@localhost")
     assert commit.author.time == two.completed_at_ms // 1000
-    assert str(commit.committer) == "Ada <ada@example.com>"
+    assert commit.committer.who == "Ada <ada@example.com>"
 
 
 def test_a_step_records_what_was_asked_and_what_was_said(

@@ -90,7 +90,9 @@ class Person(Struct, frozen=True, kw_only=True):
     time: int
     offset: int = 0
 
-    def __str__(self) -> str:
+    @property
+    def who(self) -> str:
+        """``Name <mail>``."""
         return f"{self.name} <{self.email}>"
 
 

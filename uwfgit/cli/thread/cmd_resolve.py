@@ -158,7 +158,7 @@ def _event(event: Event) -> dict[str, Any]:
         "role": event.role,
         "status": event.status,
         "subject": event.commit.message.partition("\n")[0],
-        "by": str(event.commit.committer),
+        "by": event.commit.committer.who,
         "atMs": event.commit.committer.time * 1000,
     }
 

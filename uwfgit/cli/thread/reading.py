@@ -16,7 +16,7 @@ from uwfgit.cli.frame.output import (
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
-from uwfgit.engine.run.notes import PastNotes
+from uwfgit.engine.run.notes import with_notes
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload
@@ -134,8 +134,8 @@ def _thread_head(record: Record, status: str, above: str | None) -> str:
 def _step_blocks(record: Record, steps: Sequence[Step]) -> list[str]:
     blocks = []
     seen: set[str] = set()
-    notes = PastNotes(record)
-    told = {step.hash: notes.of(step) for step in reversed(steps)}
+    noted = with_notes(record, reversed(steps))
+    told = {step.hash: note for step, note in noted}
     for step in steps:
         role = record.workflow.roles.get(step.role)
         # A role that a workflow does has none.

@@ -125,7 +125,7 @@ def _screen(fetched: Fetched, known: Entered | None) -> Iterator[str]:
         yield f"workflow '{name}' is registered here, and would change"
     yield f"  from:    {shown(str(replace(origin, oid=None)))}"
     yield f"  commit:  {commit.oid} ({fetched.kind})"
-    yield f"  by:      {shown(str(commit.author))}, {when} (as the commit says)"
+    yield f"  by:      {shown(commit.author.who)}, {when} (as the commit says)"
     if not fetched.is_tip:
         yield "  warning: no branch or tag there ends at this commit, so nothing says"
         yield "           that it is one of theirs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -24,50 +24,48 @@ from uwfgit.model.thread.step import Snapshot
 _INTERRUPTED: Final = Kept(warnings=("no code snapshot after the run: interrupted",))
 
 
+class Around(Struct, frozen=True, kw_only=True):
+    """What is recorded of the code around a run.
+
+    ``warnings`` say why there is no snapshot, or what one leaves out, each once;
+    ``shared`` are the threads that were at work in the same folder meanwhile.
+    """
+
+    snapshot: Snapshot | None
+    shared: tuple[ThreadId, ...]
+    warnings: tuple[str, ...]
+
+
 class Watch(Struct, kw_only=True):
     """What is known of the code around one run; what cannot be told is nothing."""
 
     keep: Callable[[When], Kept] = lambda _: Kept()
     presence: Presence | None = None
     is_own: Callable[[ThreadId], bool] = lambda _: False
-    _before: Kept = field(default_factory=Kept)
+    before: Kept = field(default_factory=Kept)
+    """The code as it was before the agent was asked."""
     _after: Kept | None = None
 
-    def begin(self) -> None:
-        """Keep the code as it is before the agent is asked."""
-        self._before = self.keep("before")
-
-    def end(self) -> None:
-        """Keep the code as the agent left it; once, however often it is asked."""
-        if self._after is None:
-            self._after = _INTERRUPTED
-            self._after = self.keep("after")
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The trees before and after the run, as far as they were kept."""
-        after = self._after or Kept()
-        if self._before.tree is None and after.tree is None:
-            return None
-        return Snapshot(before=self._before.tree, after=after.tree)
-
-    def shared(self, children: Iterable[ThreadId] = ()) -> tuple[ThreadId, ...]:
-        """Return the threads that were at work in the same folder meanwhile.
+    def end(self, children: Collection[ThreadId] = ()) -> Around:
+        """Keep the code as the agent left it; once, however often it is asked.
 
         Args:
             children: Threads that did the step, or steps of those.
         """
+        if self._after is None:
+            self._after = _INTERRUPTED
+            self._after = self.keep("after")
+        before, after = self.before, self._after
+        snapshot = None
+        if before.tree is not None or after.tree is not None:
+            snapshot = Snapshot(before=before.tree, after=after.tree)
         others = () if self.presence is None else self.presence.others()
-        own = frozenset(children)
-        return tuple(
-            each for each in others if each not in own and not self.is_own(each)
+        shared = (each for each in others if each not in children)
+        return Around(
+            snapshot=snapshot,
+            shared=tuple(each for each in shared if not self.is_own(each)),
+            warnings=tuple(dict.fromkeys((*before.warnings, *after.warnings))),
         )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Why there is no snapshot, or what one leaves out; each once."""
-        after = self._after or Kept()
-        return tuple(dict.fromkeys((*self._before.warnings, *after.warnings)))
 
 
 @contextmanager
@@ -110,9 +108,7 @@ def watching(
         return keeper.keep(folder, label, origin=lambda: _find_origin(record, tree))
 
     with at_work(state, tree.root, thread) as presence:
-        watch = Watch(keep=keep, presence=presence, is_own=is_own)
-        watch.begin()
-        yield watch
+        yield Watch(keep=keep, presence=presence, is_own=is_own, before=keep("before"))
 
 
 def _find_origin(record: Record, tree: WorkTree) -> Oid | None:

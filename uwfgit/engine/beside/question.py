@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import starmap
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from uwfgit.engine.ask.prompt import QuestionParts, question_prompt
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.memory import files_of, restore_copy
-from uwfgit.engine.run.notes import PastNotes
+from uwfgit.engine.run.notes import with_notes
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.telling import past_step
 from uwfgit.errors import ConfigError, CorruptError
@@ -86,18 +87,14 @@ def _copy_session(run: Run, step: Step) -> str | None:
 
 
 def _request(run: Run, step: Step, question: str, session: str | None) -> AgentRequest:
-    notes = PastNotes(run.record)
+    steps = (each for each in run.record.iter_steps() if each.number <= step.number)
     parts = QuestionParts(
         thread=run.thread,
         number=step.number,
         role_name=step.role,
         role=run.role,
         task=run.record.start.prompt,
-        past=(
-            past_step(each, notes)
-            for each in run.record.iter_steps()
-            if each.number <= step.number
-        ),
+        past=starmap(past_step, with_notes(run.record, steps)),
         context_chars=run.engine.settings.limits.context_chars,
         live_session=session is not None,
         question=question,

@@ -354,15 +354,7 @@ def _route(record: Record) -> Routed:
 def _tell(
     record: Record, end: CycleEnd, on_step: Callable[[StepReport], None] | None
 ) -> StepReport:
-    report = make_step_report(
-        record.tip.state,
-        number=end.number,
-        step=end.step,
-        role=end.role,
-        status=end.status,
-        error=end.error,
-        said=end.said,
-    )
+    report = make_step_report(record.tip.state, end)
     if on_step is not None:
         on_step(report)
     return report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import countOf, itemgetter
 
 from msgspec import Struct
@@ -53,42 +53,36 @@ def find_notes(record: Record, *, role: str, prev: Hash | None) -> Notes:
     )
 
 
-class PastNotes:
-    """What people had said for recorded steps, asked for newest step first.
+def with_notes(
+    record: Record, newest_first: Iterable[Step]
+) -> Iterator[tuple[Step, str | None]]:
+    """Yield steps of a thread, each with what people had said for it.
 
     A step that was done again stands for those it took the place of: what they
     were told, such as the answer to a question, counts for it as well.
     """
-
-    def __init__(self, record: Record) -> None:
-        """Begin at the newest event; nothing is read before it is asked for."""
-        self._record = record
-        self._runs: dict[tuple[Hash | None, str | None], list[Hash]] = {}
-        self._seen: set[Hash | None] = set()
-        self._events = iter_events(record.store, record.tip.commit)
-        # Most threads have no other runs than their steps.
-        types = map(itemgetter(0), record.places.values())
-        self._has_more = countOf(types, STEP_TYPE) > record.tip.state.steps
-
-    def of(self, step: Step) -> str | None:
-        """Return what a step's agent had been told, all of it."""
-        if not self._has_more:
-            return step.note and step.note.strip()
-        runs = self._runs_of(step)
-        tries = [each for each in step.previous_attempts or () if each not in runs]
-        said = [*(self._record.run(each).note for each in tries + runs), step.note]
-        return "\n\n".join(_once(note for note in said if note is not None)) or None
-
-    def _runs_of(self, step: Step) -> list[Hash]:
-        while step.prev is None or step.prev not in self._seen:
-            event = next(self._events, None)
+    # Most threads have no other runs than their steps.
+    types = map(itemgetter(0), record.places.values())
+    has_more = countOf(types, STEP_TYPE) > record.tip.state.steps
+    events = iter_events(record.store, record.tip.commit)
+    runs: dict[tuple[Hash | None, str | None], list[Hash]] = {}
+    seen: set[Hash] = set()
+    for step in newest_first:
+        if not has_more:
+            yield step, step.note and step.note.strip()
+            continue
+        while step.prev is None or step.prev not in seen:
+            event = next(events, None)
             if event is None:
                 break
             if event.node is not None and event.name in RUN_EVENTS:
-                self._runs.setdefault((event.prev, event.role), []).append(event.node)
-                self._seen.add(event.node)
-        runs = self._runs.get((step.prev, step.role), [])
-        return [each for each in reversed(runs) if each != step.hash]
+                runs.setdefault((event.prev, event.role), []).append(event.node)
+                seen.add(event.node)
+        found = [n for n in runs.get((step.prev, step.role), ()) if n != step.hash]
+        tries = [n for n in step.previous_attempts or () if n not in found]
+        notes = [record.run(each).note for each in (*tries, *reversed(found))]
+        said = _once(note for note in (*notes, step.note) if note is not None)
+        yield step, "\n\n".join(said) or None
 
 
 def _once(notes: Iterable[str]) -> tuple[str, ...]:

@@ -76,7 +76,22 @@ def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
     try:
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
         if tip == run.record.tip.commit:
-            end = record_answer(run, talk, _find_answer(run, talk))
+            answer = find_answer(
+                run.engine.ledger,
+                run.record,
+                talk,
+                asked={
+                    "start": run.record.tip.state.start,
+                    "prev": run.prev,
+                    "role": run.cycle.routed.role,
+                    "edgePrompt": run.cycle.routed.prompt,
+                    "cwd": str(run.cwd),
+                },
+                output_type=run.output_type,
+                role=run.role,
+                is_link=run.is_link,
+            )
+            end = record_answer(run, talk, answer)
             if run.agent.has_sessions:
                 _keep_session(run, talk, kept, end)
             return end
@@ -88,24 +103,6 @@ def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
         return _keep_aside(run, talk, exc.message, RunEnd.REFUSED)
     error = "the thread's branch moved while the agent worked"
     return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
-
-
-def _find_answer(run: Run, talk: Talk) -> Answer | Failure:
-    return find_answer(
-        run.engine.ledger,
-        run.record,
-        talk,
-        asked={
-            "start": run.record.tip.state.start,
-            "prev": run.prev,
-            "role": run.cycle.routed.role,
-            "edgePrompt": run.cycle.routed.prompt,
-            "cwd": str(run.cwd),
-        },
-        output_type=run.output_type,
-        role=run.role,
-        is_link=run.is_link,
-    )
 
 
 def _keep_session(run: Run, talk: Talk, kept: Kept, end: CycleEnd) -> None:
@@ -278,9 +275,8 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     pending: tuple[Hash, ...] = ()
     if answer.output_type != ERROR_TYPE:
         pending = find_pending(run.record, run.cycle.routed.role)
-    run.watch.end()
-    said = talk.warnings[:_WARNINGS]
-    warnings = (*missing, *said, *cut, *run.watch.warnings)
+    around = run.watch.end(children)
+    warnings = (*missing, *talk.warnings[:_WARNINGS], *cut, *around.warnings)
     return StepDraft(
         role=run.cycle.routed.role,
         output=answer.output,
@@ -299,8 +295,8 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         code=Code(
             before=run.code_before,
             after=run.engine.code_head(run.cwd),
-            snapshot=run.watch.snapshot,
-            shared=run.watch.shared(children),
+            snapshot=around.snapshot,
+            shared=around.shared,
         ),
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),

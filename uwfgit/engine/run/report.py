@@ -68,30 +68,21 @@ def count_steps(ends: Iterable[CycleEnd]) -> int:
     return sum(1 + end.below for end in ends)
 
 
-def make_step_report(
-    state: ThreadState,
-    *,
-    number: int,
-    step: Hash | None,
-    role: str,
-    status: str | None,
-    error: str | None,
-    said: str | None = None,
-) -> StepReport:
+def make_step_report(state: ThreadState, end: CycleEnd) -> StepReport:
     """Put what a cycle did beside the state it left the thread in."""
     return StepReport(
-        number=number,
-        hash=step,
-        role=role,
-        status=status,
+        number=end.number,
+        hash=end.step,
+        role=end.role,
+        status=end.status,
         thread_status=state.status,
         head=state.head,
         current_role=state.current_role,
         done=state.status == "end",
         suspended_role=state.suspended_role,
         suspend_message=state.suspend_message,
-        error=error,
-        said=said,
+        error=end.error,
+        said=end.said,
     )
 
 
@@ -234,11 +225,12 @@ def _read_back(record: Record, event: Event, node: Hash) -> StepReport:
         error = str(record.node(output, ERROR_TYPE).payload["error"])
     elif event.status != SUSPEND and is_routing_error(state.suspend_message):
         error = state.suspend_message
-    return make_step_report(
-        state,
+    end = CycleEnd(
         number=number,
         step=node,
         role=event.role or "-",
         status=event.status,
         error=error,
+        end=RunEnd.DONE if error is None else RunEnd.REFUSED,
     )
+    return make_step_report(state, end)

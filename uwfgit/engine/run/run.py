@@ -57,9 +57,14 @@ class Run(Struct, frozen=True, kw_only=True):
 
     engine: Engine
     record: Record
+    thread: ThreadId
     cycle: Cycle
     role: Role
+    listed: bool
+    """Whether the role's graph node is a list."""
     agent: Agent
+    is_budgeted: bool
+    """Whether anything bounds what the thread may cost."""
     number: int
     nodes: str
     """The folder of this run's nodes."""
@@ -68,6 +73,8 @@ class Run(Struct, frozen=True, kw_only=True):
     cwd: Path
     output_type: Hash
     token: str
+    prompt_file: Path
+    """Where the assembled prompt stands while the agent runs."""
     recorder: Recorder
     started_at_ms: int = 0
     code_before: str | None = None
@@ -121,19 +128,28 @@ class Run(Struct, frozen=True, kw_only=True):
         else:
             agent = engine.choose(cycle.agent, workflow.name, name)
             _require_program(agent, engine.environment, cwd)
+        limits = engine.settings.limits
+        bounds = (limits.max_cost_usd, limits.max_tokens, limits.max_turns)
+        token = f"{state.thread}:{place.number}:{engine.ledger.random(8).hex()}"
+        # Named by the run, so that one left by a kill says whose processes may live.
+        prompt_file = f"{token.replace(':', '.')}{LEFT_PROMPT}"
         return cls(
             engine=engine,
             record=record,
+            thread=state.thread,
             cycle=cycle,
             role=role,
+            listed=isinstance(workflow.graph.get(name), tuple),
             agent=agent,
+            is_budgeted=any(most is not None for most in (*bounds, limits.max_minutes)),
             number=place.number,
             nodes=place.nodes,
             prev=place.prev,
             replaced=replaced,
             cwd=cwd,
             output_type=make_schema(dict(role.schema)).hash,
-            token=f"{state.thread}:{place.number}:{engine.ledger.random(8).hex()}",
+            token=token,
+            prompt_file=engine.ledger.store.state_dir / "live" / prompt_file,
             recorder=Recorder(
                 masker=engine.masker,
                 tool_results=engine.settings.tool_results,
@@ -154,31 +170,6 @@ class Run(Struct, frozen=True, kw_only=True):
             or self.engine.ledger.local.is_made_here(memory)
             or self.engine.is_trusted(memory)
         )
-
-    @property
-    def thread(self) -> ThreadId:
-        """The thread's id."""
-        return self.record.tip.thread
-
-    @property
-    def is_budgeted(self) -> bool:
-        """Whether anything bounds what the thread may cost."""
-        limits = self.engine.settings.limits
-        bounds = (limits.max_cost_usd, limits.max_tokens, limits.max_turns)
-        return any(most is not None for most in (*bounds, limits.max_minutes))
-
-    @property
-    def listed(self) -> bool:
-        """Whether the role's graph node is a list."""
-        edges = self.record.workflow.graph.get(self.cycle.routed.role)
-        return isinstance(edges, tuple)
-
-    @property
-    def prompt_file(self) -> Path:
-        """Where the assembled prompt stands while the agent runs."""
-        live = self.engine.ledger.store.state_dir / "live"
-        # Named by the run, so that one left by a kill says whose processes may live.
-        return live / f"{self.token.replace(':', '.')}{LEFT_PROMPT}"
 
     def rule(self) -> LinkRule:
         """What the answer may link, as far as the agent has put nodes by now."""
@@ -219,43 +210,40 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def make_request(self, prompt: str) -> AgentRequest:
         """Make a call with a prompt, in a session of its own."""
-        limits = self.engine.settings.limits
-        return AgentRequest(
-            thread=self.record.tip.thread,
-            role=self.cycle.routed.role,
-            number=self.number,
-            prompt=prompt,
-            edge_prompt=self.cycle.routed.prompt,
-            schema=self.role.schema,
-            cwd=self.cwd,
-            environment=self._environment(),
-            count_replies=self.count_replies,
-            idle_seconds=limits.idle_seconds,
-            wall_seconds=limits.wall_seconds,
-            now_ms=self.engine.ledger.now_ms,
-        )
-
-    def _environment(self) -> dict[str, str]:
-        state = self.record.tip.state
+        limits, routed = self.engine.settings.limits, self.cycle.routed
         # Linux takes at most 128 KiB in one variable, and no NUL; the prompt's file
         # has it whole.
-        edge = self.cycle.routed.prompt.replace("\0", "").encode()[:_VARIABLE_BYTES]
-        return {
+        edge = routed.prompt.replace("\0", "").encode()[:_VARIABLE_BYTES]
+        environment = {
             **self.engine.environment,
             "UWF_STORE": str(self.engine.ledger.store.path),
             "UWF_HOME": str(self.engine.home),
-            "UWF_THREAD": state.thread,
-            "UWF_ROLE": self.cycle.routed.role,
+            "UWF_THREAD": self.thread,
+            "UWF_ROLE": routed.role,
             "UWF_STEP": self.token,
             "UWF_EDGE_PROMPT": edge.decode(errors="ignore"),
             "UWF_PROMPT_FILE": str(self.prompt_file),
-            "UWF_START": state.start,
+            "UWF_START": self.record.tip.state.start,
             "UWF_PREV": self.prev or "",
             "UWF_OUTPUT_TYPE": self.output_type,
             "UWF_CWD": str(self.cwd),
             "UWF_AGENT": self.agent.label,
             "UWF_STARTED_AT_MS": str(self.started_at_ms),
         }
+        return AgentRequest(
+            thread=self.thread,
+            role=routed.role,
+            number=self.number,
+            prompt=prompt,
+            edge_prompt=routed.prompt,
+            schema=self.role.schema,
+            cwd=self.cwd,
+            environment=environment,
+            count_replies=self.count_replies,
+            idle_seconds=limits.idle_seconds,
+            wall_seconds=limits.wall_seconds,
+            now_ms=self.engine.ledger.now_ms,
+        )
 
     def count_replies(self) -> ReplyCount:
         """Count the replies the record holds: steps, replaced ones, answers tried."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, starmap, takewhile
 from typing import Final
 
 from msgspec.json import decode
@@ -13,7 +13,7 @@ from uwfgit.agents.base import AgentRequest
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.run.engine import Cycle, Engine
-from uwfgit.engine.run.notes import PastNotes, find_notes
+from uwfgit.engine.run.notes import find_notes, with_notes
 from uwfgit.engine.run.run import Run, require_short
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.derive import output_file
@@ -47,7 +47,7 @@ def use_up_note(local: Local, thread: ThreadId, told: str) -> None:
     local.set_note(thread, rest.lstrip("\n") or None)
 
 
-def past_step(step: Step, notes: PastNotes) -> PastStep:
+def past_step(step: Step, note: str | None) -> PastStep:
     """Return what the roles after a step are told of it."""
     return PastStep(
         number=step.number,
@@ -55,7 +55,7 @@ def past_step(step: Step, notes: PastNotes) -> PastStep:
         output=step.output,
         body=step.body,
         agent=step.agent,
-        note=notes.of(step),
+        note=note,
     )
 
 
@@ -63,12 +63,9 @@ def _past(run: Run, told: Hash | None) -> Iterator[PastStep]:
     """Yield the steps before this one, newest first, back to one already told."""
     if run.replaced is not None and run.replaced.hash == told:
         told = run.prev
-    steps = run.record.iter_steps()
-    notes = PastNotes(run.record)
-    for step in islice(steps, 1 if run.replaced else 0, None):
-        if step.hash == told:
-            return
-        yield past_step(step, notes)
+    steps = islice(run.record.iter_steps(), 1 if run.replaced else 0, None)
+    untold = takewhile(lambda step: step.hash != told, steps)
+    yield from starmap(past_step, with_notes(run.record, untold))
 
 
 def _prompt(run: Run, session: AgentSession | None) -> str:

@@ -15,7 +15,6 @@ from uwfgit.model.ledger.commit import (
     agent_person,
     committer,
     event_person,
-    recorded_by,
     write_event,
     writes_event,
 )
@@ -124,7 +123,7 @@ def append_step(
         ledger,
         record,
         changes,
-        told=tell_step(record.tip.state, event, step, outcome, by=recorded_by(person)),
+        told=tell_step(record.tip.state, event, step, outcome, by=person),
         step=step,
         person=person,
         is_last=is_last or outcome.status != "idle",
@@ -161,9 +160,7 @@ def append_attempt(
         ledger,
         record,
         changes,
-        told=tell_attempt(
-            record.tip.state, step, of_poke=of_poke, by=recorded_by(person)
-        ),
+        told=tell_attempt(record.tip.state, step, of_poke=of_poke, by=person),
         step=step,
         person=person,
     )
@@ -210,7 +207,7 @@ def append_hold(
         ledger,
         tip,
         changes,
-        told=tell_hold(tip.state, hold.hash, reason, usage, by=recorded_by(person)),
+        told=tell_hold(tip.state, hold.hash, reason, usage, by=person),
         author=agent_person(judge, person),
         person=person,
         old=tip.commit,

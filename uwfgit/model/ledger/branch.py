@@ -12,7 +12,6 @@ from uwfgit.model.ledger.commit import (
     agent_person,
     committer,
     event_person,
-    recorded_by,
     write_event,
     writes_event,
 )
@@ -97,7 +96,7 @@ def _write_start(
         workflow=workflow.name,
         oid=blob_oid(pinned.data),
         role=current_role,
-        by=recorded_by(person),
+        by=person,
     )
     return write_event(ledger, None, changes, told=told, author=person, person=person)
 
@@ -115,7 +114,7 @@ def append_fork(
         forked_from: The step forked at.
     """
     person = event_person(ledger, origin)
-    told = tell_fork(origin.state, thread, by=recorded_by(person), origin=forked_from)
+    told = tell_fork(origin.state, thread, by=person, origin=forked_from)
     return write_event(ledger, origin, {}, told=told, author=person, person=person)
 
 
@@ -127,7 +126,7 @@ def append_word(ledger: Ledger, tip: Tip, event: str, *, reason: str | None) -> 
         ledger,
         tip,
         {},
-        told=tell_word(tip.state, event, reason, by=recorded_by(person)),
+        told=tell_word(tip.state, event, reason, by=person),
         author=person,
         person=person,
         old=tip.commit,
@@ -161,7 +160,7 @@ def append_summary(
         ledger,
         tip,
         {path: new_file(data)},
-        told=tell_summary(tip.state, data.decode(), total, by=recorded_by(person)),
+        told=tell_summary(tip.state, data.decode(), total, by=person),
         author=agent_person(judge, person),
         person=person,
         old=tip.commit,

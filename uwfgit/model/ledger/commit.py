@@ -16,7 +16,7 @@ from uwfgit.constants import MAX_PERSON_BYTES, MAX_STATE_BYTES, MAX_TIME
 from uwfgit.errors import InvalidError, SizeError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.event import By, Told
+from uwfgit.model.thread.event import Told
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.state import AGENT_EMAIL, agent_label, encode_state
 from uwfgit.store.genesis import GENESIS_OID
@@ -109,11 +109,6 @@ def event_person(ledger: Ledger, tip: Tip) -> Person:
 def agent_person(label: str, person: Person) -> Person:
     """Return the author of an event that a model or agent decided, at its time."""
     return replace(person, name=agent_label(label), email=AGENT_EMAIL)
-
-
-def recorded_by(person: Person) -> By:
-    """Return a committer as the table of events has one."""
-    return By(who=str(person), time=person.time)
 
 
 def write_event(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, Protocol, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -106,11 +106,16 @@ WORDS: Final[Mapping[str, Callable[[ThreadState], ThreadState]]] = {
 """The events that are a person's word, and what each makes of the state."""
 
 
-class By(Struct, frozen=True, kw_only=True):
-    """Who commits an event, as ``Name <mail>``, and when, in seconds."""
+class By(Protocol):
+    """Who commits an event, and when."""
 
-    who: str
-    time: int
+    @property
+    def who(self) -> str:
+        """``Name <mail>``."""
+
+    @property
+    def time(self) -> int:
+        """In seconds since 1970."""
 
 
 class Told(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from uwfgit.model.ledger.append import (
     next_run,
     replace_changes,
 )
-from uwfgit.model.ledger.commit import FileChanges, commit_tree, recorded_by, signer_for
+from uwfgit.model.ledger.commit import FileChanges, commit_tree, signer_for
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import HOLD_TYPE
 from uwfgit.model.thread.derive import (
@@ -138,7 +138,7 @@ def _write_fork(ledger: Ledger, base: Oid, copy: ThreadId, *, is_last: bool) -> 
         time=origin.committed_at,
         offset=ledger.utc_offset,
     )
-    told = tell_fork(origin.state, copy, by=recorded_by(person))
+    told = tell_fork(origin.state, copy, by=person)
     return _commit(
         ledger, origin, {}, told.state, person, person, told.message, is_last=is_last
     )

@@ -108,7 +108,7 @@ class Hands(Struct, frozen=True, kw_only=True):
 def list_hands(ledger: Ledger, events: Iterable[Oid]) -> Hands:
     """Return who committed some events; nobody vouches for the names."""
     people = list(
-        dict.fromkeys(str(read_commit(ledger.store, oid).committer) for oid in events)
+        dict.fromkeys(read_commit(ledger.store, oid).committer.who for oid in events)
     )
     return Hands(
         people=tuple(people[:_MOST_PEOPLE]), more=max(len(people) - _MOST_PEOPLE, 0)

@@ -35,5 +35,5 @@ def read_entry(store: Store, oid: Oid) -> Entry | None:
         parent=commit.parents[0] if commit.parents else None,
         state=state,
         committed_at=commit.committer.time,
-        by=str(commit.committer),
+        by=commit.committer.who,
     )

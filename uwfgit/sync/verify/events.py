@@ -232,7 +232,7 @@ def _tell_start(
         workflow=workflow.name,
         oid=places[start.workflow][1],
         role=role,
-        by=commit.committed_by,
+        by=commit.committer,
     )
 
 
@@ -252,7 +252,7 @@ def check_fork(
     thread = thread_of(message)
     if thread in view.lineage or run.objects.find(view.root, thread_folder(thread)):
         findings.note("event", "the fork has the id of a thread it comes from")
-    told = tell_fork(view.state, thread, by=commit.committed_by)
+    told = tell_fork(view.state, thread, by=commit.committer)
     following = view.after(commit, told.state)
     return Expected(
         view=replace(following, lineage=(thread, *view.lineage)),
@@ -267,7 +267,7 @@ def check_word(
 ) -> Expected:
     """Say what a person's word must leave."""
     check_order(event, view, findings)
-    told = tell_word(view.state, event, None, by=commit.committed_by)
+    told = tell_word(view.state, event, None, by=commit.committer)
     return Expected(
         view=view.after(commit, told.state),
         files={},

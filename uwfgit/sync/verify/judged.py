@@ -65,9 +65,7 @@ def check_hold(
     detail = load_node(run.reader, nodes, hold.detail, DETAIL_TYPE)
     kind = detail.payload["kind"]
     findings.expect("the detail's kind", kind, _SUPERVISOR, code="type")
-    told = tell_hold(
-        view.state, claimed, hold.reason, hold.usage, by=commit.committed_by
-    )
+    told = tell_hold(view.state, claimed, hold.reason, hold.usage, by=commit.committer)
     expected = Expected(
         view=view.after(commit, told.state),
         files={},
@@ -96,7 +94,7 @@ def check_summary(
     usage = _read_usage(run, commit, f"{folder}/{STATE_FILE}")
     if not is_grown(view.state.usage, usage):
         findings.note("state", "the usage is less than before the summary")
-    told = tell_summary(view.state, text, usage, by=commit.committed_by)
+    told = tell_summary(view.state, text, usage, by=commit.committer)
     return Expected(
         view=view.after(commit, told.state),
         files={f"{folder}/{SUMMARY_FILE}": summary_file(text)},

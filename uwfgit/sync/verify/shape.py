@@ -21,7 +21,6 @@ from uwfgit.constants import (
 )
 from uwfgit.ids import Oid
 from uwfgit.model.thread.derive import has_unsafe
-from uwfgit.model.thread.event import By
 from uwfgit.sync.verify.report import refusal, shown
 
 _MAX_PARENTS: Final = 2
@@ -83,11 +82,6 @@ class RawCommit(Struct, frozen=True, kw_only=True):
     committer: Stamp
     is_signed: bool
     message: bytes
-
-    @property
-    def committed_by(self) -> By:
-        """Who recorded it, and when."""
-        return By(who=self.committer.who, time=self.committer.time)
 
 
 def parse_commit(oid: Oid, data: bytes) -> RawCommit:

@@ -278,12 +278,12 @@ def _expect(
     outcome = None if facts.is_attempt else _outcome(run, view, nodes, facts)
     if outcome is None:
         told = tell_attempt(
-            view.state, step, of_poke=slot.replaced is not None, by=commit.committed_by
+            view.state, step, of_poke=slot.replaced is not None, by=commit.committer
         )
         files = attempt_files(run.objects, view, step)
         links = view.chain
     else:
-        told = tell_step(view.state, facts.event, step, outcome, by=commit.committed_by)
+        told = tell_step(view.state, facts.event, step, outcome, by=commit.committer)
         files = step_files(
             run.objects, view, nodes, step, is_poke=slot.replaced is not None
         )
