@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
+from uwfgit.store.locks.flock import lock
 
 
 @pytest.fixture
@@ -84,3 +85,18 @@ def test_a_log_that_is_not_there_is_named(uwf: Uwf, folder: Path) -> None:
     assert uwf("log", "show", "2020-01-01").err.startswith(
         "error: log '2020-01-01' not found"
     )
+
+
+def test_the_file_of_a_worker_at_work_is_not_cleaned_away(
+    uwf: Uwf, folder: Path, ended: str
+) -> None:
+    worker = folder / f"{ended}.log"
+    worker.write_text("step 1 was here\n")
+    os.utime(worker, (0, 0))
+
+    with lock(folder.parent / "locks" / ended, command="uwf thread exec"):
+        kept = uwf("log", "clean", "--json").json["items"]
+    gone = uwf("log", "clean", "--json").json["items"]
+
+    assert ([each["name"] for each in kept], worker.exists()) == ([], False)
+    assert [each["name"] for each in gone] == [ended]

@@ -12,6 +12,7 @@ import pytest
 from tests.agents.fake_api import Call, Drip, FakeApi, Move, Request, Say, modes
 from tests.cli.calls import Uwf
 from tests.cli.screens import on_terminal
+from uwfgit.cli.live import notify
 
 GOOD = "---\n$status: stuck\n---\n\n# Nothing to write\n\nReally.\n"
 LOOK = Call(name="read_file", arguments={"path": "ping.yaml"})
@@ -202,3 +203,15 @@ def test_a_command_that_fails_is_a_warning(uwf: Uwf, api: FakeApi, thread: str) 
 
     assert done.code == 0
     assert "warning: notify: 'sh' exited with code 3: no" in done.err
+
+
+@pytest.mark.parametrize(("seconds", "bells"), [(0.0, 1), (1e9, 0)])
+def test_a_terminal_that_was_long_looked_away_from_rings(
+    thread: str, monkeypatch: pytest.MonkeyPatch, seconds: float, bells: int
+) -> None:
+    monkeypatch.setattr(notify, "_LONG_SECONDS", seconds)
+
+    words = ("thread", "exec", thread, "--all", "--agent", "scripted:replies.yaml")
+    seen = on_terminal(*words)
+
+    assert (seen.code, seen.out.count("\a")) == (0, bells), seen.out

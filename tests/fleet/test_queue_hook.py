@@ -43,6 +43,7 @@ def ask(queue: Queue, old: str, new: str, ref: str) -> str | None:
 
 
 THREADS: list[ThreadId] = []
+WHO = ("-c", "user.name=x", "-c", "user.email=x@y")
 
 
 @pytest.fixture
@@ -151,8 +152,13 @@ def test_a_pause_comes_and_goes(queue: Queue, ada: Person) -> None:
 
     assert ask(queue, ZERO, oid, PAUSE_REF) is None
     assert ask(queue, oid, ZERO, PAUSE_REF) is None
+    empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+    child = git(ada.store, *WHO, "commit-tree", "-p", oid, "-m", "x", empty).strip()
+    genesis = git(ada.store, "rev-parse", "refs/heads/main").strip()
+    for other in (child, genesis):
+        told = ask(queue, ZERO, other, PAUSE_REF)
+        assert told == "a pause is a commit without files and parents"
     thread = git(ada.store, "rev-parse", f"refs/heads/thread/{THREADS[0]}").strip()
-    assert ask(queue, ZERO, thread, PAUSE_REF) is not None
     tree = git(ada.store, "rev-parse", f"{thread}^{{tree}}").strip()
     assert tree in str(ask(queue, ZERO, tree, PAUSE_REF))
 

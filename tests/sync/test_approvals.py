@@ -12,10 +12,13 @@ from pygit2.enums import ObjectType
 from tests.builders import git
 from tests.keys import Keys, make_keys, needs_ssh, signing
 from tests.proof import verify_threads
+from tests.sync.changes import OTHER
 from tests.sync.forge import write
 from tests.sync.people import BAD, DONE, GOOD, Person, results, smuggle
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Oid, ThreadId
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.layout import MEMORY_PREFIX, THREAD_PREFIX
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.exchange.signatures import check_approval
 from uwfgit.sync.receive import ZERO, Push, check_pushes
@@ -245,3 +248,23 @@ def test_a_server_takes_no_other_approval_under_a_name_it_has(ada: Person) -> No
 
     assert ask(old, other) == "an approval is not changed; delete it first"
     assert [ask(ZERO, old), ask(old, ZERO), ask(old, old)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("ref", "problem"),
+    [
+        (f"{THREAD_PREFIX}{OTHER}", "a thread is not deleted"),
+        (f"refs/uwf/thread/{OTHER}", "a thread is not deleted"),
+        (f"{MEMORY_PREFIX}{OTHER}", "a memory is not deleted"),
+        ("refs/heads/main", "it is what all reviews start from"),
+        ("refs/heads/uwf/main", "it is what all reviews start from"),
+        ("refs/heads/workflow/work", None),
+        (f"refs/heads/uwf/{OTHER}", None),
+    ],
+)
+def test_what_others_go_on_from_is_not_deleted(
+    ada: Person, ref: str, problem: str | None
+) -> None:
+    gone = [Push(old=GENESIS_OID, new=ZERO, ref=ref)]
+
+    assert list(check_pushes(ada.store, gone, shared=False, now=0)) == [problem]
