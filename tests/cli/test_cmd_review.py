@@ -212,7 +212,7 @@ def test_without_a_remote_it_says_how_to_set_one_up(uwf: Uwf, ended: str) -> Non
         done = uwf("review", *words, "--json")
 
         assert (done.code, done.error["code"]) == (1, "not-found")
-        assert done.error["hint"].startswith("set it up: uwf remote add origin URL; ")
+        assert done.error["hint"].startswith("set it up: uwf remote add origin URL, ")
     assert uwf("review", "setup", "--ci", "github", "--install", PIN).code == 1
 
 

@@ -219,6 +219,7 @@ def test_what_was_let_through_can_be_taken_back(uwf: Uwf, bare: Path) -> None:
 
     assert listed == f"{SECRET.id}\n"
     assert (done.code, done.out) == (0, f"revoked {SECRET.id}\n")
+    assert uwf("hooks", "allow").err == "nothing is let through\n"
     assert uwf("hooks", "allow", "--json").json == {"items": []}
     assert uwf("hooks", "allow", "--revoke").code == 2
     assert (again.code, again.error["hint"]) == (1, "it is not let through here")

@@ -226,7 +226,10 @@ def test_list_works_without_a_store_and_with_broken_files(uwf: Uwf, work: Path) 
 
 
 def test_an_empty_list_says_how_to_fill_it(uwf: Uwf) -> None:
-    assert uwf("workflow", "list").err.startswith("no workflows; ")
+    assert uwf("workflow", "list").err == (
+        "no workflows; write one: uwf workflow new NAME, or register one: "
+        "uwf workflow add FILE\n"
+    )
     assert uwf("workflow", "list", "--json").json == {"items": []}
 
 

@@ -90,6 +90,8 @@ def allow_command(
         raise UsageError("--revoke needs an ID", hint="list them: uwf hooks allow")
     if not ids:
         items = sorted(read_allowed(context.open_store()))
+        if not items:
+            context.output.say("nothing is let through")
         context.output.emit({"items": items}, lambda: "\n".join(items))
         return
     store = context.open_store(write=True, create=False)

@@ -122,7 +122,7 @@ def _tell_added(context: CommandContext, remote: Remote) -> None:
         )
     say(
         f"'git push {quote_word(remote.name)}' in the store sends every thread; "
-        "'uwf push' asks"
+        "'uwf push' those it has, and those you name"
     )
 
 

@@ -228,7 +228,10 @@ def list_(
             items[name] = _registered_item(context, ledger, name)
     rows = list(items.values())
     if not rows:
-        context.output.say("no workflows; register one with: uwf workflow add FILE")
+        context.output.say(
+            "no workflows; write one: uwf workflow new NAME, or register one: "
+            "uwf workflow add FILE"
+        )
     context.output.emit({"items": rows}, lambda: _list_text(context.output, rows))
 
 

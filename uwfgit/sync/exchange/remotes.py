@@ -194,8 +194,8 @@ def get_remote(store: Store, name: str) -> Remote:
         raise NotFoundError(
             "remote",
             name,
-            hint=f"set it up: uwf remote add {quote_word(name)} URL; "
-            "without the two it is the origin of the code here",
+            hint=f"set it up: uwf remote add {quote_word(name)} URL, or "
+            "'uwf remote add' alone for the origin of the code here",
         )
     if found.kind == "other" or not found.url:
         raise RemoteError(
