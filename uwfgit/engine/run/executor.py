@@ -27,7 +27,6 @@ from uwfgit.engine.run.report import (
     StepReport,
     count_steps,
     make_step_report,
-    report_exec,
     report_interrupted,
     report_run,
     report_waiting,
@@ -89,15 +88,14 @@ def exec_thread(
         first = _route(record) if _can_go_on(engine, record) else None
         ground = engine.admit(record, first.role, agent, cwd) if first else None
         ends: list[CycleEnd] = []
-
-        def took() -> int:
-            # Children's steps count too unless a count of cycles was asked for.
-            return count_steps(ends) if count is None else len(ends)
-
         reports: list[StepReport] = []
         began, is_paused = record.tip.commit, False
         try:
-            while _can_go_on(engine, record) and took() < limit:
+            while _can_go_on(engine, record):
+                # Children's steps count too unless a count of cycles was asked for.
+                left = limit - (count_steps(ends) if count is None else len(ends))
+                if left <= 0:
+                    break
                 is_idle = record.tip.state.status == "idle"
                 cycle = Cycle(
                     event="step" if is_idle else "resume",
@@ -108,7 +106,7 @@ def exec_thread(
                     steps_left=most - count_steps(ends),
                     go_on=_go_on,
                     is_last=lambda: (
-                        took() + 1 >= limit
+                        left == 1  # noqa: B023 - asked while this cycle runs
                         or is_pause_asked(ledger, thread, held.holder)
                     ),
                 )
@@ -128,7 +126,7 @@ def exec_thread(
             # Read again: it may have come right after a ref was moved.
             return report_interrupted(_open(engine, thread), began)
         is_limited = count is None and not is_paused
-        return report_exec(record, ends, reports, limited=is_limited)
+        return report_run(record, ends, reports, limited=is_limited)
 
 
 def _look(engine: Engine, record: Record, who: Supervisor, steps: int) -> Look:

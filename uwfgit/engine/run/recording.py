@@ -187,7 +187,6 @@ def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
         # What the agent put collides with a node of the thread, or a condition
         # over it takes for ever: its words are kept all the same.
         return _record_attempt(run, talk, Failure(phase="output", message=exc.message))
-    _note_reply(run)
     status, message = draft.output.get(STATUS), tip.state.suspend_message
     if status != SUSPEND and is_routing_error(message):
         error, end, said = message, RunEnd.REFUSED, None
@@ -226,8 +225,6 @@ def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
         _draft(run, talk, answer),
         of_poke=run.replaced is not None,
     )
-    if talk.said:
-        _note_reply(run)
     is_interrupted = failure.phase == "interrupted"
     return CycleEnd(
         number=run.number,
@@ -250,11 +247,6 @@ def end_unrecorded(run: Run, error: str, end: RunEnd) -> CycleEnd:
         error=error,
         end=end,
     )
-
-
-def _note_reply(run: Run) -> None:
-    if run.record.replies is not None:
-        run.record.replies.append(run.cycle.routed.role)
 
 
 def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:

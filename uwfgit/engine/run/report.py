@@ -120,45 +120,36 @@ def with_problem(
 
 
 def report_run(
-    record: Record, ends: Sequence[CycleEnd], steps: Sequence[StepReport]
-) -> RunReport:
-    """Say what cycles did, and by the last of them how it ended."""
-    state = record.tip.state
-    if not ends:
-        return make_run_report(state, tuple(steps), end=RunEnd.DONE)
-    last = ends[-1]
-    # One that is no failure itself was interrupted while its step was recorded.
-    is_cut = last.end is RunEnd.INTERRUPTED and last.error is None
-    report = make_run_report(
-        state,
-        tuple(steps),
-        end=last.end,
-        problem="interrupted" if is_cut else last.error,
-        hint=_way_on(state) if is_cut else None,
-    )
-    return replace(report, ran=count_steps(ends), code=last.code)
-
-
-def report_exec(
     record: Record,
     ends: Sequence[CycleEnd],
     steps: Sequence[StepReport],
     *,
-    limited: bool,
+    limited: bool = False,
 ) -> RunReport:
-    """Say what an exec did; ``limited`` says that ``limits.maxSteps`` bounded it."""
-    state, report = record.tip.state, report_run(record, ends, steps)
-    if not ends and state.status == "suspended":
-        return report_waiting(record, report)
-    if limited and ends and ends[-1].end is RunEnd.DONE and state.status == "idle":
-        return with_problem(
-            report,
-            RunEnd.REFUSED,
-            f"limits.maxSteps is reached after {count_of(report.ran, 'step')}",
-            f"go on with: uwf thread exec {state.thread} --all",
-            code="limit",
-        )
-    return report
+    """Say what cycles did, and by the last of them how it ended.
+
+    Args:
+        record: The thread after them.
+        ends: How they ended.
+        steps: What is told of them.
+        limited: Whether ``limits.maxSteps`` bounded them.
+    """
+    state = record.tip.state
+    if not ends:
+        report = make_run_report(state, tuple(steps), end=RunEnd.DONE)
+        is_waiting = state.status == "suspended"
+        return report_waiting(record, report) if is_waiting else report
+    last, ran = ends[-1], count_steps(ends)
+    problem, hint, end, code = last.error, None, last.end, last.code
+    if last.end is RunEnd.INTERRUPTED and last.error is None:
+        # One that is no failure itself was interrupted while its step was recorded.
+        problem, hint = "interrupted", _way_on(state)
+    elif limited and last.end is RunEnd.DONE and state.status == "idle":
+        end, code = RunEnd.REFUSED, "limit"
+        problem = f"limits.maxSteps is reached after {count_of(ran, 'step')}"
+        hint = f"go on with: uwf thread exec {state.thread} --all"
+    report = make_run_report(state, tuple(steps), end=end, problem=problem, hint=hint)
+    return replace(report, ran=ran, code=code)
 
 
 def report_waiting(record: Record, report: RunReport) -> RunReport:

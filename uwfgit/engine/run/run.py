@@ -315,44 +315,30 @@ def _find_cwd(
         StateError: The chosen one does not exist.
         InvalidError: It has a name that cannot be recorded.
     """
-    if cycle.ground is not None:
-        chosen = _find_ground(cycle, cycle.ground)
-    else:
-        chosen = _choose_cwd(record, cycle, replaced, folder=folder)
-    require_recordable(chosen)
-    return chosen
-
-
-def _choose_cwd(
-    record: Record, cycle: Cycle, replaced: Step | None, *, folder: Path | None
-) -> Path:
     base = folder or Path(record.start.cwd)
-    if cycle.cwd is not None:
-        chosen, why = cycle.cwd, "--cwd"
+    if cycle.ground is not None:
+        chosen, why = _find_ground(cycle, cycle.ground), ""
+    elif cycle.cwd is not None:
+        chosen, why = cycle.cwd, "(--cwd) "
     elif not folder and replaced is not None and _is_folder(Path(replaced.cwd)):
-        chosen, why = Path(replaced.cwd), "of the replaced step"
+        chosen, why = Path(replaced.cwd), "(of the replaced step) "
     elif cycle.routed.location is not None:
-        chosen, why = base / _trim(cycle.routed.location), "named by the workflow"
+        chosen, why = base / _trim(cycle.routed.location), "(named by the workflow) "
     else:
-        chosen, why = base, "of the thread"
+        chosen, why = base, "(of the thread) "
     if not _is_folder(chosen):
-        raise StateError(
-            f"working directory '{chosen}' ({why}) does not exist",
-            hint=_hint(cycle),
-        )
+        location = _trim(cycle.routed.location or "")
+        hint = "choose one with --cwd DIR"
+        if cycle.cwd is None and location.startswith("~"):
+            hint = f"'~' is a shell's: write the whole path; or {hint}"
+        raise StateError(f"working directory '{chosen}' {why}does not exist", hint=hint)
+    require_recordable(chosen)
     return chosen
 
 
 def _trim(location: str) -> str:
     """Return a location without the line ends that a block of YAML leaves on it."""
     return location.strip("\r\n")
-
-
-def _hint(cycle: Cycle) -> str:
-    location = cycle.routed.location or ""
-    if cycle.cwd is None and _trim(location).startswith("~"):
-        return "'~' is a shell's: write the whole path; or choose one with --cwd DIR"
-    return "choose one with --cwd DIR"
 
 
 def _is_folder(path: Path) -> bool:
@@ -364,7 +350,7 @@ def _find_ground(cycle: Cycle, ground: Ground) -> Path:
     """Choose the folder of a foreign thread's step; no recorded one is used.
 
     Raises:
-        StateError: The workflow names one that is outside, or does not exist.
+        StateError: The workflow names one that is outside.
     """
     chosen = cycle.cwd or ground.cwd
     if cycle.cwd is None and cycle.routed.location is not None:
@@ -377,9 +363,4 @@ def _find_ground(cycle: Cycle, ground: Ground) -> Path:
                 f"{', '.join(map(str, ground.roots))}",
                 hint="choose a folder with --cwd DIR, or list it in trustedRoots",
             )
-    if not _is_folder(chosen):
-        raise StateError(
-            f"working directory '{chosen}' does not exist",
-            hint=_hint(cycle),
-        )
     return chosen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice, starmap, takewhile
 from typing import Final
 
@@ -15,7 +14,7 @@ from uwfgit.engine.ask.prompt import PastStep, PromptParts, assemble_prompt
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.notes import find_notes, with_notes
 from uwfgit.engine.run.run import Run, require_short
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import ThreadId
 from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.event import find_cause
 from uwfgit.model.thread.step import Step
@@ -59,15 +58,6 @@ def past_step(step: Step, note: str | None) -> PastStep:
     )
 
 
-def _past(run: Run, told: Hash | None) -> Iterator[PastStep]:
-    """Yield the steps before this one, newest first, back to one already told."""
-    if run.replaced is not None and run.replaced.hash == told:
-        told = run.prev
-    steps = islice(run.record.iter_steps(), 1 if run.replaced else 0, None)
-    untold = takewhile(lambda step: step.hash != told, steps)
-    yield from starmap(past_step, with_notes(run.record, untold))
-
-
 def _prompt(run: Run, session: AgentSession | None) -> str:
     """Assemble what the agent is told, in the session or without one."""
     state, name = run.record.tip.state, run.cycle.routed.role
@@ -75,6 +65,12 @@ def _prompt(run: Run, session: AgentSession | None) -> str:
     spoken = sum(role == name for number, role in roles.items() if number < run.number)
     notes = find_notes(run.record, role=name, prev=run.prev)
     new = () if run.cycle.note is None else (run.cycle.note,)
+    told = session.told if session else None
+    if run.replaced is not None and run.replaced.hash == told:
+        told = run.prev
+    steps = islice(run.record.iter_steps(), 1 if run.replaced else 0, None)
+    # Back to one that the session was told.
+    untold = takewhile(lambda step: step.hash != told, steps)
     old, reason = run.replaced, None
     if run.cycle.event == "resume" and state.status == "suspended":
         # A supervisor's is for people alone.
@@ -88,7 +84,7 @@ def _prompt(run: Run, session: AgentSession | None) -> str:
         listed=run.listed,
         task=run.record.start.prompt,
         spoken=spoken,
-        past=_past(run, session.told if session else None),
+        past=starmap(past_step, with_notes(run.record, untold)),
         edge_prompt=run.cycle.routed.prompt,
         suspend_reason=reason,
         earlier_answer=output_file(old.output, old.body).decode() if old else None,

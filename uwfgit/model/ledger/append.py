@@ -128,7 +128,7 @@ def append_step(
         person=person,
         is_last=is_last or outcome.status != "idle",
     )
-    record.advance(tip, places, step)
+    record.advance(tip, places, step, reply=step.role)
     return tip
 
 
@@ -164,7 +164,7 @@ def append_attempt(
         step=step,
         person=person,
     )
-    record.advance(tip, places)
+    record.advance(tip, places, reply=draft.role if draft.body else None)
     return node.hash
 
 

@@ -333,8 +333,21 @@ class Record(Struct, kw_only=True):
             self._roles = dict(sorted(found.items()))
         return self._roles
 
-    def advance(self, tip: Tip, nodes: NodePlaces, step: Step | None = None) -> None:
-        """Follow an event that was just written, and the step that it recorded.
+    def advance(
+        self,
+        tip: Tip,
+        nodes: NodePlaces,
+        step: Step | None = None,
+        *,
+        reply: str | None = None,
+    ) -> None:
+        """Follow an event that was just written.
+
+        Args:
+            tip: The thread's new tip.
+            nodes: Where the nodes stand that it added.
+            step: The step that it recorded.
+            reply: The role whose reply it holds.
 
         Raises:
             CorruptError: A node of it has another content under its hash here.
@@ -342,6 +355,8 @@ class Record(Struct, kw_only=True):
         for node, (node_type, oid) in nodes.items():
             add_place(self.places, node, node_type, oid)
         self.tip = tip
+        if reply is not None and self.replies is not None:
+            self.replies.append(reply)
         if step is not None:
             self._steps[step.hash] = step
             if self._roles is not None:
