@@ -18,7 +18,7 @@ from uwfgit.agents.registry import choose_agent
 from uwfgit.config import Settings
 from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
 from uwfgit.engine.run.thread import start_thread
-from uwfgit.ids import ThreadId
+from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import STEP_TYPE
@@ -29,6 +29,8 @@ from uwfgit.store.git.settings import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup
+from uwfgit.store.objects import TreeEntry
+from uwfgit.store.pack import Batch
 
 
 @dataclass(slots=True)
@@ -225,6 +227,16 @@ def run(
 
 def record_of(ledger: Ledger, thread: ThreadId) -> Record:
     return open_record(ledger.store, load_tip(ledger.store, thread))
+
+
+def edit_tree(
+    store: Store, base: Oid | None, changes: Mapping[str, TreeEntry | None]
+) -> Oid:
+    """Write a tree with some paths set or removed, its objects loose."""
+    batch = Batch(store=store)
+    tree = batch.edit_tree(base, changes)
+    batch.write_loose()
+    return tree
 
 
 def object_file(store: Store | Path, oid: str) -> Path:

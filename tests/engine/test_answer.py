@@ -417,8 +417,9 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
     from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, make_node, make_text
     from uwfgit.store.layout import KEEP_REF
     from uwfgit.store.objects import (
-        TreeEntry, Person, edit_tree, read_commit, write_blob, write_commit,
+        Person, new_file, read_commit, write_commit,
     )
+    from uwfgit.store.pack import Batch
     from uwfgit.store.refs import find_ref, move_ref
     from uwfgit.store.repository import open_store
     from uwfgit.store.local import Local
@@ -434,11 +435,14 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
         old = find_ref(store, KEEP_REF)
         tree = read_commit(store, old).tree if old else None
         changes = {
-            f"nodes/{n.hash[:2]}/{n.name}": TreeEntry(oid=write_blob(store, n.data))
+            f"nodes/{n.hash[:2]}/{n.name}": new_file(n.data)
             for n in nodes
         }
+        batch = Batch(store=store)
+        tree = batch.edit_tree(tree, changes)
+        batch.write_loose()
         who = Person(name="Adapter", email="a@localhost", time=int(time.time()))
-        new = write_commit(store, tree=edit_tree(store, tree, changes), parents=(),
+        new = write_commit(store, tree=tree, parents=(),
                            author=who, committer=who, message="put\\n")
         move_ref(store, KEEP_REF, old=old, new=new, reason="put")
         Local(store).record_put(told["UWF_STEP"], [n.hash for n in nodes])

@@ -13,6 +13,7 @@ from tests.builders import (
     TEXT,
     Clock,
     begin,
+    edit_tree,
     make_ledger,
     make_role,
     make_workflow,
@@ -52,7 +53,6 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     TreeEntry,
-    edit_tree,
     list_tree,
     read_commit,
     write_blob,

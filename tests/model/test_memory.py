@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.builders import begin, git
+from tests.builders import begin, edit_tree, git
 from uwfgit.errors import CorruptError, InvalidError, NotFoundError, SizeError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
@@ -23,7 +23,7 @@ from uwfgit.model.memory.memory import (
 from uwfgit.model.memory.parts import PART_BYTES, cut_parts
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.layout import memory_ref
-from uwfgit.store.objects import Person, TreeEntry, edit_tree, write_blob, write_commit
+from uwfgit.store.objects import Person, TreeEntry, write_blob, write_commit
 from uwfgit.store.refs import find_ref
 
 AUTHOR: Final = Person(name="cc", email="cc@localhost", time=1_700_000_000)

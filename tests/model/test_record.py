@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.acting import acting, go, put, saying
-from tests.builders import begin, record_of, reply
+from tests.builders import begin, edit_tree, record_of, reply
 from tests.collision import COLLIDING, COLLIDING_HASH
 from uwfgit.engine.run.executor import exec_thread, poke_thread
 from uwfgit.engine.run.thread import fork_thread
@@ -23,7 +23,6 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     TreeEntry,
     blob_oid,
-    edit_tree,
     read_commit,
     write_blob,
     write_commit,

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from tests.builders import git, make_workflow, workflow_data
+from tests.builders import edit_tree, git, make_workflow, workflow_data
 from tests.history import check_store
 from uwfgit.errors import CorruptError, NotFoundError, StateError
 from uwfgit.ids import Hash
@@ -29,7 +29,6 @@ from uwfgit.store.objects import (
     Person,
     TreeEntry,
     blob_oid,
-    edit_tree,
     read_commit,
     write_blob,
     write_commit,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from tests.builders import object_file
+from tests.builders import edit_tree, object_file
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 from uwfgit.store.genesis import GENESIS_OID
@@ -33,7 +33,6 @@ from uwfgit.store.lookup.table import (
 from uwfgit.store.objects import (
     Person,
     TreeEntry,
-    edit_tree,
     read_commit,
     write_blob,
     write_commit,

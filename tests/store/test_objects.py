@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import files_of, git
+from tests.builders import edit_tree, files_of, git
 from uwfgit.constants import MAX_MESSAGE_BYTES, MAX_TREE_ENTRIES
 from uwfgit.errors import CorruptError, StoreError
 from uwfgit.ids import Oid
@@ -23,7 +23,6 @@ from uwfgit.store.objects import (
     Person,
     TreeEntry,
     blob_oid,
-    edit_tree,
     encode_tree,
     find_entry,
     format_commit,

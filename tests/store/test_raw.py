@@ -11,7 +11,7 @@ import pygit2
 import pytest
 
 import uwfgit
-from tests.builders import git
+from tests.builders import edit_tree, git
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.store.genesis import GENESIS_OID
@@ -20,7 +20,6 @@ from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
     Person,
     TreeEntry,
-    edit_tree,
     list_tree,
     read_blob,
     read_commit,

@@ -5,13 +5,13 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from tests.builders import git
+from tests.builders import edit_tree, git
 from uwfgit.ids import Oid
 from uwfgit.store import pack
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
-from uwfgit.store.objects import Person, TreeEntry, edit_tree, write_blob, write_commit
+from uwfgit.store.objects import Person, TreeEntry, write_blob, write_commit
 from uwfgit.store.refs import has_object, is_ancestor
 
 

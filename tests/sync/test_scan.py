@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acting import acting, failure, go, saying
-from tests.builders import begin, git, reply
+from tests.builders import begin, edit_tree, git, reply
 from tests.planted import ANTHROPIC, AWS, GITHUB, PASSWORD, PEM, URL
 from uwfgit.agents.base import AgentReply, ToolCall, Turn
 from uwfgit.engine.run.executor import exec_thread, resume_thread
@@ -24,7 +24,6 @@ from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     Person,
     TreeEntry,
-    edit_tree,
     read_commit,
     write_blob,
     write_commit,

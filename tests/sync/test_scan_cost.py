@@ -12,12 +12,12 @@ from types import FrameType
 
 import pytest
 
+from tests.builders import edit_tree
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import (
     Person,
     TreeEntry,
-    edit_tree,
     read_commit,
     write_blob,
     write_commit,

@@ -239,65 +239,6 @@ def list_names(store: Store, tree: Oid, *, depth: int = 8) -> list[tuple[str, Oi
     raise CorruptError(f"tree {tree} is nested too deep")
 
 
-def edit_tree(
-    store: Store, base: Oid | None, changes: Mapping[str, TreeEntry | None]
-) -> Oid:
-    """Write ``base`` with some paths set, or removed where the value is ``None``.
-
-    Only the trees on the way to a changed path are written; a tree left
-    without entries disappears.
-
-    Raises:
-        SizeError: A folder would hold more than any reader accepts.
-        CorruptError: An entry's object is missing or damaged.
-    """
-    with git_errors("write a tree"):
-        edited = _edit(store, base, _nest(changes))
-        return edited or write_object(store, raw.TREE, b"")
-
-
-_Nested = dict[str, "TreeEntry | _Nested | None"]
-
-
-def _nest(changes: Mapping[str, TreeEntry | None]) -> _Nested:
-    root: _Nested = {}
-    for path, entry in changes.items():
-        *folders, name = path.split("/")
-        level = root
-        for folder in folders:
-            below = level.setdefault(folder, {})
-            if not isinstance(below, dict):
-                # The folder itself was set as one entry; edits below need it read.
-                raise TypeError(f"path {path} lies below a path set in one piece")
-            level = below
-        level[name] = entry
-    return root
-
-
-def _edit(
-    store: Store, base: Oid | None, changes: _Nested, path: str = ""
-) -> Oid | None:
-    entries = list_tree(store, base) if base is not None else {}
-    for name, change in changes.items():
-        old = entries.get(name)
-        if isinstance(change, dict):
-            below = old.oid if old is not None else None
-            written = _edit(store, below, change, f"{path}{name}/")
-            change = TreeEntry(oid=written, mode=TREE_MODE) if written else None  # noqa: PLW2901 - the folder as one entry
-        elif change is not None and not store.raw.exists(change.oid):
-            raise CorruptError(
-                f"object {change.oid} ('{name}') is missing",
-                hint="uwf doctor says how to fix the store",
-            )
-        if change is not None:
-            entries[name] = change
-        else:
-            entries.pop(name, None)
-    if not entries:
-        return None
-    return write_object(store, raw.TREE, encode_tree(entries, path))
-
-
 def encode_tree(entries: Mapping[str, TreeEntry], path: str = "") -> bytes:
     """Return the bytes of a tree object.
 

@@ -13,7 +13,8 @@ from uwfgit.model.memory.memory import iter_memory, read_session
 from uwfgit.model.thread.derive import format_message
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
-from uwfgit.store.objects import edit_tree, list_tree, read_commit, write_commit
+from uwfgit.store.objects import format_commit, list_tree, read_commit
+from uwfgit.store.pack import Batch
 from uwfgit.store.refs import is_ancestor
 
 MAX_RUNS: Final = 20_000
@@ -22,16 +23,18 @@ _MERGED: Final = 2
 
 def merge_memory(ledger: Ledger, thread: ThreadId, mine: Oid, theirs: Oid) -> Oid:
     """Write a commit that has both memories below it, and nothing else."""
-    person = committer(ledger)
+    person, batch = committer(ledger), Batch(store=ledger.store)
     trailers = [("Uwf-Format", str(FORMAT_VERSION)), ("Uwf-Memory", str(thread))]
-    return write_commit(
-        ledger.store,
-        tree=edit_tree(ledger.store, None, {}),
+    data = format_commit(
+        tree=batch.edit_tree(None, {}),
         parents=(mine, theirs),
         author=person,
         committer=person,
         message=format_message("memory of two machines", "", trailers),
     )
+    oid = batch.add("commit", data)
+    batch.write_loose()
+    return oid
 
 
 def check_memory(store: Store, tip: Oid, *, known: Oid | None) -> str | None:

@@ -47,12 +47,12 @@ from uwfgit.store.layout import (
 from uwfgit.store.objects import (
     Person,
     TreeEntry,
-    edit_tree,
     find_entry,
+    new_file,
     read_blob,
     read_commit,
-    write_blob,
 )
+from uwfgit.store.pack import Batch
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 from uwfgit.sync.verify.settle import REPLAYED
 
@@ -273,10 +273,11 @@ def _commit(
     *,
     is_last: bool,
 ) -> Tip:
-    store = ledger.store
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
-    data = write_blob(store, encode_state(state))
-    tree = edit_tree(store, parent.tree, {**changes, path: TreeEntry(oid=data)})
+    batch = Batch(store=ledger.store)
+    changes = {**changes, path: new_file(encode_state(state))}
+    tree = batch.edit_tree(parent.tree, changes)
+    batch.write_loose()
     commit = commit_tree(
         replace(ledger, signer=signer_for(ledger, person)),
         tree=tree,

@@ -18,14 +18,13 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.objects import (
     Person,
-    TreeEntry,
-    edit_tree,
     find_entry,
+    format_commit,
+    new_file,
     read_blob,
     read_commit,
-    write_blob,
-    write_commit,
 )
+from uwfgit.store.pack import Batch
 from uwfgit.store.refs import find_ref, has_object, is_ancestor, move_ref
 from uwfgit.sync.exchange.push import Scan
 from uwfgit.sync.exchange.remotes import Remote
@@ -121,10 +120,11 @@ def check_main(scan: Scan, new: Oid, old: Oid | None) -> None:
 
 def _add_job(ledger: Ledger, parent: Oid, job: CiJob) -> Oid:
     old = read_commit(ledger.store, parent).tree
-    entry = TreeEntry(oid=write_blob(ledger.store, job.text.encode()))
-    tree = edit_tree(ledger.store, old, {job.path: entry})
+    batch = Batch(store=ledger.store)
+    tree = batch.edit_tree(old, {job.path: new_file(job.text.encode())})
     if tree == old:
         return parent
+    batch.write_loose()
     person = committer(ledger)
     return commit_tree(
         ledger,
@@ -166,18 +166,19 @@ def add_jobs(
     if not jobs:
         return cut
     below = read_commit(store, cut)
-    entries = {
-        path: TreeEntry(oid=write_blob(store, data)) for path, data in jobs.items()
-    }
+    entries = {path: new_file(data) for path, data in jobs.items()}
+    batch = Batch(store=store)
     who = Person(name=_NAME, email=_EMAIL, time=below.committer.time)
-    return write_commit(
-        store,
-        tree=edit_tree(store, below.tree, entries),
+    data = format_commit(
+        tree=batch.edit_tree(below.tree, entries),
         parents=(cut,),
         author=who,
         committer=who,
         message=_MESSAGE,
     )
+    oid = batch.add("commit", data)
+    batch.write_loose()
+    return oid
 
 
 def _read_jobs(store: Store, main: Oid) -> dict[str, bytes]:
