@@ -106,16 +106,15 @@ class RawObjects(Struct, eq=False):
             CorruptError: It is missing or damaged.
         """
         # Where the last one was, the next one is likely to be, and what uwf writes is
-        # in packs; a look into them that finds nothing lists their folder.
-        found = self._find_packed(oid, limit) if self._is_packed else None
-        if found is None:
-            found = self._find_loose(oid, limit)
-            self._is_packed = found is None
-        # A repack moves objects while we look.
-        found = found or self._find_packed(oid, limit) or self._find_loose(oid, limit)
-        if found is None:
-            raise CorruptError(f"object {oid} is missing or damaged") from KeyError(oid)
-        return found
+        # in packs; a look into them that finds nothing lists their folder. Twice, for
+        # a repack moves objects while we look.
+        first = self._is_packed
+        for is_packed in (first, not first) * 2:
+            find = self._find_packed if is_packed else self._find_loose
+            if (found := find(oid, limit)) is not None:
+                self._is_packed = is_packed
+                return found
+        raise CorruptError(f"object {oid} is missing or damaged") from KeyError(oid)
 
     def read(self, oid: str, kind: int, *, limit: int) -> bytes:
         """Read an object of one kind and of at most ``limit`` bytes.

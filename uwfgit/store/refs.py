@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -306,21 +307,15 @@ def list_tracked(store: Store) -> dict[ThreadId, dict[str, Oid]]:
 
 def find_tracked(store: Store, thread: ThreadId) -> dict[str, Oid]:
     """Return what ``list_tracked`` gives for one thread, at the cost of that one."""
+    loose = {}
+    with suppress(OSError), os.scandir(store.path / REMOTES_PREFIX) as entries:
+        for entry in entries:
+            path = f"{entry.path}/thread/{thread}"
+            if entry.is_dir(follow_symlinks=False) and (oid := _read_loose(path)):
+                loose[entry.name] = oid
     # In this order, as all of them are read.
-    loose = dict(_find_loose(store.path / REMOTES_PREFIX, thread))
     packed = dict(_find_packed(store.path / "packed-refs", thread))
     return dict(sorted({**packed, **loose}.items()))
-
-
-def _find_loose(folder: Path, thread: ThreadId) -> Iterator[tuple[str, Oid]]:
-    try:
-        with os.scandir(folder) as entries:
-            found = [each for each in entries if each.is_dir(follow_symlinks=False)]
-    except OSError:
-        return
-    for entry in found:
-        if oid := _read_loose(f"{entry.path}/thread/{thread}"):
-            yield entry.name, oid
 
 
 def _find_packed(path: Path, thread: ThreadId) -> Iterator[tuple[str, Oid]]:
