@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.calls import Uwf
@@ -13,7 +15,7 @@ def test_list_has_one_item_a_step(uwf: Uwf, ended: str) -> None:
     assert [list(item) for item in shown["items"]] == [
         [
             *("number", "hash", "role", "status", "agent", "child"),
-            *("durationMs", "usage", "cost"),
+            *("durationMs", "usage", "cost", "warnings"),
         ]
     ] * 4
     assert [(item["number"], item["role"]) for item in shown["items"]] == [
@@ -29,6 +31,32 @@ def test_list_for_people(uwf: Uwf, ended: str) -> None:
 
     assert lines[0].split() == ["STEP", "HASH", "ROLE", "STATUS", "AGENT", "DURATION"]
     assert lines[2].split()[2:5] == ["checker", "bad", "scripted"]
+
+
+def test_warnings_are_seen_where_one_looks_after_a_step(
+    uwf: Uwf, work: Path, thread: str
+) -> None:
+    (work / "r.yaml").write_text(
+        "replies:\n  writer:\n  - |-\n    Well:\n\n    ---\n    $status: done\n"
+        "    text: one\n    $odd: 2\n    ---\n"
+        '  checker: ["---\\n$status: good\\n---\\n"]\n'
+    )
+    agent = ("--agent", "scripted:r.yaml")
+
+    ran = uwf("thread", "exec", thread, *agent)
+    shown = uwf("thread", "show", thread)
+    payload = uwf("thread", "show", thread, "--json").json
+    uwf("thread", "exec", thread, *agent)
+    listed = uwf("step", "list", thread).out.splitlines()
+    after = uwf("thread", "show", thread, "--json").json
+    read = uwf("thread", "read", thread).out
+
+    first, second = payload["warnings"]
+    assert f"warning: step 1: {first} (and 1 more)" in ran.err.splitlines()
+    assert f"step 1: {first} (and 1 more)" in shown.out
+    assert [line.split()[-1] for line in listed] == ["WARNINGS", "2", "-"]
+    assert after["warnings"] == []
+    assert f"*warning: {first}*\n\n*warning: {second}*" in read
 
 
 def test_a_thread_without_steps_says_so(uwf: Uwf, thread: str) -> None:

@@ -44,6 +44,7 @@ SHOW_KEYS = [
     "result",
     "cost",
     "note",
+    "warnings",
 ]
 STEP_KEYS = [
     "number",

@@ -86,7 +86,8 @@ def _items_text(context: CommandContext, items: list[dict[str, Any]]) -> str:
         Column(title="AGENT", flexible=True),
         Column(title="DURATION", right=True),
     ]
-    rows = [
+    items = sorted(items, key=lambda item: (item["number"], "error" not in item))
+    rows: list[tuple[str | None, ...]] = [
         (
             str(item["number"]),
             item["hash"],
@@ -95,10 +96,14 @@ def _items_text(context: CommandContext, items: list[dict[str, Any]]) -> str:
             item["agent"],
             format_duration(item["durationMs"]),
         )
-        for item in sorted(
-            items, key=lambda item: (item["number"], "error" not in item)
-        )
+        for item in items
     ]
+    counts = [len(item.get("warnings", ())) for item in items]
+    if any(counts):
+        columns.append(Column(title="WARNINGS", right=True))
+        rows = [
+            (*row, str(count or "")) for row, count in zip(rows, counts, strict=True)
+        ]
     return format_table(context.output, columns, rows)
 
 

@@ -148,6 +148,7 @@ def step_item(record: Record, step: Step) -> dict[str, Any]:
         "durationMs": duration_ms(step),
         "usage": to_builtins(step.usage),
         "cost": cost_payload(step_cost(record, step)),
+        "warnings": list(step.warnings),
     }
 
 
@@ -298,7 +299,22 @@ def shown_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
         **outcome_payload(ledger, tip),
         "cost": cost_payload(cost),
         "note": ledger.local.find_note(tip.thread),
+        "warnings": _list_warnings(store, tip),
     }
+
+
+def _list_warnings(store: Store, tip: Tip) -> list[str]:
+    """Return the warnings of the newest step, as far as it can be read."""
+    from uwfgit.model.thread.record import open_record
+
+    state = tip.state
+    if not state.steps:
+        return []
+    try:
+        record = open_record(store, tip, checked=False)
+        return list(record.step(state.head, state.steps).warnings)
+    except CorruptError:
+        return []
 
 
 def _find_failed(store: Store, tip: Tip) -> Attempt | None:

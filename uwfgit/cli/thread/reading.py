@@ -17,7 +17,7 @@ from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
 from uwfgit.engine.run.notes import with_notes
-from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.errors import NotFoundError, UsageError, first_of
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload
 from uwfgit.model.thread.attempts import Attempt, find_last_attempt
@@ -155,6 +155,7 @@ def _step_block(step: Step, goal: str, note: str | None) -> str:
     if note:
         parts.append(_fenced("Note", shown_lines(note)))
     parts.append(_fenced("Output", _output_text(step)))
+    parts += [f"*warning: {shown(warning)}*" for warning in step.warnings]
     return "\n\n".join(parts)
 
 
@@ -300,6 +301,9 @@ def thread_text(
         fields.append(("until", format_time(thread["retryAtMs"])))
     if thread["note"]:
         fields.append(("note", thread["note"]))
+    if thread["warnings"]:
+        told = f"step {thread['steps']}: {first_of(thread['warnings'])}"
+        fields.append(("warnings", told))
     if thread["attempt"] and thread["attempt"]["saidLast"]:
         fields.append(("said last", thread["attempt"]["saidLast"]))
     text = format_fields(context.output, fields)

@@ -34,7 +34,7 @@ from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import usual_way, with_detour
 from uwfgit.constants import ERROR_STATUS
 from uwfgit.engine.run.ends import RunEnd
-from uwfgit.errors import InvalidError, UsageError
+from uwfgit.errors import InvalidError, UsageError, first_of
 from uwfgit.ids import ThreadId
 from uwfgit.model.picture.columns import cut
 
@@ -356,6 +356,8 @@ def _print_step(context: CommandContext, step: StepReport) -> None:
         write(f"{_UNDER}it said last: {shown(step.said)}\n")
     elif step.said and context.output.width is not None:
         write(f"{_UNDER}{cut(shown(step.said), context.output.width - 10)}\n")
+    if step.warnings:
+        context.output.warn(f"step {step.number}: {first_of(step.warnings)}")
 
 
 def step_line(context: CommandContext, step: StepReport) -> str:

@@ -37,6 +37,7 @@ class CycleEnd(Struct, frozen=True, kw_only=True):
     end: RunEnd
     said: str | None = None
     """One line of the answer; of a failed try the last."""
+    warnings: tuple[str, ...] = ()
     code: str | None = None
     """The stable word of why a cycle did not begin."""
     below: int = 0

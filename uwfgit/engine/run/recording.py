@@ -202,6 +202,7 @@ def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
         error=error,
         end=end,
         said=said,
+        warnings=draft.warnings,
     )
 
 
@@ -219,10 +220,11 @@ def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
     if failure.retry_at_ms is not None:
         output["retryAtMs"] = failure.retry_at_ms
     answer = Answer(output=output, output_type=ERROR_TYPE, body=body)
+    draft = _draft(run, talk, answer)
     node = append_attempt(
         run.engine.ledger,
         run.record,
-        _draft(run, talk, answer),
+        draft,
         of_poke=run.replaced is not None,
     )
     is_interrupted = failure.phase == "interrupted"
@@ -234,6 +236,7 @@ def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
         error=message,
         end=RunEnd.INTERRUPTED if is_interrupted else RunEnd.AGENT_FAILED,
         said=last_line(body),
+        warnings=draft.warnings,
     )
 
 

@@ -41,6 +41,7 @@ class StepReport(Struct, frozen=True, kw_only=True):
     suspend_message: str | None
     error: str | None
     said: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class RunReport(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,7 @@ def make_step_report(state: ThreadState, end: CycleEnd) -> StepReport:
         suspend_message=state.suspend_message,
         error=end.error,
         said=end.said,
+        warnings=end.warnings,
     )
 
 
