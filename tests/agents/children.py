@@ -81,9 +81,9 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def wait_for_death(pid: int, *, seconds: float = 30) -> bool:
-    """Tell whether the process is gone, at once or within the time given."""
-    deadline = time.monotonic() + seconds
+def wait_for_death(pid: int) -> bool:
+    """Tell whether a process is gone, at once or within half a minute."""
+    deadline = time.monotonic() + 30
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not is_alive(pid)

@@ -52,8 +52,8 @@ def done(text: str, body: str = "Built.") -> str:
     return f"---\n$status: done\nsum: {text}\n---\n\n{body}\n"
 
 
-def bad(why: str, body: str = "Not good.") -> str:
-    return f"---\n$status: bad\nwhy: {why}\n---\n\n{body}\n"
+def bad(why: str) -> str:
+    return f"---\n$status: bad\nwhy: {why}\n---\n\nNot good.\n"
 
 
 GOOD: Final = "---\n$status: good\n---\n\nFine.\n"

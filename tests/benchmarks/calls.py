@@ -58,8 +58,6 @@ def count_exec(folder: Path) -> list[Call]:
 
 def count_get(
     folder: Path,
-    kind: str = "object",
-    payload: str = '{"a": 1}',
     *,
     in_tree: bool = False,
     is_new: bool = False,
@@ -68,8 +66,6 @@ def count_get(
 
     Args:
         folder: An empty one.
-        kind: The node's type.
-        payload: What it holds.
         in_tree: The store is that of a repository whose work tree we are in.
         is_new: Nobody has asked for the node since it was put.
     """
@@ -77,7 +73,7 @@ def count_get(
     if in_tree:
         subprocess.run(["git", "init", "-q", str(folder)], check=True)
     _run("cas", "get", _run("cas", "put", "text", '"first"', "-q").strip())
-    words = ("cas", "get", _run("cas", "put", kind, payload, "-q").strip())
+    words = ("cas", "get", _run("cas", "put", "object", '{"a": 1}', "-q").strip())
     if not is_new:
         _run(*words)
     return _count(words)

@@ -19,10 +19,10 @@ PATIENCE = 120
 """Seconds after which a command counts as hung; never how long one takes."""
 
 
-def _run(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _run(*words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "uwfgit", *words],
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=PATIENCE,
         check=False,
@@ -84,8 +84,8 @@ def test_a_node_that_cannot_be_checked_in_time_is_not_put(
     assert "takes more than 0.5 seconds to check against 'pattern'" in put.err
 
 
-def _link_to(target: str) -> Callable[[Path], None]:
-    return lambda path: path.symlink_to(target)
+def _link_to_zeros(path: Path) -> None:
+    path.symlink_to("/dev/zero")
 
 
 def _make_pipe(path: Path) -> None:
@@ -101,7 +101,7 @@ def _make_huge(path: Path) -> None:
 ENDLESS = pytest.mark.parametrize(
     "make",
     [
-        pytest.param(_link_to("/dev/zero"), id="device"),
+        pytest.param(_link_to_zeros, id="device"),
         pytest.param(_make_pipe, id="pipe"),
         pytest.param(_make_huge, id="huge"),
     ],

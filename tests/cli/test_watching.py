@@ -30,10 +30,8 @@ def api(uwf: Uwf) -> Iterator[FakeApi]:
         yield server
 
 
-def _slowly(pause: float = 0.2) -> Move:
-    return Drip(
-        say=Say(text=f"Let me look.\n{GOOD}", piece_chars=8), pause_seconds=pause
-    )
+def _slowly() -> Move:
+    return Drip(say=Say(text=f"Let me look.\n{GOOD}", piece_chars=8), pause_seconds=0.5)
 
 
 def _with_a_tool(request: Request, *, pause: float = 0.2) -> Move:
@@ -87,7 +85,7 @@ def test_verbose_shows_turns_as_they_come(uwf: Uwf, api: FakeApi, thread: str) -
 def test_in_a_pipe_a_long_step_has_a_line_at_both_ends(
     uwf: Uwf, api: FakeApi, thread: str
 ) -> None:
-    api.play(modes.always(_slowly(0.5)))
+    api.play(modes.always(_slowly()))
 
     done = uwf("thread", "exec", thread)
 

@@ -67,10 +67,10 @@ def send(thread: Thread) -> Parcel:
     return parcel
 
 
-def clone(repo: Repo, name: str) -> Repo:
+def clone(repo: Repo) -> Repo:
     url = repo.git("remote", "get-url", "origin").strip()
-    repo.git("clone", "-q", url, str(repo.root.parent / name))
-    return Repo(root=repo.root.parent / name)
+    repo.git("clone", "-q", url, str(repo.root.parent / "other"))
+    return Repo(root=repo.root.parent / "other")
 
 
 def trees(repo: Repo, ref: str) -> list[str]:
@@ -81,7 +81,7 @@ def test_a_chain_is_carried_to_another_clone(thread: Thread, carried: Repo) -> N
     thread.step("echo one >> a.txt")
     thread.step("echo two >> a.txt")
     send(thread)
-    other = clone(carried, "other")
+    other = clone(carried)
     assert other.git("for-each-ref", "refs/uwf").strip() == ""
 
     found = fetch_chains(other.tree, "origin", [thread.thread])
@@ -102,7 +102,7 @@ def test_plain_git_moves_no_chain(thread: Thread, repo: Repo) -> None:
 
     assert "refs/uwf" not in repo.git("ls-remote", "origin")
     send(thread)
-    other = clone(repo, "other")
+    other = clone(repo)
     other.git("fetch", "-q", "--all")
     assert "refs/uwf" not in other.git("for-each-ref")
 
@@ -190,7 +190,7 @@ def test_two_clones_that_sent_theirs_are_joined(
     thread: Thread, repo: Repo, keeper: Keeper
 ) -> None:
     thread.step("echo one >> a.txt")
-    other = clone(repo, "other")
+    other = clone(repo)
     theirs = Thread(repo=other, keeper=keeper)
     theirs.step("echo elsewhere >> a.txt")
     send(theirs)
@@ -210,7 +210,7 @@ def test_a_chain_that_is_behind_the_remote_s_has_nothing_to_send(
 ) -> None:
     thread.step("echo one >> a.txt")
     send(thread)
-    ahead = Thread(repo=clone(repo, "other"), keeper=keeper)
+    ahead = Thread(repo=clone(repo), keeper=keeper)
     ahead.step("echo elsewhere >> a.txt")
     newest = send(ahead).tip
 
@@ -224,7 +224,7 @@ def test_who_comes_second_is_told_to_push_again(
 ) -> None:
     thread.step("echo one >> a.txt")
     mine = pack(thread)
-    other = Thread(repo=clone(repo, "other"), keeper=keeper)
+    other = Thread(repo=clone(repo), keeper=keeper)
     other.step("echo elsewhere >> a.txt")
     send(other)
 
@@ -237,7 +237,7 @@ def test_a_rewound_chain_is_carried_whole(thread: Thread, repo: Repo) -> None:
         thread.step(f"echo {line} >> a.txt")
     thread.back(thread.after[0])
     send(thread)
-    other = clone(repo, "other")
+    other = clone(repo)
 
     fetch_chains(other.tree, "origin", [thread.thread])
 

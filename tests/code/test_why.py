@@ -216,14 +216,14 @@ def test_a_rename_in_a_step_keeps_the_commits_of_older_lines(story: Story) -> No
     assert story.told("c.txt") == [*OLD, "1"]
 
 
-def _write(path: str, numbers: range) -> str:
+def _write(numbers: range) -> str:
     lines = "".join(LONG.format(number) for number in numbers)
-    return f"cat >> {path} <<'END'\n{lines}END\n"
+    return f"cat >> a.txt <<'END'\n{lines}END\n"
 
 
 def test_a_block_moved_inside_a_file_keeps_its_step(story: Story) -> None:
-    story.step(_write("a.txt", range(4)))
-    story.step(_write("a.txt", range(10, 14)))
+    story.step(_write(range(4)))
+    story.step(_write(range(10, 14)))
     story.person(
         "{ tail -n 4 a.txt; head -n 7 a.txt; } > b && mv b a.txt && git commit -qam m"
     )
@@ -232,7 +232,7 @@ def test_a_block_moved_inside_a_file_keeps_its_step(story: Story) -> None:
 
 
 def test_a_block_moved_to_another_file_keeps_its_step(story: Story) -> None:
-    story.step(_write("a.txt", range(4)))
+    story.step(_write(range(4)))
     story.person(
         "tail -n 4 a.txt >> src/b.txt && head -n 3 a.txt > n && mv n a.txt "
         "&& git commit -qam m"

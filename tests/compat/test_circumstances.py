@@ -35,12 +35,12 @@ def _script(program: Program) -> str:
     return program.script({"worker": [reply(plan="p")] * 3, "critic": bad})
 
 
-def _work(program: Program, *, cwd: Path | None = None) -> str:
+def _work(program: Program) -> str:
     """Do a day's work: start, run, fork, poke, run on, cancel; give the thread."""
     agent, folder = ["--agent", _script(program)], str(program.folder)
 
     def run(*words: str) -> Ended:
-        ended = program.run(*words, "--json", cwd=cwd)
+        ended = program.run(*words, "--json")
         assert ended.code == 0, (words, ended)
         return ended
 

@@ -64,8 +64,9 @@ def supervised(
     )
 
 
-def decides(decision: str, reason: str = "It goes in circles.") -> Any:  # noqa: ANN401 - a script
-    return modes.answer(json.dumps({"decision": decision, "reason": reason}))
+def decides(decision: str) -> Any:  # noqa: ANN401 - a script
+    said = {"decision": decision, "reason": "It goes in circles."}
+    return modes.answer(json.dumps(said))
 
 
 @pytest.fixture

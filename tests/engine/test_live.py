@@ -24,8 +24,8 @@ from uwfgit.store.layout import thread_ref
 VALUE = "s3cr3t-Value-0123456789"
 
 
-def turn(content: str, index: int = 0, role: str = "assistant", at_ms: int = 5) -> Turn:
-    return Turn(index=index, role=role, content=content, at_ms=at_ms)
+def turn(content: str, index: int = 0) -> Turn:
+    return Turn(index=index, role="assistant", content=content, at_ms=5)
 
 
 def telling(

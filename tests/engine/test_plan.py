@@ -136,8 +136,8 @@ def test_an_injected_value_wins_over_a_field_of_its_name() -> None:
     assert found.prompt == "the task"
 
 
-def _outcome(role: str, output: Mapping[str, Json], body: str = "") -> StepOutcome:
-    return outcome_of(FLOW, role, output, body, task="the task", thread="T")
+def _outcome(role: str, output: Mapping[str, Json]) -> StepOutcome:
+    return outcome_of(FLOW, role, output, "", task="the task", thread="T")
 
 
 @pytest.mark.parametrize(

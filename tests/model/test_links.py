@@ -288,11 +288,11 @@ def record(ledger: Ledger, tmp_path: Path) -> Record:
     return record_of(ledger, begin(ledger, tmp_path).thread)
 
 
-def _rule(put_now: Iterable[Node] = (), named: Iterable[Node] = ()) -> LinkRule:
-    nodes = {node.hash: node for node in (*put_now, *named, REF_TYPE, LIST_TYPE)}
+def _rule(put_now: Iterable[Node] = ()) -> LinkRule:
+    nodes = {node.hash: node for node in (*put_now, REF_TYPE, LIST_TYPE)}
     return LinkRule(
         put=frozenset(node.hash for node in put_now),
-        named=frozenset(node.hash for node in named),
+        named=frozenset(),
         find=nodes.get,
     )
 

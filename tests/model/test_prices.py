@@ -22,8 +22,8 @@ def used(**changes: Any) -> Usage:  # noqa: ANN401 - fields of a usage
     return Usage(**{**facts, **changes})
 
 
-def cost(model: str | None, kind: str = "codex", **changes: Any) -> str | None:  # noqa: ANN401 - fields of a usage
-    found = cost_of(used(**changes), {"kind": kind, "model": model})
+def cost(model: str | None, **changes: Any) -> str | None:  # noqa: ANN401 - fields of a usage
+    found = cost_of(used(**changes), {"kind": "codex", "model": model})
     return None if found is None else str(found)
 
 

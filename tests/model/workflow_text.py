@@ -93,9 +93,9 @@ def places_of(
     return [(each.code, each.line, each.column) for each in problems]
 
 
-def expect(text: str, *codes: str, stem: str | None = "solve") -> None:
+def expect(text: str, *codes: str) -> None:
     text, places = take_carets(text)
 
-    found = places_of(check(text, stem))
+    found = places_of(check(text, "solve"))
 
     assert found == [(code, *at) for code, at in zip(codes, places, strict=True)]

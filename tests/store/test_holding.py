@@ -48,8 +48,8 @@ def _log_lines(store: Store) -> list[dict[str, str]]:
     ]
 
 
-def _hold(store: Store, name: str = "T") -> None:
-    with hold_refs(store, name, [NAME], command="test", what="it"):
+def _hold(store: Store) -> None:
+    with hold_refs(store, "T", [NAME], command="test", what="it"):
         pass
 
 

@@ -22,8 +22,8 @@ def commit(store: Store, message: str, *parents: str) -> Oid:
     return Oid(git(store, *PERSON, "commit-tree", tree, *words, "-m", message).strip())
 
 
-def tag(store: Store, name: str, oid: str, message: str = "yes") -> Oid:
-    git(store, *PERSON, "tag", "-a", "-m", message, name, oid)
+def tag(store: Store, name: str, oid: str) -> Oid:
+    git(store, *PERSON, "tag", "-a", "-m", "yes", name, oid)
     return Oid(git(store, "rev-parse", f"refs/tags/{name}").strip())
 
 

@@ -15,13 +15,13 @@ from uwfgit.store.objects import Person, TreeEntry, write_blob, write_commit
 from uwfgit.store.refs import has_object, is_ancestor
 
 
-def commit(store: Store, text: str, parent: Oid = GENESIS_OID) -> Oid:
+def commit(store: Store, text: str) -> Oid:
     person = Person(name="Ada", email="ada@example.com", time=1_800_000_000)
     blob = write_blob(store, text.encode())
     return write_commit(
         store,
         tree=edit_tree(store, None, {"file": TreeEntry(oid=blob)}),
-        parents=(parent,),
+        parents=(GENESIS_OID,),
         author=person,
         committer=person,
         message=text,
