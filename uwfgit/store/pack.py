@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from uwfgit.errors import CorruptError, StoreError
+from uwfgit.errors import StoreError
 from uwfgit.ids import Oid
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.objects import (
@@ -289,8 +289,7 @@ class Batch(Struct, kw_only=True):
 
         Raises:
             SizeError: A folder would hold more than any reader accepts.
-            CorruptError: A tree on the way cannot be read, or an entry's object is
-                missing.
+            CorruptError: A tree on the way cannot be read.
         """
         entries: dict[str, TreeEntry | None] = {}
         if base is not None:
@@ -303,11 +302,6 @@ class Batch(Struct, kw_only=True):
                 continue
             if change is not None and change.data is not None:
                 self.objects[bytes.fromhex(change.oid)] = ("blob", change.data)
-            elif change is not None and not self.store.raw.exists(change.oid):
-                raise CorruptError(
-                    f"object {change.oid} ('{name}') is missing",
-                    hint="uwf doctor says how to fix the store",
-                )
             entries[name] = change
         for name, inner in below.items():
             old = entries.get(name)

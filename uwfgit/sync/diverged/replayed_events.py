@@ -275,6 +275,12 @@ def _commit(
 ) -> Tip:
     path = f"{thread_folder(state.thread)}/{STATE_FILE}"
     batch = Batch(store=ledger.store)
+    for place, entry in changes.items():
+        if entry is not None and not ledger.store.raw.exists(entry.oid):
+            raise CorruptError(
+                f"object {entry.oid} ('{place}') is missing",
+                hint="uwf doctor says how to fix the store",
+            )
     changes = {**changes, path: new_file(encode_state(state))}
     tree = batch.edit_tree(parent.tree, changes)
     batch.write_loose()
