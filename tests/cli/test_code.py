@@ -423,6 +423,15 @@ def test_two_at_work_in_one_folder_are_told_and_recorded(desk: Desk) -> None:
     assert code["shared"] == [other["threadId"]]
 
 
+def test_a_range_of_lines_is_written_with_a_comma_or_a_hyphen(desk: Desk) -> None:
+    desk.run("echo one >> a.txt", "true")
+
+    told = [desk.uwf("why", f"a.txt:3{mark}4").out for mark in ",-"]
+
+    assert told[0] == told[1]
+    assert "step 1" in told[0]
+
+
 def test_no_code_is_kept_when_it_is_not_to_be(desk: Desk) -> None:
     desk.repo.write(".uwf.yaml", "record: {code: none}\n")
 
@@ -435,6 +444,7 @@ def test_no_code_is_kept_when_it_is_not_to_be(desk: Desk) -> None:
     refused = desk.uwf("step", "diff", f"{thread}:1")
     assert refused.code == 1
     assert "was not kept" in refused.err
+    assert "record.code" in desk.uwf("thread", "code", thread).err
 
 
 def test_a_failed_snapshot_is_a_warning_on_the_step(desk: Desk) -> None:

@@ -62,6 +62,14 @@ def test_ends_that_do_not_hold_are_told(verdict: Verdict, said: str) -> None:
         find_culprit(points(10), lambda _: verdict)
 
 
+@pytest.mark.parametrize("begin", [0, 3])
+def test_an_earlier_step_is_named_only_where_there_is_one(begin: int) -> None:
+    with pytest.raises(StateError) as caught:
+        find_culprit(points(10)[begin:], lambda _: "bad")
+
+    assert ("--from" in (caught.value.hint or "")) is (begin > 0)
+
+
 def test_a_scene_is_beside_the_users_work_tree(repo: Repo, keeper: Keeper) -> None:
     thread = Thread(repo=repo, keeper=keeper)
     thread.step("echo good > state && mkdir d && echo x > d/f")

@@ -50,7 +50,9 @@ def find_culprit(points: Sequence[Point], judge: Callable[[Point], Verdict]) -> 
     if test(first) != "good":
         raise StateError(
             f"the command does not pass at step {first.number} already",
-            hint="choose an earlier one with --from N",
+            hint="choose an earlier one with --from N"
+            if first.number
+            else "so none of the thread's steps broke it",
         )
     if test(last) != "bad":
         raise StateError(

@@ -130,7 +130,8 @@ def code_command(
     if not kept:
         raise StateError(
             f"no code of thread {record.tip.thread} was kept",
-            hint="snapshots are taken of steps that run in a git work tree",
+            hint="snapshots are taken of steps that run in a git work tree, unless "
+            "record.code or --no-code says otherwise",
         )
     first, last = require_sides(kept[0]), require_sides(kept[-1])
     tree = find_tree(context, ledger, record, last.after)

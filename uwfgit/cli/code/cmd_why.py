@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 why_app = make_single()
 blame_app = make_single()
 
-_PLACE: Final = re.compile(r"(.+?):([0-9]{1,9})(?:,([0-9]{1,9}))?")
+_PLACE: Final = re.compile(r"(.+?):([0-9]{1,9})(?:[,-]([0-9]{1,9}))?")
 _MS: Final = 1000
 
 
