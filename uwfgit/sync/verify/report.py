@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.errors import CorruptError, InvalidError, Problem, UwfError
-from uwfgit.ids import Hash, Oid
+from uwfgit.ids import Hash, Oid, ThreadId
 
 MAX_PROBLEMS: Final = 100
 """Problems told of one commit, and of one thread; the first are the cause."""
@@ -44,8 +44,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     """The ``kind`` of the detail: what made the reply."""
     has_note: bool = False
     is_signed: bool = False
-    has_child: bool = False
-    """Whether another thread did the step."""
+    child: ThreadId | None = None
+    """The other thread that did the step."""
     is_child_here: bool = False
     """Whether that thread could be proven along."""
 
@@ -100,14 +100,19 @@ class ThreadReport(Struct, frozen=True, kw_only=True):
 def count_facts(facts: Iterable[Fact]) -> dict[str, object]:
     """Count what commits stand for, as fields of a :class:`ThreadReport`."""
     seen = list(facts)
+    children: dict[ThreadId, list[bool]] = {}
+    for fact in seen:
+        if fact.child is not None:
+            children.setdefault(fact.child, []).append(fact.is_child_here)
     return {
         "checked": len(seen),
         "events": dict(Counter(fact.event for fact in seen)),
         "agents": dict(Counter(fact.agent for fact in seen if fact.agent)),
         "notes": sum(fact.has_note for fact in seen),
         "signed": sum(fact.is_signed for fact in seen),
-        "children": sum(fact.has_child for fact in seen),
-        "children_here": sum(fact.is_child_here for fact in seen),
+        "children": len(children),
+        # Of one that did several steps each has to be here.
+        "children_here": sum(map(all, children.values())),
     }
 
 

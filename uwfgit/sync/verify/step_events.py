@@ -309,7 +309,7 @@ def _expect(
             event=facts.event,
             agent=facts.kind,
             has_note=step.note is not None,
-            has_child=step.child is not None,
+            child=None if step.child is None else step.child.thread,
             is_child_here=facts.child is not None and facts.child.is_whole,
         ),
         agent=(agent_label(step.agent), step.completed_at_ms // 1000),

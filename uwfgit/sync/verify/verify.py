@@ -114,7 +114,7 @@ def _look_at(run: VerifyRun, tip: Oid) -> ChildView | None:
         view=view,
         last=last,
         is_sound=seen[-1].is_sound,
-        is_whole=all(fact.is_child_here or not fact.has_child for fact in facts),
+        is_whole=all(fact.is_child_here or fact.child is None for fact in facts),
     )
 
 
