@@ -466,6 +466,16 @@ def test_what_was_left_out_is_named_on_the_step(desk: Desk) -> None:
     assert warnings == ["not in the code snapshot (its name is that of a secret): .env"]
 
 
+def test_a_warning_that_each_step_has_is_told_once_a_run(desk: Desk) -> None:
+    desk.repo.write(".uwfignore", "*.log\n")
+    desk.repo.write("a.log", "x\n")
+    begun = desk.uwf("thread", "start", "../ping.yaml", "-p", "t", "--json").json
+
+    told = desk.go_on(begun["threadId"]).err
+
+    assert told.count("(.uwfignore): a.log") == 1
+
+
 def test_a_chain_without_its_thread_names_no_step(desk: Desk) -> None:
     thread = desk.run("echo one >> a.txt", "true")
     desk.repo.git(

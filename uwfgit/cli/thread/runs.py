@@ -226,7 +226,7 @@ def run_started(
             thread,
             count=None,
             agent=agent,
-            on_step=partial(_print_step, context),
+            on_step=partial(_print_step, context, set()),
         )
     finish_run(context, ledger, report, began=began)
 
@@ -265,7 +265,7 @@ def _run(
         if call.background:
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
-            printer = partial(_print_step, context)
+            printer = partial(_print_step, context, set())
             with Watching(context) as watching:
                 engine = replace(engine, watcher=watching)
                 report = run(
@@ -348,7 +348,8 @@ def find_folder(context: CommandContext, cwd: str | None) -> Path | None:
     return path
 
 
-def _print_step(context: CommandContext, step: StepReport) -> None:
+def _print_step(context: CommandContext, warned: set[str], step: StepReport) -> None:
+    """Print a finished cycle; what one before it in this run warned of is known."""
     if not context.output.is_text:
         return
     write(f"{step_line(context, step)}\n")
@@ -356,8 +357,10 @@ def _print_step(context: CommandContext, step: StepReport) -> None:
         write(f"{_UNDER}it said last: {shown(step.said)}\n")
     elif step.said and context.output.width is not None:
         write(f"{_UNDER}{cut(shown(step.said), context.output.width - 10)}\n")
-    if step.warnings:
-        context.output.warn(f"step {step.number}: {first_of(step.warnings)}")
+    new = [each for each in step.warnings if each not in warned]
+    warned.update(new)
+    if new:
+        context.output.warn(f"step {step.number}: {first_of(new)}")
 
 
 def step_line(context: CommandContext, step: StepReport) -> str:
