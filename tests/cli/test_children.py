@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.cli.family import Family, make_family, reseat
+from tests.cli.family import FILES, Family, make_family, reseat
 from tests.cli.screens import on_terminal
 from tests.cli.seats import make_seat
+from uwfgit.cli.fleet.running import start_run
+from uwfgit.fleet.hands import RunResult
 from uwfgit.model.picture.chart import TIMES
 
 
@@ -61,6 +65,24 @@ def test_list_unfolds_them_below_their_parents(family: Family) -> None:
     steps = family.uwf.do("step", "list", family.parent, "--json").json["items"]
     assert items[0]["parent"] is None
     assert items[1]["parent"] == {"thread": family.parent, "step": steps[0]["hash"]}
+
+
+def test_a_worker_learns_how_many_steps_children_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seat = make_seat(tmp_path, "Ada", monkeypatch, capsys)
+    for name, text in FILES.items():
+        (seat.folder / name).write_text(text)
+    started = seat.do("thread", "start", "deliver.yaml", "-p", "Again", "--json").json
+    thread = started["threadId"]
+    agent = ("--agent", "scripted:replies.yaml")
+    seat.do("thread", "exec", thread, *agent)
+    words = ("thread", "exec", thread, *agent, "--json", "--quiet")
+    run = start_run(words, cwd=seat.folder, environment=dict(os.environ))
+    run.process.wait(60)
+
+    # Its own, and the two of the child, of which a grandchild did one by one.
+    assert run.poll() == RunResult(exit_code=0, ran=4)
 
 
 def test_what_ended_is_counted_without_its_children(family: Family) -> None:

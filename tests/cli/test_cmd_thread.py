@@ -216,10 +216,12 @@ def test_exec_runs_one_step(uwf: Uwf, thread: str) -> None:
         "status",
         "done",
         "steps",
+        "ran",
         "background",
         "error",
     ]
     assert (done.json["background"], done.json["error"]) == (None, None)
+    assert done.json["ran"] == 1
     (step,) = done.json["steps"]
     assert list(step) == STEP_KEYS
     assert (step["role"], step["status"], step["currentRole"]) == (
@@ -377,6 +379,7 @@ def test_a_run_that_is_refused_prints_its_object_with_the_error_inside(
         "status": status,
         "done": False,
         "steps": [],
+        "ran": 0,
         "background": None,
         "error": None,
     }
@@ -816,6 +819,7 @@ def test_a_run_of_a_corrupt_thread_prints_its_object_too(
         "status": "corrupt",
         "done": False,
         "steps": [],
+        "ran": 0,
         "background": None,
         "error": None,
     }

@@ -28,10 +28,11 @@ class Step:
     """A step that is over when the test says so; its work was done at once."""
 
     is_over: bool = True
+    ran: int = 1
     did: list[str] = field(default_factory=list)
 
     def poll(self) -> RunResult | None:
-        return RunResult(exit_code=0) if self.is_over else None
+        return RunResult(exit_code=0, ran=self.ran) if self.is_over else None
 
     def stop(self) -> None:
         self.did.append("stop")
@@ -58,6 +59,8 @@ class ActingHands:
     by_role: Mapping[str, str] = field(default_factory=dict)
     """What each role says, whatever the turn."""
     slow: bool = False
+    each_ran: int = 1
+    """How many steps one took, with those of threads that did it."""
     suspect: Mapping[ThreadId, str] = field(default_factory=dict)
     secret: str | None = None
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -84,7 +87,7 @@ class ActingHands:
             self.person.resume(tip.thread, said)
         else:
             self.person.go(tip.thread, said)
-        self.steps.append(Step(is_over=not self.slow))
+        self.steps.append(Step(is_over=not self.slow, ran=self.each_ran))
         return self.steps[-1]
 
     def blocked(self, _thread: ThreadId, _new: Oid, _old: Oid) -> str | None:

@@ -57,6 +57,21 @@ def test_a_thread_that_loops_waits_for_a_person_after_so_many_steps(
     assert tip_there(ada, thread) == bob.tip(thread)
 
 
+def test_steps_of_threads_that_did_a_step_count_for_its_limit(
+    ada: Person, bob: Person
+) -> None:
+    thread = queue_thread(ada)
+    says = (DONE, BAD, DONE, BAD)
+    worker, hands = make_worker(bob, *says, terms={"once": True, "max_steps": 5})
+    hands.each_ran = 3
+
+    worker.run()
+
+    state = contents(ada).entries[thread].state
+    assert state.reason == "limits.maxSteps is reached after 6 steps"
+    assert hands.taken == [0, 1]
+
+
 def test_the_queue_s_log_tells_the_whole_story(ada: Person, bob: Person) -> None:
     thread = queue_thread(ada)
     worker, _ = make_worker(bob, DONE, GOOD, terms={"once": True})

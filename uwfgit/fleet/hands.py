@@ -13,10 +13,14 @@ from uwfgit.sync.exchange.queue_entry import Entry
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """How a step ended: the exit code of the command, and its error, if it had one."""
+    """How a step ended: the exit code of the command, and its error, if it had one.
+
+    ``ran`` is how many steps it took, those of threads that did it with it.
+    """
 
     exit_code: int
     error: str | None = None
+    ran: int = 1
 
 
 class Run(Protocol):

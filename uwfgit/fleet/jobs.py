@@ -40,6 +40,8 @@ class Job(Struct, kw_only=True):
     """How the newest step ended, while that is not pushed yet."""
     steps: int = 0
     """How many are over."""
+    ran: int = 0
+    """How many that were, those of threads that did them with them."""
     retry: float = 0.0
     is_lost: bool = False
     is_stopped: bool = False
@@ -79,6 +81,7 @@ class Jobs(Struct, kw_only=True):
             if job.result is None:
                 return
             job.run, job.steps = None, job.steps + 1
+            job.ran += job.result.ran
         if self.monotonic() < job.retry:
             return
         try:
@@ -144,8 +147,8 @@ class Jobs(Struct, kw_only=True):
         why = None
         if result is not None and result.exit_code:
             why = result.error or "it was refused"
-        elif job.steps >= self.terms.max_steps:
-            why = f"limits.maxSteps is reached after {count_of(job.steps, 'step')}"
+        elif job.ran >= self.terms.max_steps:
+            why = f"limits.maxSteps is reached after {count_of(job.ran, 'step')}"
         return (
             self._state(job, "waiting", reason=why) if why else self._claim_state(job)
         )

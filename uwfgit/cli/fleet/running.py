@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from msgspec import Struct
 
@@ -55,7 +55,13 @@ class ChildRun(Struct, kw_only=True):
         code = self.process.poll()
         if code is None:
             return None
-        return RunResult(exit_code=code, error=_read_error(self.report))
+        told = _read_report(self.report)
+        error, ran = told.get("error"), told.get("ran")
+        return RunResult(
+            exit_code=code,
+            error=str(error["message"]) if isinstance(error, dict) else None,
+            ran=max(1, ran) if isinstance(ran, int) else 1,
+        )
 
     def stop(self) -> None:
         """Ask the command to stop; it records what its agent said."""
@@ -120,8 +126,8 @@ def start_run(
     return ChildRun(process=process, report=report)
 
 
-def _read_error(report: IO[bytes]) -> str | None:
-    """Return the error that a command told in JSON, in one line."""
+def _read_report(report: IO[bytes]) -> dict[str, Any]:
+    """Return the object that a command told in JSON; an empty one for none."""
     report.seek(0)
     text = report.read(_REPORT_BYTES).decode("utf-8", "replace")
     report.close()
@@ -130,7 +136,6 @@ def _read_error(report: IO[bytes]) -> str | None:
             found = json.loads(line)
         except ValueError:
             continue
-        error = found.get("error") if isinstance(found, dict) else None
-        if isinstance(error, dict) and isinstance(error.get("message"), str):
-            return str(error["message"])
-    return None
+        if isinstance(found, dict):
+            return found
+    return {}

@@ -197,6 +197,7 @@ def run_payload(
 ) -> dict[str, Any]:
     """Return a run: what it did, how the thread stands, and why it ran no further.
 
+    ``ran`` counts the steps of threads that did some of its own as well.
     ``error`` is as that of any other command; it is null where a step or the
     status says enough.
     """
@@ -206,6 +207,7 @@ def run_payload(
         "status": report.status,
         "done": report.done,
         "steps": [_cycle_payload(step) for step in report.steps],
+        "ran": max(report.ran, len(report.steps)),
         "background": background,
         "error": (
             error_payload(report.code, report.problem, report.hint)
@@ -231,6 +233,7 @@ def refused_payload(
         "status": stands["status"] if stands else "corrupt",
         "done": stands["done"] if stands else False,
         "steps": [],
+        "ran": 0,
         "background": None,
         "error": error,
     }

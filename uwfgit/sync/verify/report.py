@@ -67,7 +67,7 @@ class ThreadReport(Struct, frozen=True, kw_only=True):
     notes: int = 0
     signed: int = 0
     children: int = 0
-    """How many steps and tries other threads did."""
+    """How many other threads did steps and tries of it."""
     children_here: int = 0
     """How many of those could be proven along, with all below them."""
     steps: int = 0
