@@ -175,6 +175,8 @@ def test_acts_do_what_the_commands_of_their_name_do(uwf: Uwf, work: Path) -> Non
 REFUSED = [
     ("/exec", {"agent": "stdio:touch pwned"}, 400),
     ("/exec", {"agent": "--trust"}, 400),
+    ("/exec", {"all": "yes"}, 400),
+    ("/exec", {"all": ["x"]}, 400),
     ("/fork", {"at": "1; rm"}, 400),
     ("/fork", {"at": 7}, 404),
     ("/poke", {"prompt": "  "}, 400),

@@ -82,6 +82,11 @@ class RefusedError(UwfError):
     code = "refused"
 
 
+_SWITCH: Final = {
+    **dict.fromkeys(("1", "on", "true"), True),
+    **dict.fromkeys(("", "0", "off", "false"), False),
+}
+
 Run = Callable[[Command], Outcome]
 """Runs a command as this user would, and waits for it."""
 
@@ -120,8 +125,16 @@ class Request(Struct, frozen=True, kw_only=True):
         return int(text[:9])
 
     def is_on(self, name: str) -> bool:
-        """Whether a box was ticked."""
-        return self.fields.get(name) in {True, "1", "on", "true"}
+        """Whether a box was ticked, or its field is true.
+
+        Raises:
+            InvalidError: It is neither true nor false.
+        """
+        value = self.fields.get(name)
+        word = "" if value is None else str(value).casefold()
+        if word not in _SWITCH:
+            raise InvalidError(f"{name}: is not true or false")
+        return _SWITCH[word]
 
     def agent(self) -> tuple[str, ...]:
         """Return the words that choose an agent: one of the user's own aliases.
