@@ -22,7 +22,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.thread.record import Record, Tip, load_record
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.git.settings import Identity
@@ -226,7 +226,7 @@ def run(
 
 
 def record_of(ledger: Ledger, thread: ThreadId) -> Record:
-    return open_record(ledger.store, load_tip(ledger.store, thread))
+    return load_record(ledger.store, thread)
 
 
 def edit_tree(

@@ -10,7 +10,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.schema.check import find_refs, validate_node
 from uwfgit.model.thread.derive import output_file, prompt_file, task_file
 from uwfgit.model.thread.event import Event, iter_events, read_event
-from uwfgit.model.thread.record import load_tip, open_record, read_tip
+from uwfgit.model.thread.record import load_record, load_tip, open_record, read_tip
 from uwfgit.model.thread.state import ThreadState, encode_state
 from uwfgit.store.canonical import META_TYPE
 from uwfgit.store.genesis import GENESIS_OID
@@ -127,7 +127,7 @@ def _check_states(store: Store, tip: Oid) -> None:
 
 def _check_nodes(store: Store, thread: ThreadId) -> None:
     """Each reads back under its hash and schema, and all it refers to is there."""
-    record = open_record(store, load_tip(store, thread))
+    record = load_record(store, thread)
     for node_hash in record.places:
         node = record.node(node_hash)
         schema = record.node(node.type, META_TYPE).payload

@@ -28,7 +28,7 @@ from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.record import load_record, load_tip
 from uwfgit.model.thread.step import Code, Start, Step
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow
@@ -536,7 +536,7 @@ def test_a_thread_with_conditions_verifies(
     resume_thread(acting(ledger, saying(DONE)), thread, note="more")
     go(ledger, fork, DONE, GOOD)
 
-    steps = open_record(store, load_tip(store, thread)).steps()
+    steps = load_record(store, thread).steps()
 
     assert_verified(store)
     assert [step.role for step in steps] == [

@@ -38,7 +38,7 @@ from tests.stress.forked import (
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
-from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.record import load_record, load_tip, open_record
 from uwfgit.store.locks.flock import read_holder
 
 _GOOD: Final = (0, 3)
@@ -175,7 +175,7 @@ def _check_reported(harness: Harness, kind: str, words: list[str], out: str) -> 
         assert load_tip(ledger.store, ThreadId(words[2])).state.status == "cancelled"
         tally.reported += 1
     for thread in harness.threads():
-        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        record = load_record(ledger.store, thread)
         assert sum(1 for _ in record.iter_steps()) == record.tip.state.steps
 
 

@@ -128,10 +128,10 @@ def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
     says so.
     """
     from uwfgit.engine.decide.plan import find_detour
-    from uwfgit.model.thread.record import load_tip, open_record
+    from uwfgit.model.thread.record import load_record
 
     try:
-        record = open_record(ledger.store, load_tip(ledger.store, thread))
+        record = load_record(ledger.store, thread)
         return find_detour(record)
     except UwfError:
         return None

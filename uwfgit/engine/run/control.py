@@ -28,7 +28,7 @@ from uwfgit.errors import LockedError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause
-from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.record import Record, load_record, load_tip
 from uwfgit.store.locks.flock import Holder, read_dead_holder, read_holder
 
 STOP_SECONDS: Final = 20.0
@@ -118,7 +118,7 @@ def join_thread(
         if left <= 0:
             break
         time.sleep(min(left, _PAUSE))
-    record = open_record(ledger.store, load_tip(ledger.store, thread))
+    record = load_record(ledger.store, thread)
     lock = thread_lock_path(ledger, thread)
     return _describe(record, steps_since(record, began), holder, lock)
 

@@ -40,8 +40,8 @@ from uwfgit.errors import (
     UwfError,
 )
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.record import Record, load_tip, open_record
-from uwfgit.model.thread.sharing import require_undiverged
+from uwfgit.model.thread.record import Record, load_record, load_tip
+from uwfgit.model.thread.sharing import find_sharing
 
 __all__ = [
     "Engine",
@@ -81,7 +81,7 @@ def exec_thread(
     """
     ledger = engine.ledger
     with hold_to_run(engine, thread) as held:
-        record = _open(engine, thread)
+        record = load_record(engine.ledger.store, thread)
         _require_runnable(record)
         most = engine.settings.limits.max_steps
         limit = most if count is None else count
@@ -124,7 +124,7 @@ def exec_thread(
                     engine = replace(engine, beside=look.beside)
         except KeyboardInterrupt:
             # Read again: it may have come right after a ref was moved.
-            return report_interrupted(_open(engine, thread), began)
+            return report_interrupted(load_record(engine.ledger.store, thread), began)
         is_limited = count is None and not is_paused
         return report_run(record, ends, reports, limited=is_limited)
 
@@ -193,7 +193,12 @@ def _require_runnable(record: Record) -> None:
             f"thread {thread} is cancelled",
             hint=f"go on in a fork: uwf thread fork {thread}",
         )
-    require_undiverged(record.store, thread, record.tip.commit)
+    diverged = find_sharing(record.store, thread, record.tip.commit).diverged
+    if diverged:
+        raise StateError(
+            f"thread {thread} has diverged from '{diverged[0]}'",
+            hint=f"see both sides and choose: uwf thread resolve {thread}",
+        )
 
 
 def resume_thread(
@@ -212,7 +217,7 @@ def resume_thread(
         LockedError: Someone else runs it.
     """
     with hold_to_run(engine, thread):
-        record = _open(engine, thread)
+        record = load_record(engine.ledger.store, thread)
         state = record.tip.state
         if state.status == "idle":
             raise StateError(
@@ -254,7 +259,9 @@ def _run_one(
         end = run_cycle(engine, record, cycle)
         return report_run(record, [end], [_tell(record, end, on_step)])
     except KeyboardInterrupt:
-        return report_interrupted(_open(engine, record.tip.thread), began)
+        return report_interrupted(
+            load_record(engine.ledger.store, record.tip.thread), began
+        )
 
 
 def poke_thread(
@@ -273,7 +280,7 @@ def poke_thread(
         LockedError: Someone else runs it.
     """
     with hold_to_run(engine, thread):
-        record = _open(engine, thread)
+        record = load_record(engine.ledger.store, thread)
         state = record.tip.state
         _require_runnable(record)
         if not state.steps:
@@ -319,7 +326,7 @@ def admit_thread(
     Raises:
         UwfError: It may not run.
     """
-    record = _open(engine, thread)
+    record = load_record(engine.ledger.store, thread)
     state = record.tip.state
     if event == "exec":
         role = state.current_role
@@ -330,11 +337,6 @@ def admit_thread(
         role = routed.role if isinstance(routed, Routed) else None
     if role and role != END and state.status != "cancelled":
         engine.admit(record, role, agent, cwd)
-
-
-def _open(engine: Engine, thread: ThreadId) -> Record:
-    store = engine.ledger.store
-    return open_record(store, load_tip(store, thread))
 
 
 def _route(record: Record) -> Routed:

@@ -24,6 +24,7 @@ from uwfgit.model.thread.record import (
     Record,
     Tip,
     iter_lineage,
+    load_record,
     load_tip,
     open_record,
     read_tip,
@@ -218,7 +219,7 @@ def resolve_step(ledger: Ledger, text: str) -> tuple[Record, Step]:
             hint="different contents share this hash; name the step THREAD:NUMBER",
         )
     row = min(rows, key=lambda row: row.thread)
-    record = open_record(ledger.store, load_tip(ledger.store, row.thread))
+    record = load_record(ledger.store, row.thread)
     if step not in record.places:
         # A resolve kept the other side: its own commit has it.
         tip = read_tip(ledger.store, row.thread, row.commit)

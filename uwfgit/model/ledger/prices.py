@@ -17,7 +17,12 @@ from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
-from uwfgit.model.thread.record import Record, load_tip, open_record, read_tip
+from uwfgit.model.thread.record import (
+    Record,
+    load_record,
+    open_record,
+    read_tip,
+)
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Hold, Step, StepNode
 from uwfgit.model.thread.usage import Usage, usage_since
@@ -210,7 +215,7 @@ def _iter_costs(
             continue
         seen.add(thread)
         try:
-            record = open_record(store, load_tip(store, thread), checked=False)
+            record = load_record(store, thread, checked=False)
             costs = [*_own_costs(record, None, threads)]
         except UwfError:
             # It is not here, or damaged: what it cost is for others to know.

@@ -379,21 +379,17 @@ def read_event(commit: Commit) -> Event:
     if name not in EVENT_NAMES or not is_thread_id(thread):
         raise CorruptError(f"commit {commit.oid} is not an event of a thread")
     following = trailers.get("Uwf-Next")
+    node, prev = (trailers.get(key, "") for key in ("Uwf-Node", "Uwf-Prev"))
     return Event(
         commit=commit,
         name=cast("EventName", name),
         thread=ThreadId(thread),
-        node=_hash(trailers, "Uwf-Node"),
-        prev=_hash(trailers, "Uwf-Prev"),
+        node=Hash(node) if is_hash(node) else None,
+        prev=Hash(prev) if is_hash(prev) else None,
         role=trailers.get("Uwf-Role"),
         status=_status(trailers.get("Uwf-Status")),
         next=None if following == NONE else following,
     )
-
-
-def _hash(trailers: dict[str, str], key: str) -> Hash | None:
-    value = trailers.get(key)
-    return Hash(value) if value is not None and is_hash(value) else None
 
 
 def _status(value: str | None) -> str | None:

@@ -10,7 +10,7 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.node.places import read_nodes
 from uwfgit.model.schema.typed import read_payload
-from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.record import Record, load_record
 from uwfgit.model.thread.step import Child, StepNode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
@@ -69,7 +69,7 @@ def iter_above(store: Store, record: Record) -> Iterator[ThreadId]:
         above = record.start.parent.thread
         yield above
         try:
-            record = open_record(store, load_tip(store, above), checked=False)
+            record = load_record(store, above, checked=False)
         except UwfError:
             return
 
@@ -98,7 +98,7 @@ def iter_family(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
 def _children_here(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
     if find_ref(store, thread_ref(thread)) is None:
         return
-    record = open_record(store, load_tip(store, thread), checked=False)
+    record = load_record(store, thread, checked=False)
     for child in named_children(record):
         if find_ref(store, thread_ref(child)) is not None:
             yield child
@@ -107,7 +107,7 @@ def _children_here(store: Store, thread: ThreadId) -> Iterator[ThreadId]:
 def list_lacking(store: Store, thread: ThreadId) -> tuple[ThreadId, ...]:
     """Return the threads that a thread names as of a commit that is not here."""
     try:
-        record = open_record(store, load_tip(store, thread), checked=False)
+        record = load_record(store, thread, checked=False)
         named = children_by_node(record).values()
     except UwfError:
         return ()

@@ -246,20 +246,18 @@ class Record(Struct, kw_only=True):
         Raises:
             CorruptError: It, or its output, is missing, damaged or does not fit.
         """
-        with naming_mend(self.tip.thread):
-            return self._step(step, number)
-
-    def _step(self, step: Hash, number: int) -> Step:
         known = self._steps.get(step)
-        if known is None:
+        if known is not None:
+            return known
+        with naming_mend(self.tip.thread):
             bare = read_step(self._read(step, STEP_TYPE), number)
             output = self._read(bare.output_hash)
             if output.type in _OUTPUTS:
                 require_typed(output)
             if not isinstance(output.payload, dict):
                 raise CorruptError(f"output of step {step} is not a mapping")
-            known = self._steps[step] = replace(bare, output=output.payload)
-        return known
+        found = self._steps[step] = replace(bare, output=output.payload)
+        return found
 
     def find_read(self, step: Hash) -> Step | None:
         """Return a step that was read already; ``None`` where it was not."""
@@ -277,7 +275,7 @@ class Record(Struct, kw_only=True):
             while step is not None:
                 if number < 1:
                     raise CorruptError(f"chain of thread {self.tip.thread} is too long")
-                found = self._step(step, number)
+                found = self.step(step, number)
                 yield found
                 step, number = found.prev, number - 1
             if number:
@@ -395,6 +393,16 @@ def _own_roles(store: Store, tree: Oid, thread: ThreadId) -> Iterator[tuple[int,
             step = find_step_name(name)
             if step is not None and OUTPUT_FILE in list_tree(store, entry.oid):
                 yield step
+
+
+def load_record(store: Store, thread: ThreadId, *, checked: bool = True) -> Record:
+    """Open a thread as it is for reading its nodes.
+
+    Raises:
+        NotFoundError: There is no such branch.
+        CorruptError, EarlierFormatError: As :func:`open_record`.
+    """
+    return open_record(store, load_tip(store, thread), checked=checked)
 
 
 def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:

@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from uwfgit.errors import StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.store.handle import Store
 from uwfgit.store.refs import BUNDLE, find_tracked, is_ancestor
@@ -53,17 +52,3 @@ def find_sharing(store: Store, thread: ThreadId, tip: Oid) -> Sharing:
     """Compare one thread with what remotes had of it."""
     tracked = find_tracked(store, thread)
     return compare_sharing(store, tip, tracked) if tracked else NOT_SHARED
-
-
-def require_undiverged(store: Store, thread: ThreadId, tip: Oid) -> None:
-    """Refuse to add to a thread that others have continued in another way.
-
-    Raises:
-        StateError: It has diverged; says how to go on.
-    """
-    diverged = find_sharing(store, thread, tip).diverged
-    if diverged:
-        raise StateError(
-            f"thread {thread} has diverged from '{diverged[0]}'",
-            hint=f"see both sides and choose: uwf thread resolve {thread}",
-        )

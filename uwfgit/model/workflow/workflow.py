@@ -22,7 +22,7 @@ from uwfgit.model.node.node import (
     make_schema,
 )
 from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
-from uwfgit.store.canonical import Json, Omittable
+from uwfgit.store.canonical import Omittable
 
 
 class Target(Payload, frozen=True, kw_only=True, omit_defaults=False):
@@ -139,22 +139,13 @@ def workflow_from_node(node: Node, find: Callable[[Hash], Node | None]) -> Workf
         found = edges if isinstance(edges, list) else edges.values()
         if any(len(each) < len(kind.__struct_fields__) for each in found):
             raise mistyped(node)
-    roles = {
-        name: Role(
-            **fields_of(role, RoleFields),
-            schema=_read_schema(name, role.frontmatter, find),
-        )
-        for name, role in pinned.roles.items()
-    }
+    roles = {}
+    for name, role in pinned.roles.items():
+        schema = find(role.frontmatter)
+        if schema is None or schema.type != META_TYPE:
+            raise CorruptError(f"role '{name}' has no schema node {role.frontmatter}")
+        if not isinstance(schema.payload, dict):
+            message = f"schema {schema.hash} of role '{name}' is not a mapping"
+            raise CorruptError(message)
+        roles[name] = Role(**fields_of(role, RoleFields), schema=schema.payload)
     return Workflow(**fields_of(pinned, WorkflowFields), roles=roles)
-
-
-def _read_schema(
-    role: str, wanted: Hash, find: Callable[[Hash], Node | None]
-) -> dict[str, Json]:
-    schema = find(wanted)
-    if schema is None or schema.type != META_TYPE:
-        raise CorruptError(f"role '{role}' has no schema node {wanted}")
-    if not isinstance(schema.payload, dict):
-        raise CorruptError(f"schema {schema.hash} of role '{role}' is not a mapping")
-    return schema.payload

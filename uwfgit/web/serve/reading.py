@@ -14,7 +14,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registry import list_workflows
 from uwfgit.model.ledger.standing import is_running, status_of
 from uwfgit.model.thread.compare import compare_chains
-from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.record import load_record, load_tip, open_record
 from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.web.serve.acts import (
     Command,
@@ -130,7 +130,7 @@ class StoreReading:
         """Return a node, as one thread has it."""
 
         def ask(ledger: Ledger) -> NodeView:
-            record = open_record(ledger.store, load_tip(ledger.store, thread))
+            record = load_record(ledger.store, thread)
             return view_node(record, node)
 
         return await self.shelf.ask(ask)
