@@ -636,6 +636,17 @@ def test_what_is_refused_creates_no_store(
     assert not (home / "store").exists()
 
 
+@pytest.mark.parametrize("agent", ["nobody", "stdio:no-such-program", "stdio:./gone"])
+def test_run_starts_no_thread_that_its_agent_cannot_begin(
+    uwf: Uwf, thread: str, agent: str
+) -> None:
+    refused = uwf("thread", "run", "ping.yaml", "-p", "x", "--agent", agent, "--json")
+
+    assert (refused.code, refused.error["code"]) == (1, "config")
+    items = uwf("thread", "list", "--all", "--json").json["items"]
+    assert [item["threadId"] for item in items] == [thread]
+
+
 def test_exec_creates_no_store(uwf: Uwf, home: Path) -> None:
     assert uwf("thread", "exec", "01").code == 1
     assert not (home / "store").exists()

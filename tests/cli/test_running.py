@@ -245,6 +245,7 @@ def test_join_and_show_tell_that_a_run_was_killed(
     assert f"pid {pid} " in joined.error["message"]
     assert f"uwf thread exec {thread}" in joined.error["hint"]
     assert f"pid {pid} " in shown.err
+    assert f"end it: uwf thread stop {thread}" in shown.err
     assert [item["status"] for item in listed] == ["idle"]
     assert (ended.code, again.code, again.json["error"]) == (0, 0, None)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from msgspec import Struct
@@ -27,10 +28,15 @@ from uwfgit.errors import UsageError
 from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
+    from uwfgit.engine.decide.moderator import Routed
     from uwfgit.engine.run.thread import Parent
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
     from uwfgit.model.thread.record import Tip
+    from uwfgit.model.workflow.workflow import Workflow
+
+    _Check: TypeAlias = Callable[[Ledger, Workflow, Path, Routed], None]
+    """Looks at the first step of a thread that is about to be started."""
 
 
 def stop_command(
@@ -230,7 +236,12 @@ def start_command(  # noqa: PLR0917 - one parameter an option
 
 
 def _start(
-    context: CommandContext, workflow: str, prompt: str, begin: _Begin
+    context: CommandContext,
+    workflow: str,
+    prompt: str,
+    begin: _Begin,
+    *,
+    check: _Check = lambda *_: None,
 ) -> tuple[Ledger, Tip]:
     """Start a thread; the store is made when nothing is wrong with what was given."""
     from uwfgit.cli.workflow.inputs import read_inputs
@@ -276,6 +287,7 @@ def _start(
             inputs=values,
             thread=thread,
             private=begin.private,
+            check=partial(check, ledger, found.workflow, folder),
         )
     if begin.no_code:
         ledger.local.set_without_code(thread)
@@ -346,9 +358,22 @@ def run_command(
     inputs_file: InputsFileOption = None,
 ) -> None:
     """Start a thread and run it until it stops."""
+    from uwfgit.cli.frame.engine import make_engine
+    from uwfgit.engine.run.run import require_program
+
     context = get_context(ctx)
     begin = _Begin(cwd=cwd, inputs=tuple(inputs or ()), inputs_file=inputs_file)
-    ledger, tip = _start(context, workflow, prompt, begin)
+
+    def check(ledger: Ledger, workflow: Workflow, folder: Path, first: Routed) -> None:
+        # Where a location leads is for the run itself to find out.
+        role = workflow.roles.get(first.role)
+        if role is not None and role.workflow is None:
+            engine = make_engine(context, ledger)
+            chosen = engine.choose(agent, workflow.name, first.role)
+            if first.location is None:
+                require_program(chosen, engine.environment, folder)
+
+    ledger, tip = _start(context, workflow, prompt, begin, check=check)
     if context.output.is_text:
         context.output.say(f"thread {tip.thread}")
     run_started(context, ledger, tip.thread, agent=agent)

@@ -90,6 +90,8 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
         dead = read_dead_holder(lock_path(ledger.store, tip.thread))
         if dead is not None:
             context.output.say(f"note: its runner died: {shown(str(dead))}")
+            stop = f"uwf thread stop {tip.thread}"
+            context.output.say(f"its agent may be at work still; end it: {stop}")
         context.output.say(way_on(ledger, tip.thread, payload["status"]))
 
 

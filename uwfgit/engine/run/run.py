@@ -127,7 +127,7 @@ class Run(Struct, frozen=True, kw_only=True):
             agent: Agent = WorkflowAgent(label=label, workflow=label)
         else:
             agent = engine.choose(cycle.agent, workflow.name, name)
-            _require_program(agent, engine.environment, cwd)
+            require_program(agent, engine.environment, cwd)
         limits = engine.settings.limits
         bounds = (limits.max_cost_usd, limits.max_tokens, limits.max_turns)
         token = f"{state.thread}:{place.number}:{engine.ledger.random(8).hex()}"
@@ -254,7 +254,7 @@ class Run(Struct, frozen=True, kw_only=True):
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
 
 
-def _require_program(agent: Agent, environment: Mapping[str, str], cwd: Path) -> None:
+def require_program(agent: Agent, environment: Mapping[str, str], cwd: Path) -> None:
     """Refuse an agent that cannot be started: its try would say nothing of the task.
 
     Raises:
@@ -266,7 +266,7 @@ def _require_program(agent: Agent, environment: Mapping[str, str], cwd: Path) ->
     if missing is not None:
         raise ConfigError(
             f"agent '{agent.label}': {missing}",
-            hint="or run it by another: `--agent NAME` (`uwf doctor` lists yours)",
+            hint="to run it by another: `--agent NAME` (`uwf doctor` lists yours)",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from uwfgit.constants import END
 from uwfgit.engine.decide.conditions import require_conditions
-from uwfgit.engine.decide.moderator import RoutingError
+from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import first_prompt
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
@@ -58,6 +58,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
     inputs: Mapping[str, Json] | None = None,
     thread: ThreadId | None = None,
     private: bool = False,
+    check: Callable[[Routed], None] = lambda _: None,
 ) -> Tip:
     """Pin a workflow and create a thread; nothing runs.
 
@@ -74,6 +75,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         inputs: What the run is given, by the names the workflow declares.
         thread: Its id; a new one without it.
         private: Whether it is never to be shared.
+        check: Told of its first step before anything is recorded; may refuse it.
 
     Raises:
         InvalidError: The prompt is blank, the folder is missing, or the inputs are
@@ -115,6 +117,7 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         raise RoutingFailedError(routed.message)
     if routed.role == END:
         raise RoutingFailedError(f"workflow '{workflow.name}' leads straight to $END")
+    check(routed)
     record = append_start(
         ledger,
         thread=thread,
