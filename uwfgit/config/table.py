@@ -40,7 +40,7 @@ def _key(
     layers: tuple[Layer, ...] = USER,
     minimum: float | None = None,
     choices: tuple[str, ...] = (),
-    about: str = "",
+    about: str,
 ) -> Key:
     path = tuple(dotted.split("."))
     return Key(

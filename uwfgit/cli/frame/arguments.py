@@ -193,9 +193,7 @@ def _read_file(context: CommandContext, name: str, what: str) -> bytes:
     return _read_bytes(context, name, hint=hint)
 
 
-def _read_bytes(
-    context: CommandContext, name: str, *, hint: str | None = None
-) -> bytes:
+def _read_bytes(context: CommandContext, name: str, *, hint: str | None) -> bytes:
     try:
         # A pipe too, as a shell's <(…) makes: whoever runs the command named it.
         return read_plain(context.resolve(name), most=_MOST_BYTES, any_kind=True)

@@ -75,8 +75,8 @@ def export_threads(
     target: Path,
     names: Sequence[str],
     *,
-    one_file: bool = False,
-    full: bool = False,
+    one_file: bool,
+    full: bool,
 ) -> dict[str, Any]:
     """Scan threads, write their pages, and say what the export holds.
 

@@ -43,8 +43,8 @@ def thread_markdown(
     quota: int,
     before: str | None,
     with_start: bool,
-    above: str | None = None,
-    only: Collection[str | None] | None = None,
+    above: str | None,
+    only: Collection[str | None] | None,
 ) -> str:
     """Write a thread as markdown, the newest steps within the quota.
 
@@ -256,8 +256,8 @@ def thread_text(
     context: CommandContext,
     thread: dict[str, Any],
     *,
-    kin: Sequence[tuple[str, str]] = (),
-    held: str | None = None,
+    kin: Sequence[tuple[str, str]],
+    held: str | None,
 ) -> str:
     """Write a thread's state for people, from its payload.
 

@@ -14,7 +14,7 @@ _SECONDS: Final = 120
 
 
 def run_apart(
-    context: CommandContext, words: Sequence[str], *, stdin: str | None = None
+    context: CommandContext, words: Sequence[str], *, stdin: str | None
 ) -> tuple[int, str, str]:
     """Run a command of ours in a process of its own; give its exit code and words.
 

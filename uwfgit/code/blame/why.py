@@ -105,7 +105,7 @@ def find_origins(
     chains: Iterable[Chain],
     plain: Blame,
     *,
-    most: int | None = MOST_CHAINS,
+    most: int | None,
 ) -> tuple[Origin, ...]:
     """Say of each line where it comes from.
 

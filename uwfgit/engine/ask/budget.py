@@ -79,7 +79,7 @@ def _untold_ms(record: Record) -> int:
 
 
 def require_budget(
-    limits: Limits, record: Record, agent: Agent, beside: Beside = NOTHING_BESIDE
+    limits: Limits, record: Record, agent: Agent, beside: Beside
 ) -> Usage | None:
     """Refuse a step of a thread that has used up a budget; else return what it used.
 

@@ -32,9 +32,9 @@ def open_session(
     engine: Engine,
     thread: ThreadId,
     *,
-    role: str | None = None,
-    agent: str | None = None,
-    cwd: Path | None = None,
+    role: str | None,
+    agent: str | None,
+    cwd: Path | None,
 ) -> Opened:
     """Put the session of a thread's role back, and say how to go on in it.
 

@@ -38,8 +38,8 @@ def ask_step(
     number: int,
     question: str,
     *,
-    agent: str | None = None,
-    cwd: Path | None = None,
+    agent: str | None,
+    cwd: Path | None,
 ) -> Asked:
     """Ask the agent of a step something, in a copy of the session it had then.
 

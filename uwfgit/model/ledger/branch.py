@@ -47,7 +47,7 @@ def append_start(
     data: bytes,
     start: Mapping[str, Json],
     current_role: str,
-    extra: Sequence[Node] = (),
+    extra: Sequence[Node],
 ) -> Record:
     """Write a thread's first commit and create its branch.
 

@@ -96,7 +96,7 @@ def editor_schema() -> dict[str, Json]:
 
 
 def _closed(
-    properties: dict[str, Json], *, optional: tuple[str, ...] = ()
+    properties: dict[str, Json], *, optional: tuple[str, ...]
 ) -> dict[str, Json]:
     return {
         "type": "object",

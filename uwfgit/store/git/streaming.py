@@ -190,7 +190,7 @@ def _start(
     *,
     git_dir: Path | None,
     environment: Mapping[str, str],
-    cwd: Path | None = None,
+    cwd: Path | None,
     options: Sequence[str] = OPTIONS,
     stdin: int | None = None,
     stdout: int | None,

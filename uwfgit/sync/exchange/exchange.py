@@ -202,7 +202,7 @@ def note_tracking(
     theirs: Mapping[str, Oid],
     *,
     mine: Mapping[str, Oid],
-    gone: Iterable[str] = (),
+    gone: Iterable[str],
     environment: Mapping[str, str],
 ) -> None:
     """Keep what a remote has, as far as our own branches hold it.

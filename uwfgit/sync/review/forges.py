@@ -170,9 +170,7 @@ def find_forge(host: str) -> Forge | None:
     return next((forge for name, forge in _NAMES.items() if name in host), None)
 
 
-def compare_link(
-    url: str, *, base: str, head: str, forge: Forge | None = None
-) -> str | None:
+def compare_link(url: str, *, base: str, head: str, forge: Forge | None) -> str | None:
     """Return the page on which a review of a branch is opened.
 
     Args:

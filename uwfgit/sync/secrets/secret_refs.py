@@ -43,7 +43,7 @@ def find_spread(
     found: Sequence[SecretFinding],
     *,
     environment: Mapping[str, str],
-    changed: AbstractSet[Hash] = frozenset(),
+    changed: AbstractSet[Hash],
 ) -> Spread:
     """Find out which threads and tags hold what was found in a thread.
 

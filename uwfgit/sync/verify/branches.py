@@ -13,9 +13,9 @@ from uwfgit.store.refs import find_ref, list_refs
 
 
 def list_thread_refs(
-    store: Store, threads: Iterable[ThreadId] | None = None
+    store: Store, threads: Iterable[ThreadId] | None
 ) -> tuple[tuple[str, str], ...]:
-    """Return the branches of threads, by default all; a broken one points at nothing.
+    """Return the branches of some threads, or of all; a broken one points at nothing.
 
     Raises:
         NotFoundError: One that was named has no branch.

@@ -234,7 +234,7 @@ def chip(status: str) -> Html:
     return span(f"chip {status}", word)
 
 
-def moment(at_ms: int | None, year: int = 0) -> Html | None:
+def moment(at_ms: int | None, year: int) -> Html | None:
     """Show a time: ``28 Nov, 16:22``; with the year when it is another one."""
     if at_ms is None:
         return None

@@ -41,7 +41,7 @@ def workflow_body(
     site: Site,
     view: WorkflowView,
     *,
-    acts: Child = None,
+    acts: Child,
 ) -> Html:
     """Lay out what stands inside the frame."""
     workflow = view.workflow

@@ -128,7 +128,7 @@ def serve(
     listening: Listening,
     *,
     on_ready: Callable[[], None],
-    takes_lines: bool = False,
+    takes_lines: bool,
 ) -> None:
     """Serve until interrupted; ``takes_lines`` from clients only as a hub."""
     closing = asyncio.Event()
