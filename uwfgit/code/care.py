@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from uwfgit.code.chain import chain_ref, list_chain_refs
 from uwfgit.code.exchange import list_remote_chains
-from uwfgit.code.snapshots.take import sweep
 from uwfgit.code.worktree import WorkTree
 from uwfgit.ids import ThreadId
 
@@ -41,8 +39,3 @@ def find_mirrors(tree: WorkTree) -> tuple[str, ...]:
         for key, _, value in found
         if value == "true"
     )
-
-
-def sweep_state(state: Path) -> None:
-    """Remove what killed processes left of snapshots in a store's own folder."""
-    sweep(state / "code")

@@ -216,12 +216,12 @@ def add_snapshot(
         RefConflictError: Someone else moved the chain.
         StoreError: git cannot write it.
     """
-    last = tips.snapshot
+    ref, last = chain_ref(label.thread), tips.snapshot
     if last is None and origin is not None:
         last = read_snapshots(tree, [origin])[0]
     if last is not None and (last.tree, last.head) == (taken, tips.head):
         if tips.snapshot is None:
-            _move(tree, chain_ref(label.thread), last.commit, None, deadline)
+            move_chain(tree, ref, new=last.commit, old=None, deadline=deadline)
         return last
     made = write_snapshot(
         tree,
@@ -232,7 +232,7 @@ def add_snapshot(
         time=time,
     )
     old = None if tips.snapshot is None else tips.snapshot.commit
-    _move(tree, chain_ref(label.thread), made.commit, old, deadline)
+    move_chain(tree, ref, new=made.commit, old=old, deadline=deadline)
     return made
 
 
@@ -297,22 +297,20 @@ def write_snapshot(
     )
 
 
-def move_chain(tree: WorkTree, ref: str, *, new: Oid | None, old: Oid | None) -> None:
+def move_chain(
+    tree: WorkTree,
+    ref: str,
+    *,
+    new: Oid | None,
+    old: Oid | None,
+    deadline: Deadline | None = None,
+) -> None:
     """Point a chain at a snapshot, or away, if it still stands where it did.
 
     Raises:
         RefConflictError: It does not.
+        StoreError: git cannot move it.
     """
-    _move(tree, ref, new, old, None)
-
-
-def _move(
-    tree: WorkTree,
-    ref: str,
-    new: Oid | None,
-    old: Oid | None,
-    deadline: Deadline | None,
-) -> None:
     if new is None:
         words = ["update-ref", "-d", ref, old or _NOTHING]
     else:

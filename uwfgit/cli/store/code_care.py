@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 def drop_orphans(context: CommandContext, store: Store) -> int:
     """Remove the chains of threads that are gone for good; return how many."""
-    from uwfgit.code.care import drop_chains, sweep_state
+    from uwfgit.code.care import drop_chains
+    from uwfgit.code.snapshots.take import sweep
 
-    sweep_state(store.state_dir)
+    sweep(store.state_dir / "code")
     tree = _find_tree(context)
     if tree is None:
         return 0

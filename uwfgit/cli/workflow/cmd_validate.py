@@ -224,14 +224,17 @@ def _finish(
 def _list_removed(context: CommandContext) -> list[Path]:
     """List what is removed in git's index: a hook is not told of those files."""
     from uwfgit.model.workflow.source import FOLDERS
-    from uwfgit.store.git.staged import list_removed
+    from uwfgit.store.git.staged import list_changed
 
     if context.enclosing is None:
         return []
     root = context.enclosing.root
     # As the user would name it, so that editors find the workflow beside it.
     top = Path(os.path.relpath(root, context.cwd))
-    return [top / name for name in list_removed(_find_staging(context), FOLDERS)]
+    return [
+        top / name
+        for name in list_changed(_find_staging(context), FOLDERS, only_removed=True)
+    ]
 
 
 def _as_path(context: CommandContext, name: str) -> Path:

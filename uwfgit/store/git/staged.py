@@ -45,27 +45,20 @@ class Staging(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
 
 
-def list_changed(staging: Staging, folders: Sequence[str]) -> tuple[str, ...]:
+def list_changed(
+    staging: Staging, folders: Sequence[str], *, only_removed: bool = False
+) -> tuple[str, ...]:
     """List what the next commit changes in folders of these names, removals too.
 
-    Raises:
-        StoreError: git cannot tell.
-    """
-    return _list_changed(staging, folders)
-
-
-def list_removed(staging: Staging, folders: Sequence[str]) -> tuple[str, ...]:
-    """List what the next commit removes or moves away from such folders.
+    Args:
+        staging: The work tree.
+        folders: The names.
+        only_removed: Only what it removes or moves away from them.
 
     Raises:
         StoreError: git cannot tell.
     """
-    return _list_changed(staging, folders, "--diff-filter=D")
-
-
-def _list_changed(
-    staging: Staging, folders: Sequence[str], *options: str
-) -> tuple[str, ...]:
+    options = ("--diff-filter=D",) if only_removed else ()
     head = _git(staging, "rev-parse", "--verify", "--quiet", "HEAD", codes=(0, 1))
     empty = _empty_tree(staging)
     base = head.decode().strip() or empty

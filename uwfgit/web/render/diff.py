@@ -16,7 +16,8 @@ from uwfgit.model.thread.compare import (
 )
 from uwfgit.model.thread.record import Tip
 from uwfgit.model.thread.step import Step
-from uwfgit.web.render.frame import Site, chip, facts, page, spent, steps_of, tail
+from uwfgit.model.wording import count_of
+from uwfgit.web.render.frame import Site, chip, facts, page, spent, tail
 from uwfgit.web.render.markdown import markdown
 from uwfgit.web.render.markup import Html, div, join, link, span, tag
 from uwfgit.web.render.steps import field_value
@@ -79,7 +80,7 @@ def _head(site: Site, side: Side, total: Sum) -> Html:
         facts(
             [
                 chip(side.status),
-                steps_of(total.steps),
+                count_of(total.steps, "step"),
                 *spent(total.duration_ms, total.usage),
             ]
         ),

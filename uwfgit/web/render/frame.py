@@ -12,7 +12,7 @@ from msgspec import Struct
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.prices import Cost
 from uwfgit.model.thread.usage import Usage
-from uwfgit.model.wording import count_of, format_duration
+from uwfgit.model.wording import format_duration
 from uwfgit.web.render.markup import Child, Html, link, span, tag
 
 STATUS_WORDS: Final = {
@@ -292,11 +292,6 @@ def short(number: int) -> str:
 def tail(thread: str) -> str:
     """Return the end of a thread's id, by which the CLI knows it too."""
     return thread[-_TAIL:]
-
-
-def steps_of(number: int) -> str:
-    """Say how many steps."""
-    return count_of(number, "step")
 
 
 def section(

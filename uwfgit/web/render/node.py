@@ -15,11 +15,6 @@ from uwfgit.web.view.node import NodeView
 _NAMES: Mapping[Hash, str] = {node: name for name, node in BUILTIN_NAMES.items()}
 
 
-def type_name(node_type: Hash) -> str:
-    """Name a node's type in words."""
-    return _NAMES.get(node_type, "output")
-
-
 def node_page(site: Site, thread: ThreadId, view: NodeView) -> Html:
     """Lay out a node, whose hash is resolved in a thread's tree."""
     node = view.node
@@ -36,7 +31,9 @@ def node_page(site: Site, thread: ThreadId, view: NodeView) -> Html:
                 class_="crumb",
             ),
             tag("h1", tag("code", node.hash)),
-            facts([type_name(node.type), join("type ", tag("code", node.type))]),
+            facts(
+                [_NAMES.get(node.type, "output"), join("type ", tag("code", node.type))]
+            ),
             class_="head",
         ),
         section(

@@ -8,6 +8,7 @@ from typing import Final
 from uwfgit.ids import Hash
 from uwfgit.model.thread.event import RUN_EVENTS, SUPERVISOR, Event
 from uwfgit.model.thread.hold import HELD
+from uwfgit.model.wording import count_of
 from uwfgit.web.render.frame import (
     DASH,
     Site,
@@ -20,7 +21,6 @@ from uwfgit.web.render.frame import (
     person,
     section,
     spent,
-    steps_of,
     tail,
 )
 from uwfgit.web.render.markdown import markdown
@@ -92,7 +92,7 @@ def _head(site: Site, view: ThreadView) -> Html:
         facts(
             [
                 chip(view.status),
-                steps_of(state.steps),
+                count_of(state.steps, "step"),
                 *spent(took if view.steps else None, state.usage, view.cost),
                 join(
                     moment(state.started_at_ms, site.year),

@@ -19,7 +19,6 @@ from uwfgit.web.render.frame import (
     page,
     person,
     spent,
-    steps_of,
     tail,
 )
 from uwfgit.web.render.markup import Html, div, join, link, span, tag
@@ -108,7 +107,7 @@ def _line(
                     join("at ", tag("b", line.role)) if line.role else None,
                     join("until ", until) if until else None,
                     HELD if line.is_held else None,
-                    steps_of(line.steps) if line.workflow else None,
+                    count_of(line.steps, "step") if line.workflow else None,
                     *spent((usage.duration_ms or None) if usage else None, usage),
                     join("fork of ", tail(line.fork_of)) if line.fork_of else None,
                     tag("code", tail(line.thread)),
