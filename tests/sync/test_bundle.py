@@ -115,8 +115,10 @@ def test_threads_that_diverged_through_bundles_can_be_resolved(
 def test_what_is_no_bundle_is_refused(bob: Person, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no bundle\n")
 
-    with pytest.raises(RemoteError):
+    with pytest.raises(RemoteError) as caught:
         unpack(bob, tmp_path / "x")
+    assert caught.value.message == f"remote '{tmp_path / 'x'}': is not a bundle"
+    assert "uwf bundle create" in (caught.value.hint or "")
     with pytest.raises(NotFoundError):
         unpack(bob, tmp_path / "y")
 

@@ -130,6 +130,9 @@ def list_bundle(wire: Wire, file: Path, *, git_dir: Path) -> dict[str, Oid]:
     return found
 
 
+_BUNDLE_STARTS: Final = (b"# v2 git bundle\n", b"# v3 git bundle\n")
+
+
 def _require_short_header(file: Path) -> None:
     """Make sure that a bundle's list of refs, which git holds in memory, ends soon."""
     try:
@@ -137,6 +140,9 @@ def _require_short_header(file: Path) -> None:
             start = stream.read(_BUNDLE_BYTES + 1)
     except OSError as exc:
         raise RemoteError(f"cannot be read: {exc.strerror}", remote=str(file)) from exc
+    if not start.startswith(_BUNDLE_STARTS):
+        hint = "name a file that `uwf bundle create` wrote"
+        raise RemoteError("is not a bundle", remote=str(file), hint=hint)
     if b"\n\n" not in start and len(start) > _BUNDLE_BYTES:
         raise RemoteError(
             f"names more than {_BUNDLE_BYTES // 1024 // 1024} MiB of refs",
