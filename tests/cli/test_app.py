@@ -287,6 +287,20 @@ def test_usage_errors_exit_2_and_print_nothing_on_stdout(
     assert len(shown.err.splitlines()) <= 2 or shown.error["code"] == "usage"
 
 
+@pytest.mark.parametrize("text", ["x", "nan", "1_0", ""])
+@pytest.mark.parametrize("words", [("worker", "--poll"), ("thread", "join", "T")])
+def test_what_is_no_number_is_told_in_plain_words(
+    uwf: Uwf, words: tuple[str, ...], text: str
+) -> None:
+    option = words[-1] if words[0] == "worker" else "--timeout"
+    given = words if words[0] == "worker" else (*words, option)
+
+    shown = uwf(*given, text)
+
+    told = f"error: invalid value for '{option}': '{text}' is not a number"
+    assert (shown.code, shown.err.splitlines()[0]) == (2, told)
+
+
 @pytest.mark.parametrize("words", [("--json",), ("--format", "json")])
 def test_usage_errors_are_json_too_when_asked_for(
     uwf: Uwf, words: tuple[str, ...]

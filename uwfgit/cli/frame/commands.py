@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -28,29 +29,25 @@ Value: TypeAlias = Any
 
 
 class PlainValue:
-    """Stands in for a parameter's coercion: text as it is, integers parsed."""
+    """Stands in for a parameter's coercion: text as it is, numbers parsed."""
 
-    def __init__(self, *, is_integer: bool) -> None:
-        self._is_integer = is_integer
+    def __init__(self, parse: Callable[[Value, Click, Click], Value] | None) -> None:
+        self._parse = parse
 
     def coerce(self, value: Value, param: Click, ctx: Click) -> Value:
         """Return the value as its parameter's type.
 
         Raises:
-            typer.BadParameter: It is no integer where one is asked for.
+            typer.BadParameter: It is no number where one is asked for.
         """
         many = param.multiple or param.nargs == -1
         if value is None:
             return [] if many else None
-        if not self._is_integer or isinstance(value, int):
+        if self._parse is None or isinstance(value, int | float):
             return list(value) if many else value
         if many:
-            return [_parse_integer(item, param, ctx) for item in value]
-        return _parse_integer(value, param, ctx)
-
-
-_TEXT: Final = PlainValue(is_integer=False)
-_INTEGER: Final = PlainValue(is_integer=True)
+            return [self._parse(item, param, ctx) for item in value]
+        return self._parse(value, param, ctx)
 
 
 def _parse_integer(value: Value, param: Click, ctx: Click) -> int:
@@ -65,6 +62,24 @@ def _parse_integer(value: Value, param: Click, ctx: Click) -> int:
         )
     return int(digits)
 
+
+def _parse_number(value: Value, param: Click, ctx: Click) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if "_" in value or not math.isfinite(number):
+        raise typer.BadParameter(f"'{value}' is not a number", ctx=ctx, param=param)
+    return number
+
+
+_PLAIN: Final = {
+    str: PlainValue(None),
+    bool: PlainValue(None),
+    int: PlainValue(_parse_integer),
+    float: PlainValue(_parse_number),
+}
+"""How values of the plain types are read."""
 
 _MEANT: Final = {
     "attach": "uwf thread live THREAD",
@@ -113,8 +128,8 @@ class _Parameters:
             if descriptor is None or getattr(param, "_runtime_param", None) is not None:
                 continue
             annotation = descriptor.annotation
-            if annotation in (str, int, bool) or annotation == list[str]:
-                plain = _INTEGER if annotation is int else _TEXT
+            plain = _PLAIN.get(str if annotation == list[str] else annotation)
+            if plain is not None:
                 param._runtime_param = plain  # noqa: SLF001 - Typer has no public hook; without it the parameter works as before
         return params
 
