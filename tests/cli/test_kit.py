@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from tests.cli.calls import WORKFLOW, Uwf
 from tests.cli.screens import write_program
 from uwfgit import create_agent
 from uwfgit.cli.store.cmd_prompt import read_guide
+from uwfgit.errors import UwfError
+from uwfgit.kit.create import _put
 
 HEAD = "from uwfgit import AgentReply, create_agent\n"
 MOCK = """\
@@ -118,6 +121,17 @@ def test_failing_and_asking_are_recorded_as_such(
     (step,) = done.json["steps"]
     assert (step["status"], done.json["status"], done.code) == outcome
     assert told is None or told in step["error"]
+
+
+def test_a_node_that_the_program_refuses_says_why(uwf: Uwf, work: Path) -> None:
+    assert uwf("init").code == 0
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    with pytest.raises(UwfError) as caught:
+        _put({**os.environ, "PATH": path, "UWF_CWD": str(work)}, "nosuch", {})
+
+    told = "cannot store a node of type nosuch: error: 'nosuch' is not a type"
+    assert caught.value.message.startswith(told)
 
 
 def test_run_by_hand_it_says_what_it_is(

@@ -255,6 +255,17 @@ def test_an_older_git_repacks_plainly(
     assert exists(ledger.store, thread_tip)
 
 
+def test_a_pack_of_what_nothing_names_is_counted_apart(tmp_path: Path) -> None:
+    packs = tmp_path / "objects" / "pack"
+    packs.mkdir(parents=True)
+    for name in ("pack-a.pack", "pack-b.pack", "pack-b.mtimes"):
+        (packs / name).touch()
+
+    counted = count_objects(tmp_path)
+
+    assert (counted.packs, counted.cruft_packs, counted.objects) == (2, 1, 0)
+
+
 def test_a_failure_of_git_is_one_line(ledger: Ledger, tmp_path: Path) -> None:
     broken = tmp_path / "bin" / "git"
     broken.parent.mkdir()

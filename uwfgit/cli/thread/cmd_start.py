@@ -289,13 +289,20 @@ def _start(
             private=begin.private,
             check=partial(check, ledger, found.workflow, folder),
         )
+    _note_start(context, ledger, thread, begin)
+    return ledger, tip
+
+
+def _note_start(
+    context: CommandContext, ledger: Ledger, thread: ThreadId, begin: _Begin
+) -> None:
+    """Keep what is this machine's alone: what is not recorded, and the last thread."""
     if begin.no_code:
         ledger.local.set_without_code(thread)
     if begin.no_memory:
         ledger.local.set_without_memory(thread)
     if "UWF_STEP" not in context.environment:
-        ledger.local.set_last(tip.thread)
-    return ledger, tip
+        ledger.local.set_last(thread)
 
 
 @contextmanager
