@@ -449,3 +449,12 @@ def test_a_replys_json_escapes_beyond_the_first_plane_are_read() -> None:
 def test_half_a_surrogate_pair_is_still_refused() -> None:
     with pytest.raises(InvalidError):
         parse_value('title: "\\ud83d done"')
+
+
+@pytest.mark.parametrize("text", ["---", "--- ", "---\n", "\n---"])
+def test_a_document_of_nothing_is_in_a_line_that_is_there(text: str) -> None:
+    located, problems = read_yaml(text)
+
+    assert problems == ()
+    assert located is not None
+    assert located.mark.line == text.rstrip().count("\n") + 1

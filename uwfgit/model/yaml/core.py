@@ -123,6 +123,10 @@ class Composer:
             self.root = Mark(
                 value=None, source=self.source, line=1, column=1, start=0, end=0
             )
+        elif self.root.start >= (end := len(self.text.rstrip())) > 0:
+            # Behind the last line the parser counts one more, which is not there.
+            place = self.source.place_at(end)
+            self.root.line, self.root.column = place.line, place.column
         return self.root
 
     def _add_scalar(self, event: yaml.ScalarEvent) -> None:
