@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -71,11 +71,11 @@ def render(source: str, values: Mapping[str, Json]) -> Rendered:
 class _Rendering(Struct):
     """What one rendering looks names up by, has used up and has found missing.
 
-    A token names its tag by the place in ``tags``: names in two sections may be
-    equal, and a name may be a number.
+    A token names its part by the place in ``tags``: names in two sections may be
+    equal, and a name may be a number. Text is one too, so that it is counted.
     """
 
-    tags: list[Variable | Section] = field(default_factory=list)
+    tags: list[Part] = field(default_factory=list)
     missing: dict[str, None] = field(default_factory=dict)
     count: int = 0
     size: int = 0
@@ -85,12 +85,9 @@ class _Rendering(Struct):
     def tokens(self, parts: Sequence[Part]) -> Iterator[_Token]:
         """Yield what chevron renders for some parts."""
         for part in parts:
-            if isinstance(part, Text):
-                yield "literal", _Literal(part.text, self)
-                continue
             key = f"<{len(self.tags)}>"
             self.tags.append(part)
-            if isinstance(part, Variable) or not part.children:
+            if not isinstance(part, Section) or not part.children:
                 # A section without parts could walk a long list for nothing.
                 yield "no escape", key
                 continue
@@ -128,22 +125,6 @@ class _Rendering(Struct):
 _Token: TypeAlias = tuple[str, str]
 
 
-class _Literal(str):
-    """Text of the template, counted each time it is put out."""
-
-    __slots__ = ("_state",)
-    _state: _Rendering
-
-    def __new__(cls, text: str, state: _Rendering) -> Self:
-        made = super().__new__(cls, text)
-        made._state = state
-        return made
-
-    def replace(self, *_: object) -> str:
-        """Return it as it is: chevron pads partials so, and there are none."""
-        return self._state.add_size(str(self))
-
-
 class _Scope:
     """A value as chevron sees it: what it holds is found by a tag, and nothing else."""
 
@@ -153,7 +134,7 @@ class _Scope:
         self,
         value: Json,
         state: _Rendering,
-        tag: Variable | Section | None = None,
+        tag: Part | None = None,
     ) -> None:
         self._value = value
         self._state = state
@@ -166,6 +147,8 @@ class _Scope:
             KeyError: There is nothing of that name; chevron asks the next scope.
         """
         tag = self._state.tags[int(key[1:-1])]
+        if isinstance(tag, Text):
+            return _Scope(tag.text, self._state, tag)
         found, value = True, self._value
         if tag.name != ".":
             found, value = _descend(self._value, tag.name.split("."))
@@ -188,6 +171,8 @@ class _Scope:
     def __str__(self) -> str:
         """Write it where its variable stands."""
         tag = self._tag
+        if isinstance(tag, Text):
+            return self._state.add_size(tag.text)
         if not isinstance(tag, Variable):
             return ""
         text = self._state.text_of(self._value, tag.separator)
