@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import to_builtins
 
@@ -18,7 +18,7 @@ from uwfgit.agents.children.complaints import one_line
 from uwfgit.agents.children.process import TimeLimits, run_process
 from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
 from uwfgit.engine.ask.extract import Extraction
-from uwfgit.engine.ask.live import turn_payload
+from uwfgit.engine.ask.live import detail_payload
 from uwfgit.errors import UsageError, UwfError
 from uwfgit.ids import Hash
 from uwfgit.kit.context import AgentContext, Call, read_call
@@ -171,7 +171,11 @@ def _store(call: Call, agent: Agent, talk: Talk, started: int) -> Hash:
     found = outcome.found
     kind = "suspend" if found.suspended else environment["UWF_OUTPUT_TYPE"]
     output = _put(environment, kind, found.output)
-    detail = _put(environment, "detail", _detail(agent, talk))
+    detail = _put(
+        environment,
+        "detail",
+        detail_payload(agent.kind, talk.prompt, talk.last, talk.turns),
+    )
     step: dict[str, Json] = {
         "start": environment["UWF_START"],
         "prev": environment.get("UWF_PREV") or None,
@@ -187,18 +191,6 @@ def _store(call: Call, agent: Agent, talk: Talk, started: int) -> Hash:
         "usage": to_builtins(talk.usage),
     }
     return _put(environment, "step", step)
-
-
-def _detail(agent: Agent, talk: Talk) -> dict[str, Any]:
-    return {
-        "kind": agent.kind,
-        "agentVersion": talk.last.agent_version,
-        "sessionId": talk.last.session_id,
-        "model": talk.last.model,
-        "exitCode": talk.last.exit_code,
-        "assembledPrompt": talk.prompt,
-        "turns": [turn_payload(turn) for turn in talk.turns],
-    }
 
 
 def _put_error(environment: Mapping[str, str], message: str, phase: str) -> Hash:

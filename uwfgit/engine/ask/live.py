@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -177,6 +177,28 @@ def turn_payload(turn: Turn) -> dict[str, Any]:
         ],
         "reasoning": turn.reasoning,
         "atMs": turn.at_ms,
+    }
+
+
+def detail_payload(
+    kind: str, prompt: str, reply: AgentReply, turns: Iterable[Turn]
+) -> dict[str, Json]:
+    """Return how an answer came about, as a detail node has it.
+
+    Args:
+        kind: The agent's.
+        prompt: What it was told first.
+        reply: The last it gave.
+        turns: All that was said.
+    """
+    return {
+        "kind": kind,
+        "agentVersion": reply.agent_version,
+        "sessionId": reply.session_id,
+        "model": reply.model,
+        "exitCode": reply.exit_code,
+        "assembledPrompt": prompt,
+        "turns": [turn_payload(turn) for turn in turns],
     }
 
 

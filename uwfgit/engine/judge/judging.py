@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from uwfgit.agents.base import AgentReply
 from uwfgit.constants import MAX_SUMMARY_BYTES
-from uwfgit.engine.ask.live import turn_payload
+from uwfgit.engine.ask.live import detail_payload
 from uwfgit.engine.ask.output_format import fence
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.step import Step
@@ -114,12 +114,5 @@ def fit_summary(text: str) -> str:
 
 def hold_detail(prompt: str, reply: AgentReply) -> dict[str, Any]:
     """Return how a supervisor came to its decision, as the record keeps it."""
-    return {
-        "kind": "supervisor",
-        "agentVersion": reply.agent_version,
-        "sessionId": None,
-        "model": reply.model,
-        "exitCode": reply.exit_code,
-        "assembledPrompt": prompt,
-        "turns": [turn_payload(turn) for turn in reply.turns],
-    }
+    detail = detail_payload("supervisor", prompt, reply, reply.turns)
+    return {**detail, "sessionId": None}

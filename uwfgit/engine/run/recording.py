@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from uwfgit.agents.base import Failure, Turn
+from uwfgit.agents.base import Failure
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, cut_middle, find_answer, shorten_turns
 from uwfgit.engine.ask.ask import Talk
-from uwfgit.engine.ask.live import keep_words, live_path, turn_payload
+from uwfgit.engine.ask.live import detail_payload, keep_words, live_path
 from uwfgit.engine.decide.plan import is_routing_error, outcome_with
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
@@ -262,6 +261,9 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
     turns = shorten_turns(talk.turns, room)
     cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
+    detail = detail_payload(run.agent.kind, talk.prompt, talk.last, turns)
+    if talk.session is not None:
+        detail["session"] = dict(talk.session)
     completed_at_ms = answer.completed_at_ms or talk.ended_at_ms or ledger.now_ms()
     children: tuple[ThreadId, ...] = ()
     if run.child is not None:
@@ -277,7 +279,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         output=answer.output,
         output_type=answer.output_type,
         body=answer.body,
-        detail=answer.detail or _detail(run, talk, turns),
+        detail=answer.detail or detail,
         agent=run.agent.label,
         edge_prompt=run.cycle.routed.prompt,
         note=run.cycle.note,
@@ -296,16 +298,3 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
-
-
-def _detail(run: Run, talk: Talk, turns: Iterable[Turn]) -> dict[str, object]:
-    return {
-        "kind": run.agent.kind,
-        "agentVersion": talk.last.agent_version,
-        "sessionId": talk.last.session_id,
-        "model": talk.last.model,
-        "exitCode": talk.last.exit_code,
-        "assembledPrompt": talk.prompt,
-        "turns": [turn_payload(turn) for turn in turns],
-        **({} if talk.session is None else {"session": dict(talk.session)}),
-    }
