@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from tests.builders import git
 from tests.cli.calls import Uwf, use_script
+from tests.code.repo import Repo
 from tests.web.browsing import browsing, enter, list_faults, press, tab
 from tests.web.hostile import HOSTILE
 from tests.web.serving import serving
@@ -519,3 +520,24 @@ def test_what_was_done_is_done_again_approved_forked_and_cancelled_by_keys(
         fork = page.url.rpartition("/")[2]
         assert status(uwf, fork) == "cancelled"
         assert found.problems() == []
+
+
+@pytest.mark.slow
+def test_a_workflow_of_a_far_address_fits_a_phone(
+    uwf: Uwf, ready: Path, tmp_path: Path
+) -> None:
+    far = Repo.make(tmp_path / ("far" * 20))
+    far.write(".workflows/ping.yaml", (ready / "ping.yaml").read_bytes())
+    far.commit("flows")
+    added = uwf("workflow", "add", f"git+file://{far.root}:ping", "--yes", "--json")
+    path = f"/workflows/ping/{added.json['hash']}"
+    with (
+        serving(ready) as server,
+        browsing() as browser,
+        tab(browser, "far", width=375) as found,
+    ):
+        enter(found.page, server.url)
+        found.page.goto(server.origin + path)
+
+        expect(found.page.get_by_text("git+file:")).to_be_visible()
+        assert found.page.evaluate("document.documentElement.scrollWidth") == 375
