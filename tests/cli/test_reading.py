@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.cli.thread.reading import check_quota, step_markdown, turn_markdown
-from uwfgit.errors import UsageError
+from uwfgit.cli.thread.reading import step_markdown, turn_markdown
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.thread.step import Code, Step
 
@@ -98,10 +97,30 @@ def test_turns_beyond_the_quota_are_left_out_with_the_command_for_them() -> None
     assert "aaa" not in text
 
 
-def test_a_quota_is_at_least_one() -> None:
-    assert check_quota(1) == 1
-    with pytest.raises(UsageError):
-        check_quota(0)
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("thread", "read", THREAD, "--quota", "0"), "--quota: 0 is not 1 or more"),
+        (("step", "read", THREAD, "--quota", "-1"), "--quota: -1 is not 1 or more"),
+        (("step", "turns", THREAD, "--limit", "-1"), "--limit: -1 is not 0 or more"),
+        (("step", "turns", THREAD, "--offset", "-1"), "--offset: -1 is not 0 or more"),
+        (("thread", "list", "--limit", "-1"), "--limit: -1 is not 0 or more"),
+        (("thread", "list", "--offset", "-1"), "--offset: -1 is not 0 or more"),
+        (("thread", "fork", THREAD, "--at", "-1"), "--at: -1 is not 0 or more"),
+        (("thread", "forget", THREAD, "--at", "0"), "--at: 0 is not 1 or more"),
+        (("thread", "join", THREAD, "--timeout", "-1"), "--timeout: -1 is not 0"),
+        (("log", "show", "--limit", "-1"), "--limit: -1 is not 0 or more"),
+        (("worker", "--jobs", "0"), "--jobs: 0 is not 1 or more"),
+        (("worker", "--poll", "-0.5"), "--poll: -0.5 is not 0 or more"),
+    ],
+)
+def test_a_number_that_is_too_small_is_named_with_its_bound(
+    uwf: Uwf, words: tuple[str, ...], told: str
+) -> None:
+    done = uwf(*words)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {told}")
 
 
 def test_what_an_agent_wrote_cannot_pass_for_a_step(

@@ -65,16 +65,6 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_jobs(jobs: int) -> None:
-    """See that some thread may run.
-
-    Raises:
-        UsageError: None may.
-    """
-    if jobs < 1:
-        raise UsageError(f"--jobs: {jobs} is less than 1")
-
-
 @add_command(app, "list", "ls")
 def list_(
     ctx: typer.Context,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec import Struct
 
-from uwfgit.cli.fleet.cmd_fleet import check_jobs, check_name, open_queue, put_threads
-from uwfgit.cli.frame.arguments import read_file, read_text
+from uwfgit.cli.fleet.cmd_fleet import check_name, open_queue, put_threads
+from uwfgit.cli.frame.arguments import read_file, read_text, require_least
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
     Column,
@@ -117,8 +117,7 @@ def map_command(
             f"'{options[0]}' is not an option of `uwf worker`",
             hint="the queue is that of --remote NAME",
         )
-    if jobs is not None:
-        check_jobs(jobs)
+    require_least(1, jobs=jobs)
     if executor != "process":
         _require_dask(executor)
     with open_queue(context, remote) as queue:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from uwfgit.cli.fleet.cmd_fleet import check_jobs, check_name, open_queue
+from uwfgit.cli.fleet.cmd_fleet import check_name, open_queue
+from uwfgit.cli.frame.arguments import require_least
 from uwfgit.cli.frame.commands import add_command, make_single
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import talk, write
@@ -148,8 +149,8 @@ def worker(  # noqa: PLR0917 - one parameter an option
     called = check_name(name or f"w-{os.urandom(4).hex()}")
     if not 0 < lease <= MAX_LEASE:
         raise UsageError(f"--lease: {lease} is not between 1 and {MAX_LEASE}")
-    check_jobs(slots)
-    _require_reachable(poll=poll, grace=grace, idle_exit=idle_exit, max_cost=max_cost)
+    require_least(1, jobs=slots)
+    require_least(0, poll=poll, grace=grace, idle_exit=idle_exit, max_cost=max_cost)
     only = find_thread_id(thread) if thread is not None else None
     if thread is not None and only is None:
         raise UsageError(f"--thread: '{thread}' is not the id of a thread")
@@ -184,14 +185,6 @@ def worker(  # noqa: PLR0917 - one parameter an option
             _tell_check(context, at_work)
         else:
             _run(context, at_work)
-
-
-def _require_reachable(**numbers: float | None) -> None:
-    """See that numbers are 0 or more; one that is "nan" would never be reached."""
-    for name, value in numbers.items():
-        if value is not None and not value >= 0:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option}: {value:g} is not 0 or more")
 
 
 def _find_workflows(ledger: Ledger, names: list[str] | None) -> frozenset[Oid] | None:

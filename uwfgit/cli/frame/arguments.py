@@ -150,6 +150,18 @@ def require_text(argument: str, what: str) -> str:
     return argument
 
 
+def require_least(least: int, **numbers: float | None) -> None:
+    """See that options are a number or more, where they are given.
+
+    Raises:
+        UsageError: One is less; names it.
+    """
+    for name, value in numbers.items():
+        if value is not None and value < least:
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option}: {value:g} is not {least} or more")
+
+
 def read_file(context: CommandContext, name: str, *, what: str) -> str:
     """Read the text of a file that an argument names, or all of stdin for ``-``.
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from uwfgit.cli.frame.arguments import parse_time, require_least
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import Column, count_of, format_table, format_time
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.frame.world import now_ms
-from uwfgit.errors import NotFoundError, UsageError
+from uwfgit.errors import NotFoundError
 
 if TYPE_CHECKING:
     from uwfgit.store.log import LogFile
@@ -98,8 +99,7 @@ def show(
     from uwfgit.store.log import read_events
 
     context = get_context(ctx)
-    if limit < 0:
-        raise UsageError("--limit is 0 or more")
+    require_least(0, limit=limit)
     files = [
         log
         for log in _find(context)
@@ -148,7 +148,6 @@ def clean(
     ] = None,
 ) -> None:
     """Remove what was logged before a time; files of running workers stay."""
-    from uwfgit.cli.frame.arguments import parse_time
     from uwfgit.model.ledger.standing import find_running
 
     context = get_context(ctx)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.frame.arguments import ThreadArgument
+from uwfgit.cli.frame.arguments import ThreadArgument, require_least
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields
 from uwfgit.cli.frame.screen import shown
-from uwfgit.errors import UsageError
 from uwfgit.model.wording import count_of
 
 if TYPE_CHECKING:
@@ -114,8 +113,7 @@ def forget_command(
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.model.memory.memory import forget_memory
 
-    if at is not None and at < 1:
-        raise UsageError(f"--at: {at} is not 1 or more")
+    require_least(1, at=at)
     context = get_context(ctx)
     ledger = context.open_ledger(write=True, create=False)
     found = resolve_thread(ledger, thread)

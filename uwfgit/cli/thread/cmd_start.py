@@ -18,6 +18,7 @@ from uwfgit.cli.frame.arguments import (
     InputsOption,
     ThreadArgument,
     read_text,
+    require_least,
 )
 from uwfgit.cli.frame.commands import Click, Command
 from uwfgit.cli.frame.context import CommandContext, get_context
@@ -118,8 +119,7 @@ def join_command(
     from uwfgit.model.ledger.ledger import resolve_thread
 
     context = get_context(ctx)
-    if timeout is not None and not timeout >= 0:
-        raise UsageError(f"--timeout: {timeout:g} is less than 0")
+    require_least(0, timeout=timeout)
     ledger = context.open_ledger()
     found = resolve_thread(ledger, thread)
     with refusal_told(context, ledger, found):

@@ -13,7 +13,7 @@ from uwfgit.cli.code.cmd_changes import (
     list_step_files,
 )
 from uwfgit.cli.code.place import file_line
-from uwfgit.cli.frame.arguments import ThreadArgument
+from uwfgit.cli.frame.arguments import ThreadArgument, require_least
 from uwfgit.cli.frame.commands import add_command, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
@@ -30,7 +30,6 @@ from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.cmd_open import ask_command
 from uwfgit.cli.thread.next_command import way_on
 from uwfgit.constants import READ_CHARS
-from uwfgit.errors import UsageError
 from uwfgit.model.picture.columns import wrap
 
 if TYPE_CHECKING:
@@ -195,11 +194,11 @@ def read_step(
     ] = False,
 ) -> None:
     """Read a step as markdown."""
-    from uwfgit.cli.thread.reading import check_quota, step_markdown
+    from uwfgit.cli.thread.reading import step_markdown
     from uwfgit.model.ledger.ledger import resolve_step
 
     context = get_context(ctx)
-    check_quota(quota)
+    require_least(1, quota=quota)
     record, found = resolve_step(context.open_ledger(), step)
     detail = _load_detail(record, found)
     if prompt:
@@ -257,8 +256,7 @@ def turns(
     from uwfgit.model.thread.record import open_record
 
     context = get_context(ctx)
-    if offset < 0 or (limit is not None and limit < 0):
-        raise UsageError("--limit and --offset are 0 or more")
+    require_least(0, limit=limit, offset=offset)
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
     head: dict[str, Any] = {"threadId": tip.thread}

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.frame.arguments import BranchOption, ThreadArgument, require_text
+from uwfgit.cli.frame.arguments import (
+    BranchOption,
+    ThreadArgument,
+    require_least,
+    require_text,
+)
 from uwfgit.cli.frame.commands import add_command, add_later, make_group
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
@@ -206,14 +211,14 @@ def read(
     """Read a thread as markdown, its newest steps first to be kept."""
     from uwfgit.cli.live.news import list_news, mark_seen
     from uwfgit.cli.thread import cmd_step
-    from uwfgit.cli.thread.reading import check_quota, parent_note, thread_markdown
+    from uwfgit.cli.thread.reading import parent_note, thread_markdown
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.ledger.standing import is_running, status_of
     from uwfgit.model.thread.record import open_record
     from uwfgit.model.thread.sharing import find_sharing
 
     context = get_context(ctx)
-    check_quota(quota)
+    require_least(1, quota=quota)
     ledger = context.open_ledger()
     tip = find_tip(ledger, thread)
     status = status_of(
@@ -271,8 +276,7 @@ def fork(
     from uwfgit.model.ledger.ledger import resolve_thread
 
     context = get_context(ctx)
-    if at is not None and at < 0:
-        raise UsageError(f"--at: {at} is less than 0")
+    require_least(0, at=at)
     if branch is not None and worktree is None:
         raise UsageError("--branch goes with --worktree")
     ledger = context.open_ledger(write=True, create=False)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from uwfgit.cli.frame.arguments import parse_time
+from uwfgit.cli.frame.arguments import parse_time, require_least
 from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.output import Column, Output, count_of, format_table, format_time
 from uwfgit.cli.frame.progress import Progress
@@ -74,9 +74,7 @@ def read_filters(
     Raises:
         UsageError: A value does not fit; names the option.
     """
-    for name, number in (("--limit", limit), ("--offset", offset)):
-        if number is not None and number < 0:
-            raise UsageError(f"{name}: {number} is less than 0")
+    require_least(0, limit=limit, offset=offset)
     if sort is not None and sort not in _SPENT:
         raise UsageError(f"--sort: '{sort}' is not one of {', '.join(_SPENT)}")
     now = now_ms()

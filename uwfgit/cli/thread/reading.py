@@ -17,7 +17,7 @@ from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
 from uwfgit.engine.ask.output_format import fence
 from uwfgit.engine.run.notes import with_notes
-from uwfgit.errors import NotFoundError, UsageError, first_of
+from uwfgit.errors import NotFoundError, first_of
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload
 from uwfgit.model.thread.attempts import Attempt, find_last_attempt
@@ -239,17 +239,6 @@ def turn_markdown(turn: Mapping[str, Any], number: int) -> str:
         )
         lines.append(f"- {shown(str(call.get('name', '-')))}: `{shown(text)}`")
     return "\n".join(lines)
-
-
-def check_quota(quota: int) -> int:
-    """Check ``--quota``.
-
-    Raises:
-        UsageError: It is no positive number.
-    """
-    if quota < 1:
-        raise UsageError(f"--quota: {quota} is not 1 or more")
-    return quota
 
 
 def thread_text(
