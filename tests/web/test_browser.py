@@ -523,7 +523,7 @@ def test_what_was_done_is_done_again_approved_forked_and_cancelled_by_keys(
 
 
 @pytest.mark.slow
-def test_a_workflow_of_a_far_address_fits_a_phone(
+def test_a_workflow_of_a_far_address_and_long_words_fits_a_phone(
     uwf: Uwf, ready: Path, tmp_path: Path
 ) -> None:
     far = Repo.make(tmp_path / ("far" * 20))
@@ -531,6 +531,7 @@ def test_a_workflow_of_a_far_address_fits_a_phone(
     far.commit("flows")
     added = uwf("workflow", "add", f"git+file://{far.root}:ping", "--yes", "--json")
     path = f"/workflows/ping/{added.json['hash']}"
+    assert uwf("thread", "start", "ping", "-p", "word" * 40).code == 0
     with (
         serving(ready) as server,
         browsing() as browser,
