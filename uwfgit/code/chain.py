@@ -324,6 +324,11 @@ def move_chain(
     raise StoreError(f"git update-ref failed: {done.complaint}")
 
 
+def is_ancestor(tree: WorkTree, old: Oid, new: str) -> bool:
+    """Whether a commit comes before another, or is it."""
+    return tree.run(["merge-base", "--is-ancestor", old, new]).code == 0
+
+
 def parse_snapshot(commit: Oid, data: bytes) -> Snapshot | None:
     """Read a commit as a snapshot; ``None`` when it is not shaped like one."""
     head, _, message = data.decode("utf-8", "replace").partition("\n\n")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from uwfgit.code.chain import (
     Snapshot,
     chain_ref,
+    is_ancestor,
     list_snapshots,
     read_tips,
     write_snapshot,
@@ -174,9 +175,9 @@ def pack_chain(
 
 def _join(tree: WorkTree, tip: Snapshot, old: Oid) -> Oid:
     """Return the commit of a chain that goes on from what a remote has of it."""
-    if _is_ancestor(tree, tip.commit, old):
+    if is_ancestor(tree, tip.commit, old):
         return old
-    if _is_ancestor(tree, old, tip.commit):
+    if is_ancestor(tree, old, tip.commit):
         return tip.commit
     # Someone else sent theirs: one commit joins the two.
     joined = write_snapshot(
@@ -257,10 +258,6 @@ def _list_here(tree: WorkTree, oids: Iterable[Oid]) -> list[Oid]:
     names = "".join(f"{oid}\n" for oid in oids).encode()
     lines = tree.ask("cat-file", "--batch-check", input=names).decode().splitlines()
     return [Oid(line.split(" ")[0]) for line in lines if not line.endswith(" missing")]
-
-
-def _is_ancestor(tree: WorkTree, old: Oid, new: Oid) -> bool:
-    return tree.run(["merge-base", "--is-ancestor", old, new]).code == 0
 
 
 def list_commits(

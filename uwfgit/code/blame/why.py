@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from uwfgit.code.blame.plain import OPTIONS
 from uwfgit.code.blame.porcelain import ZERO, Blame, Commit, parse_blame
 from uwfgit.code.blame.steps import KnownStep, StepIndex
-from uwfgit.code.chain import Snapshot, write_snapshot
+from uwfgit.code.chain import Snapshot, is_ancestor, write_snapshot
 from uwfgit.code.meanwhile import meanwhile
 from uwfgit.code.worktree import WorkTree
 from uwfgit.errors import InvalidError, StoreError
@@ -373,8 +373,7 @@ class _Judge(Struct, kw_only=True):
             return False
         key = (commit, head)
         if key not in self._known:
-            words = ["merge-base", "--is-ancestor", commit, head]
-            self._known[key] = self.tree.run(words).code == 0
+            self._known[key] = is_ancestor(self.tree, commit, head)
         return self._known[key]
 
 
