@@ -126,11 +126,8 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """The repository whose work tree the working directory is in."""
         from uwfgit.store.git.enclosing import find_enclosing
 
-        try:
-            folder = self.cwd
-        except StoreError:
-            return None
-        return find_enclosing(folder)
+        folder = self.search_folder
+        return None if folder is None else find_enclosing(folder)
 
     @cached_property
     def search_folder(self) -> Path | None:
@@ -152,7 +149,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
             from uwfgit.store.git.enclosing import find_lost_pointer
 
             # Of a place that is no more, nobody knows which store it means.
-            here = self.resolve(".")
+            here = self.cwd
             path, source = self.home / "store", "user"
             if (lost := find_lost_pointer(here)) is not None:
                 self.output.warn(
