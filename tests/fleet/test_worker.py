@@ -683,10 +683,11 @@ def test_a_queue_is_paused_for_all(ada: Person, bob: Person) -> None:
     queue = make_queue(ada)
     queue.fetch()
     assert queue.pause()
-    worker, _ = make_worker(bob, terms={"once": True})
+    worker, hands = make_worker(bob, terms={"once": True})
 
     worker.run()
     assert worker.jobs.ran == {}
+    assert hands.events() == ["paused"]
     queue.fetch()
     assert queue.unpause()
     worker, _ = make_worker(bob, DONE, GOOD, terms={"once": True})

@@ -61,6 +61,7 @@ class Worker:
     _last: tuple[float, float] = (0.0, 0.0)
     _is_over: bool = False
     _found_nothing: bool = False
+    _is_paused: bool = False
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(
@@ -153,6 +154,9 @@ class Worker:
         contents = self.queue.fetch()
         self.jobs.silence.clear()
         self._watch.look(contents.entries)
+        if contents.is_paused and not self._is_paused:
+            self.hands.tell("paused")
+        self._is_paused = contents.is_paused
         jitter = self.terms.poll * 0.2 * self.jitter()
         self._next_poll = self.monotonic() + self.terms.poll + jitter
         return contents

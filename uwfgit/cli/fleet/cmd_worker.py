@@ -48,6 +48,7 @@ _LINES: Final = {
     "without-code": "the code of {thread} was not sent: {why}",
     "without-memory": "what agents remember of {thread} was not sent: {why}",
     "no-memory": "what agents remember of {thread} did not come: {why}",
+    "paused": "the queue is paused; to open it: uwf fleet unpause",
     "unreachable": "the remote does not answer: {why}",
     "stopping": "stopping; steps at work: {jobs}",
 }
