@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.builders import git, make_engine, reply
+from tests.builders import git, make_engine, object_file, reply
 from tests.history import check_store, events, names, state_of
 from tests.proof import assert_verified
 from tests.sync.people import ASK, BAD, DONE, GOOD, Person, results
 from uwfgit.engine.run.executor import exec_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
-from uwfgit.errors import InvalidError, StateError, UsageError
+from uwfgit.errors import CorruptError, InvalidError, StateError, UsageError
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.sharing import find_sharing
 from uwfgit.store.refs import is_ancestor
@@ -151,6 +151,26 @@ def test_keeping_both_gives_our_side_an_id_of_its_own(ada: Person, bob: Person) 
     assert results(ada.pull().outcomes) == {copy: "new"}
     assert ada.tip(copy) == bob.tip(copy)
     assert shared(bob, thread) == ("yes", ())
+
+
+def test_what_is_missing_of_our_side_is_not_named_by_another_thread(
+    ada: Person, bob: Person
+) -> None:
+    thread = diverge(ada, bob)
+    bob.pull()
+    tree = git(bob.store, "ls-tree", "-r", f"refs/heads/thread/{thread}")
+    (oid,) = (
+        line.split()[2]
+        for line in tree.splitlines()
+        if line.endswith("worker/output.md") and "/00003-" in line
+    )
+    object_file(bob.store, oid).unlink()
+    bob.store.raw.forget_packs()
+
+    with pytest.raises(CorruptError, match=f"object {oid} .*is missing"):
+        bob.resolve(thread, "both")
+
+    assert names(bob.store, thread)[-1] != "resolve"
 
 
 @pytest.mark.parametrize("way", ["theirs", "mine"])
