@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import git, object_file
-from tests.cli.calls import Uwf
+from tests.cli.calls import WORKFLOW, Uwf
 from uwfgit.cli.thread.reading import SEPARATOR
 from uwfgit.model.yaml.core import parse_value
 
@@ -406,13 +406,14 @@ def test_a_run_of_no_known_thread_is_an_error_alone(uwf: Uwf) -> None:
 def test_a_started_thread_is_named_though_nothing_of_it_can_run(
     uwf: Uwf, work: Path
 ) -> None:
-    assert work.is_dir()
+    text = WORKFLOW.replace('prompt: "Write it."', 'prompt: "x", location: none')
+    (work / "ping.yaml").write_text(text)
 
-    done = uwf("thread", "run", "ping.yaml", "-p", "x", "--json")
+    done = uwf("thread", "run", "ping.yaml", "-p", "x", *SCRIPT, "--json")
 
     (item,) = uwf("thread", "list", "--json").json["items"]
     assert (done.code, done.json["threadId"]) == (1, item["threadId"])
-    assert done.json["error"]["code"] == "config"
+    assert done.json["error"]["code"] == "state"
 
 
 def test_a_run_that_reaches_the_limit_of_steps_says_so(uwf: Uwf, thread: str) -> None:
@@ -636,11 +637,15 @@ def test_what_is_refused_creates_no_store(
     assert not (home / "store").exists()
 
 
-@pytest.mark.parametrize("agent", ["nobody", "stdio:no-such-program", "stdio:./gone"])
+@pytest.mark.parametrize(
+    "agent", [None, "nobody", "stdio:no-such-program", "stdio:./gone"]
+)
 def test_run_starts_no_thread_that_its_agent_cannot_begin(
-    uwf: Uwf, thread: str, agent: str
+    uwf: Uwf, thread: str, agent: str | None
 ) -> None:
-    refused = uwf("thread", "run", "ping.yaml", "-p", "x", "--agent", agent, "--json")
+    flag = () if agent is None else ("--agent", agent)
+
+    refused = uwf("thread", "run", "ping.yaml", "-p", "x", *flag, "--json")
 
     assert (refused.code, refused.error["code"]) == (1, "config")
     items = uwf("thread", "list", "--all", "--json").json["items"]
