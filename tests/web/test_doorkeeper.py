@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from uwfgit.errors import StoreError
+from uwfgit.errors import StateError, StoreError
+from uwfgit.web.hub.doors import Doors
 from uwfgit.web.serve.gate import Gate, Hosts, Rules
 from uwfgit.web.serve.keys import CODE_SECONDS, Keys, load_key, make_code
 
@@ -156,3 +157,18 @@ def test_a_code_opens_once_and_within_a_minute() -> None:
     assert not keys.take_code(make_code("another key", now[0]))
     now[0] += CODE_SECONDS + 1
     assert not keys.take_code(late)
+
+
+def test_a_client_is_let_in_by_the_newest_secret_of_its_name(tmp_path: Path) -> None:
+    doors = Doors(path=tmp_path / "web" / "hub.json")
+    first = doors.add("alpha", renew=False)
+    with pytest.raises(StateError):
+        doors.add("alpha", renew=False)
+    second = doors.add("alpha", renew=True)
+
+    assert [doors.is_open("alpha", each) for each in (first, second, "")] == [
+        *(False, True, False)
+    ]
+    assert not doors.is_open("beta", second)
+    assert doors.path.stat().st_mode & 0o777 == 0o600
+    assert second not in doors.path.read_text()

@@ -83,13 +83,13 @@ class Child(Struct, kw_only=True):
         pipes = (self.process.stdout, self.process.stderr)
         return any(pipe is not None and not pipe.closed for pipe in pipes)
 
-    def pump(self, seconds: float = TICK) -> None:
-        """Move what can be moved; wait at most so long for that, or for the end."""
+    def pump(self) -> None:
+        """Move what can be moved; wait a moment for that, or for the end."""
         if not self._pipes.get_map():
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(seconds)
+                self.process.wait(TICK)
             return
-        for key, _ in self._pipes.select(seconds):
+        for key, _ in self._pipes.select(TICK):
             self.heard_at = time.monotonic()
             if not key.data(key.fd):
                 self._pipes.unregister(key.fileobj)

@@ -62,8 +62,7 @@ class Doors(Struct, frozen=True, kw_only=True):
         Raises:
             StoreError: The file cannot be read.
         """
-        expected = self.digest(name)
-        return hmac.compare_digest(_digest(secret), expected or "") and bool(expected)
+        return hmac.compare_digest(_digest(secret), self.digest(name) or "")
 
     def add(self, name: str, *, renew: bool) -> str:
         """Make a name's secret and return it; it cannot be read again.
