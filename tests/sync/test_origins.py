@@ -461,3 +461,15 @@ def test_a_forged_origin_is_refused(
 
     assert check_entries(store, tip, "ping") is None
     assert check_entries(store, write_object(store, COMMIT, other), "ping")
+
+
+@pytest.mark.parametrize("user", ["ghp_secretToken", "ada:s3cretWord"])
+def test_what_git_says_of_a_login_is_told_without_it(
+    store: Store, tmp_path: Path, user: str
+) -> None:
+    with serve_http(tmp_path, is_open=False) as url, pytest.raises(RemoteError) as said:
+        fetch(store, f"git+{url.replace('://', f'://{user}@')}/there/.git")
+
+    told = f"{said.value.message} {said.value.hint}"
+    assert "127.0.0.1" in told
+    assert not [part for part in user.split(":") if part in told]

@@ -71,7 +71,7 @@ class Hands(Protocol):
         """Send what belongs to a thread's steps and travels apart from it."""
 
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
-        """Return what is not on the remote an id of its own; return it."""
+        """Keep what is not on the remote under an id of its own; return that."""
 
     def tell(self, event: str, **facts: str | float | None) -> None:
         """Say what happens."""

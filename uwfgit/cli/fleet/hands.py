@@ -256,7 +256,7 @@ class WorkerHands(Struct, kw_only=True):
             self.tell(event, thread=thread, why=why)
 
     def set_aside(self, thread: ThreadId, base: Oid) -> ThreadId | None:
-        """Return what the remote does not have an id of its own; return it."""
+        """Keep what the remote does not have under an id of its own; return that."""
         store = self.ledger.store
         mine = load_tip(store, thread).commit
         if mine == base:

@@ -99,7 +99,7 @@ def check_config(context: CommandContext) -> Iterator[HealthFinding]:
 
 
 def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[HealthFinding]:
-    """Whether commits can be signed, if the user wants them to be."""
+    """Check that commits can be signed, if the user wants them to be."""
     from uwfgit.model.ledger.commit import require_signing
 
     try:
@@ -169,7 +169,7 @@ def _around(context: CommandContext) -> Surroundings:
 
 
 def check_default_agent(context: CommandContext) -> Iterator[HealthFinding]:
-    """Whether there is an agent to run with, or how to get one."""
+    """Check that there is an agent to run with, or say how to get one."""
     try:
         settings, _ = context.loaded_settings
     except UwfError:

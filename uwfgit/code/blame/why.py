@@ -353,7 +353,7 @@ class _Judge(Struct, kw_only=True):
     def _judge_commit(
         self, step: KnownStep, commit: Commit
     ) -> tuple[list[KnownStep], Commit | None]:
-        """Whether a step wrote what a commit holds too."""
+        """Say who wrote what a commit holds too, the step or whoever committed it."""
         if not self._is_in(commit.oid, step.head_after):
             # It was committed after the step.
             return [step], None
