@@ -10,7 +10,7 @@ T = TypeVar("T", bound=str)
 _MOST_CHARS: Final = 80
 _LEAST_START: Final = 3
 """How much of a name must be typed before its start alone names it."""
-_LEAST_END: Final = 4
+LEAST_END: Final = 4
 """The same of an id before its end does."""
 
 
@@ -44,7 +44,7 @@ def match_ids(text: str, ids: Iterable[T]) -> list[T]:
     """Return the ids that begin as a text does in either case, or else end so."""
     wanted, known = text.upper(), list(ids)
     found = [each for each in known if each.startswith(wanted)]
-    if not found and len(wanted) >= _LEAST_END:
+    if not found and len(wanted) >= LEAST_END:
         found = [each for each in known if each.endswith(wanted)]
     return found if wanted else []
 

@@ -94,6 +94,7 @@ def test_repository_variables_cannot_lead_git_elsewhere(
         pytest.param("GIT_REPLACE_REF_BASE", False, id="replace base"),
         pytest.param("GIT_NAMESPACE", False, id="namespace"),
         pytest.param("GIT_OBJECT_DIRECTORY", False, id="object folder"),
+        pytest.param("GIT_QUARANTINE_PATH", False, id="quarantine"),
         pytest.param("GIT_TEMPLATE_DIR", False, id="template"),
         pytest.param("GIT_EXTERNAL_DIFF", False, id="external diff"),
         pytest.param("GIT_SOMETHING_NEW", False, id="unknown"),
@@ -101,15 +102,6 @@ def test_repository_variables_cannot_lead_git_elsewhere(
 )
 def test_the_environment_keeps_what_is_the_users(name: str, kept: bool) -> None:  # noqa: FBT001 - a table's column
     assert (name in clean_environment({name: "1"})) is kept
-
-
-def test_quarantine_is_kept_only_when_asked_for() -> None:
-    given = {"GIT_QUARANTINE_PATH": "/q", "GIT_OBJECT_DIRECTORY": "/q", "GIT_DIR": "/d"}
-
-    assert "GIT_QUARANTINE_PATH" not in clean_environment(given)
-    kept = clean_environment(given, keep_quarantine=True)
-    assert (kept["GIT_QUARANTINE_PATH"], kept["GIT_OBJECT_DIRECTORY"]) == ("/q", "/q")
-    assert "GIT_DIR" not in kept
 
 
 def test_ext_addresses_run_nothing(

@@ -206,11 +206,12 @@ def test_names_are_listed_once_however_often_a_folder_stands_in_a_tree(
 
 
 def test_names_that_are_nested_too_deep_are_corrupt(store: Store) -> None:
-    tree = edit_tree(store, None, {"1/2/3/f": _file(store, b"x")})
+    deep = edit_tree(store, None, {"1/2/3/4/5/6/7/8/f": _file(store, b"x")})
+    deeper = edit_tree(store, None, {"0": TreeEntry(oid=deep, mode=TREE_MODE)})
 
-    assert len(list_names(store, tree, depth=3)) == 1
+    assert len(list_names(store, deep)) == 1
     with pytest.raises(CorruptError):
-        list_names(store, tree, depth=2)
+        list_names(store, deeper)
 
 
 def test_an_edit_touches_only_what_it_names(store: Store) -> None:

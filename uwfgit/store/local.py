@@ -203,7 +203,7 @@ class Local(StateFile, eq=False):
         return self._set_fact(f"trusted {thread}", told)
 
     def find_trusted(self, thread: ThreadId) -> Agreed | None:
-        """Return to what of a thread the user agreed."""
+        """Return what of a thread the user agreed to."""
         workflow, _, tip = (self._find_fact(f"trusted {thread}") or "").partition(" ")
         return Agreed(workflow=Oid(workflow), tip=Oid(tip)) if is_oid(tip) else None
 

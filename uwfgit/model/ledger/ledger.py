@@ -14,7 +14,15 @@ from uwfgit.errors import (
     UsageError,
     UwfError,
 )
-from uwfgit.ids import Hash, Oid, ThreadId, find_hash, find_thread_id, read_hash
+from uwfgit.ids import (
+    Hash,
+    Oid,
+    ThreadId,
+    find_hash,
+    find_thread_id,
+    is_thread_id,
+    read_hash,
+)
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.node.node import Node, find_builtin_node
 from uwfgit.model.node.places import NodePlace, read_node, read_nodes
@@ -31,6 +39,7 @@ from uwfgit.model.thread.record import (
 )
 from uwfgit.model.thread.state import ThreadState, parse_state
 from uwfgit.model.thread.step import Step
+from uwfgit.spelling import LEAST_END, match_ids
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.settings import Identity
 from uwfgit.store.git.signing import Signer
@@ -41,7 +50,6 @@ from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 
-_SUFFIX_CHARS = 4
 _NUMBER_CHARS = 9
 _TOLD_CHARS = 40
 
@@ -108,7 +116,7 @@ def resolve_thread(ledger: Ledger, text: str) -> ThreadId:
         return whole
     wanted = text.upper()
     found = ledger.lookup.find_threads(prefix=wanted) if wanted else ()
-    if not found and len(wanted) >= _SUFFIX_CHARS:
+    if not found and len(wanted) >= LEAST_END:
         found = ledger.lookup.find_threads(suffix=wanted)
     hint = "list them with: uwf thread list --all"
     return _only_one("thread", text, found, hint=hint)
@@ -124,17 +132,13 @@ def resolve_removed(ledger: Ledger, text: str) -> ThreadId:
     whole = find_thread_id(text)
     if whole is not None:
         return whole
-    wanted = text.upper()
-    names = [
+    names = (
         name.removeprefix(TRASH_PREFIX)
         for name in list_refs(ledger.store, TRASH_PREFIX)
-        if find_thread_id(name.removeprefix(TRASH_PREFIX)) is not None
-    ]
-    found = [each for each in names if wanted and each.startswith(wanted)]
-    if not found and len(wanted) >= _SUFFIX_CHARS:
-        found = [each for each in names if each.endswith(wanted)]
+    )
+    found = match_ids(text, [ThreadId(name) for name in names if is_thread_id(name)])
     hint = "see what is there: uwf thread list --trash"
-    return _only_one("removed thread", text, [ThreadId(f) for f in found], hint=hint)
+    return _only_one("removed thread", text, found, hint=hint)
 
 
 def _only_one(

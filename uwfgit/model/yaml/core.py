@@ -371,20 +371,17 @@ __all__ = [
 ]
 
 
-def parse_yaml(
-    text: str | bytes, *, file: str | None = None, include: IncludeReader | None = None
-) -> Located:
-    """Read one document; an empty one is ``None``.
+def parse_yaml(text: str | bytes, *, file: str | None = None) -> Located:
+    """Read one document without includes; an empty one is ``None``.
 
     Args:
         text: The document; bytes are UTF-8.
         file: How problems name the document.
-        include: Reads ``!include`` tags; without it the tag is refused.
 
     Raises:
         InvalidError: With every problem found (codes Y…), in order.
     """
-    located, problems = read_yaml(text, file=file, include=include)
+    located, problems = read_yaml(text, file=file)
     if problems or located is None:
         raise InvalidError(problems)
     return located

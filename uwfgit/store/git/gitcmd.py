@@ -81,15 +81,13 @@ def find_git(environment: Mapping[str, str]) -> Path | None:
     return Path(found) if found else None
 
 
-def run_git(  # noqa: PLR0913 - one argument a fact
+def run_git(
     args: Sequence[str],
     *,
     git_dir: Path | None,
     environment: Mapping[str, str],
     cwd: Path | None = None,
     input: bytes | None = None,  # noqa: A002 - subprocess's own word
-    capture: bool = True,
-    keep_quarantine: bool = False,
     index: Path | None = None,
     held: Sequence[Lock] = (),
     timeout: float | None = None,
@@ -103,21 +101,17 @@ def run_git(  # noqa: PLR0913 - one argument a fact
         git_dir: The repository. Git's own check of its owner is off then, so
             it must have passed ours. ``None``: the one around ``cwd``, whose
             owner git checks.
-        capture: Without it, git writes to this process's own streams.
-        keep_quarantine: Let a receiving git's object folders through; only
-            for the pre-receive hook.
         index: Stands in for the repository's own index: what a commit that is
             being made will hold.
         held: Locks that git holds on to until it ends, should we be killed.
         timeout: Seconds, after which git is killed.
         is_grouped: Whether all that git starts is killed with it, on Ctrl-C too.
-            Then it has no terminal, and ``capture`` and ``held`` do not count.
+            Then it has no terminal, and ``held`` does not count.
 
     Raises:
         StoreError: There is no git binary, or it took too long.
     """
-    stream = subprocess.PIPE if capture else None
-    cleaned = clean_environment(environment, keep_quarantine=keep_quarantine)
+    cleaned = clean_environment(environment)
     if index is not None:
         cleaned["GIT_INDEX_FILE"] = str(index)
     command = git_command(args, git_dir=git_dir, environment=environment)
@@ -131,8 +125,7 @@ def run_git(  # noqa: PLR0913 - one argument a fact
             cwd=cwd,
             stdin=subprocess.DEVNULL if input is None else None,
             input=input,
-            stdout=stream,
-            stderr=stream,
+            capture_output=True,
             pass_fds=[each.descriptor for each in held],
             timeout=timeout,
             check=False,
@@ -143,8 +136,8 @@ def run_git(  # noqa: PLR0913 - one argument a fact
         raise StoreError(f"cannot run git {args[0]}: {exc.strerror}") from exc
     return GitResult(
         code=exit_code(done.returncode),
-        stdout=done.stdout or b"",
-        stderr=done.stderr or b"",
+        stdout=done.stdout,
+        stderr=done.stderr,
     )
 
 
@@ -312,18 +305,9 @@ _KEPT_PREFIXES: Final = (
     "GIT_SSL_",
     "GIT_TRACE",
 )
-_QUARANTINE: Final = frozenset(
-    {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_QUARANTINE_PATH",
-    }
-)
 
 
-def clean_environment(
-    environment: Mapping[str, str], *, keep_quarantine: bool = False
-) -> dict[str, str]:
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment git gets: the user's, without any repository's."""
     cleaned = {
         name: value
@@ -331,7 +315,6 @@ def clean_environment(
         if not name.startswith("GIT_")
         or name in _KEPT
         or name.startswith(_KEPT_PREFIXES)
-        or (keep_quarantine and name in _QUARANTINE)
     }
     if "GIT_ALLOW_PROTOCOL" in cleaned:
         # It beats protocol.ext.allow=never.
