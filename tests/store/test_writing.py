@@ -206,25 +206,21 @@ def test_a_file_size_limit_is_told_apart_from_a_passing_failure(
 def test_a_git_that_outlives_its_caller_keeps_writers_away(
     store: Store, home: Path, tmp_path: Path
 ) -> None:
-    slow = tmp_path / "bin" / "git"
+    slow, told = tmp_path / "bin" / "git", tmp_path / "pid"
+    os.mkfifo(told)
     slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\necho $$\nexec sleep 600\n")
+    slow.write_text(f"#!/bin/sh\necho $$ > {told}\nexec sleep 600\n")
     slow.chmod(0o700)
-    caller = subprocess.Popen(
-        [sys.executable, "-c", _CALLER, store.path, home, slow.parent],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert caller.stdout is not None
-    pid = int(caller.stdout.readline())
-    caller.kill()
-    caller.wait()
+    with subprocess.Popen(
+        [sys.executable, "-c", _CALLER, store.path, home, slow.parent]
+    ) as caller:
+        pid = int(told.read_text())
+        caller.kill()
 
     path = lock_path(store, "store")
     with pytest.raises(LockedError), lock(path, command="x", shared=True, wait=0.1):
         pass
     os.kill(pid, signal.SIGKILL)
-    caller.communicate()
 
     with lock(path, command="x", shared=True, wait=5):
         pass
@@ -240,5 +236,5 @@ path = Path(sys.argv[1])
 store = open_store(path, home=Path(sys.argv[2]))
 with alone(store, command="uwf gc", wait=1) as held:
     environment = {"PATH": f"{sys.argv[3]}:/usr/bin:/bin"}
-    run_git(["gc"], git_dir=path, environment=environment, held=[held], capture=False)
+    run_git(["gc"], git_dir=path, environment=environment, held=[held])
 """
