@@ -131,9 +131,15 @@ def format_path(path: tuple[str | int, ...]) -> str:
 
 def encode_json(payload: Json) -> bytes:
     """Write a normalised payload as the only bytes allowed for it."""
-    # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives; with an
-    # indent that leaves its encoder in C, and takes several times as long.
-    return format_json(_ENCODER.encode(payload).encode(), indent=2) + b"\n"
+    # What json.dumps(sort_keys=True, indent=2, ensure_ascii=False) gives, in a tenth
+    # of the time.
+    data = _SORTED.encode(payload)
+    try:
+        _PLAIN.decode(data)
+    except ValueError:
+        # Floats are written as Python does.
+        data = _ENCODER.encode(payload).encode()
+    return format_json(data, indent=2) + b"\n"
 
 
 _ENCODER: Final = json.JSONEncoder(
