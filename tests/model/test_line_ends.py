@@ -36,6 +36,7 @@ def test_an_edited_text_holds_what_was_written(old: str, new: str) -> None:
         pytest.param("a\nb\r\nc", "a\nb\nc\nd\n", "a\nb\r\nc\r\nd\r\n", id="behind"),
         pytest.param("a\r\nb\r\n", "x\ny\nb\n", "x\r\ny\r\nb\r\n", id="all alike"),
         pytest.param("a\rb\n", "a\nb\n", "a\rb\n", id="returns"),
+        pytest.param("\ra\n\n", "b: c\n\n", "b: c\r\r", id="return, empty line"),
         pytest.param("", "a\nb", "a\nb", id="empty"),
     ],
 )

@@ -21,6 +21,10 @@ def with_ends_of(old: str, new: str) -> str:
     ends = [usual] * len(new_ends)
     if len({*old_ends}) > 1:
         ends = _match(old_lines, old_ends, new_lines, usual)[: len(new_ends)]
+    for at in range(1, len(ends)):
+        # A return, and the line feed of an empty line behind it, would be one end.
+        if ends[at - 1 : at + 1] == ["\r", "\n"] and not new_lines[at]:
+            ends[at] = "\r"
     pairs = zip(new_lines, [*ends, ""], strict=True)
     return "".join(line + end for line, end in pairs)
 
