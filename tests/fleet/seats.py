@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,10 @@ class Seat:
             *("--agent", agent, "--name", self.name, *words),
         ]
 
-    def uwf(self, *words: str) -> str:
+    def uwf(self, *words: str, codes: Sequence[int] = (0,)) -> str:
         with self.start(*words) as done:
             out, err = done.communicate(timeout=PATIENCE)
-        assert done.returncode == 0, err
+        assert done.returncode in codes, err
         return out
 
     def items(self) -> dict[str, dict[str, Any]]:

@@ -240,7 +240,8 @@ def check(fleet: Fleet, owner: Seat, threads: list[str], steps: int) -> None:
         shown = json.loads(owner.uwf("thread", "show", thread, "--json"))
         assert (shown["status"], shown["steps"]) == ("end", steps), (thread, where)
     for seat in fleet.seats:
-        seat.uwf("pull")
+        # Another went on where a worker was killed before it had sent its step.
+        seat.uwf("pull", codes=(0, 1))
         seat.uwf("verify")
         assert git(seat.store, "fsck", "--strict", "--no-dangling") == "", where
 
