@@ -16,6 +16,7 @@ from uwfgit.errors import (
     Problem,
     StoreError,
     UntrustedError,
+    first_of,
 )
 from uwfgit.shell import quote_word
 from uwfgit.store.handle import Store, git_errors, make_store
@@ -238,11 +239,9 @@ def _require_safe(path: Path) -> tuple[ConfigEntry, ...]:
 
 
 def _refusal(problems: tuple[Problem, ...]) -> StoreError | UntrustedError:
-    first = min(problems, key=lambda problem: problem.code not in _STORE_CODES)
-    more = len(problems) - 1
-    text = f"{first} (and {more} more)" if more else str(first)
-    error = StoreError if first.code in _STORE_CODES else UntrustedError
-    return error(f"store refused: {text}", hint=first.hint)
+    told = sorted(problems, key=lambda problem: problem.code not in _STORE_CODES)
+    error = StoreError if told[0].code in _STORE_CODES else UntrustedError
+    return error(f"store refused: {first_of(told)}", hint=told[0].hint)
 
 
 def _require_format(
