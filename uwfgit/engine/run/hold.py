@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
+from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.flock import Holder, Lock, lock, read_holder
 from uwfgit.store.locks.holding import hold_refs, lock_path
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from uwfgit.engine.run.engine import Engine
 
 _PAUSE: Final = 0.1
-LEFT_PROMPT: Final = ".prompt.md"
-"""Ends the name of a run's prompt, which stands as long as its agent is asked."""
+_PROMPT: Final = ".prompt.md"
 
 
 @contextmanager
@@ -89,6 +89,14 @@ def hold_to_run(engine: Engine, thread: ThreadId) -> Iterator[Lock]:
         yield held
 
 
+def prompt_path(store: Store, run: str) -> Path:
+    """Name the file of a run's prompt, which stands as long as its agent is asked.
+
+    One that a kill left says by its name whose processes may live.
+    """
+    return store.state_dir / "live" / f"{run.replace(':', '.')}{_PROMPT}"
+
+
 def end_left(ledger: Ledger, thread: ThreadId, end_run: Callable[[str], int]) -> int:
     """End what killed runs of a thread left at work; count the processes.
 
@@ -96,8 +104,8 @@ def end_left(ledger: Ledger, thread: ThreadId, end_run: Callable[[str], int]) ->
     is empty, or nearly so.
     """
     ended = 0
-    for path in (ledger.store.state_dir / "live").glob(f"{thread}.*{LEFT_PROMPT}"):
-        run = path.name.removesuffix(LEFT_PROMPT).replace(".", ":")
+    for path in (ledger.store.state_dir / "live").glob(f"{thread}.*{_PROMPT}"):
+        run = path.name.removesuffix(_PROMPT).replace(".", ":")
         count = end_run(run)
         path.unlink(missing_ok=True)
         if count:

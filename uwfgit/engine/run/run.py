@@ -21,7 +21,7 @@ from uwfgit.code.snapshots.watch import Watch
 from uwfgit.engine.ask.live import Recorder
 from uwfgit.engine.decide.conditions import require_conditions
 from uwfgit.engine.run.engine import Cycle, Engine, Ground
-from uwfgit.engine.run.hold import LEFT_PROMPT
+from uwfgit.engine.run.hold import prompt_path
 from uwfgit.errors import (
     ConfigError,
     CorruptError,
@@ -131,8 +131,6 @@ class Run(Struct, frozen=True, kw_only=True):
         limits = engine.settings.limits
         bounds = (limits.max_cost_usd, limits.max_tokens, limits.max_turns)
         token = f"{state.thread}:{place.number}:{engine.ledger.random(8).hex()}"
-        # Named by the run, so that one left by a kill says whose processes may live.
-        prompt_file = f"{token.replace(':', '.')}{LEFT_PROMPT}"
         return cls(
             engine=engine,
             record=record,
@@ -149,7 +147,7 @@ class Run(Struct, frozen=True, kw_only=True):
             cwd=cwd,
             output_type=make_schema(dict(role.schema)).hash,
             token=token,
-            prompt_file=engine.ledger.store.state_dir / "live" / prompt_file,
+            prompt_file=prompt_path(engine.ledger.store, token),
             recorder=Recorder(
                 masker=engine.masker,
                 tool_results=engine.settings.tool_results,
