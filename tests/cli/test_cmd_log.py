@@ -54,12 +54,17 @@ def test_a_line_that_is_no_event_is_passed_over(uwf: Uwf, folder: Path) -> None:
     assert items == [{"event": "first"}, {"event": "last"}]
 
 
+def leave_log(folder: Path, thread: str) -> Path:
+    worker = folder / f"{thread}.log"
+    worker.write_text("step 1 was here\n")
+    os.utime(worker, (0, 0))
+    return worker
+
+
 def test_files_are_listed_shown_and_cleaned_by_age(
     uwf: Uwf, folder: Path, ended: str
 ) -> None:
-    worker = folder / f"{ended}.log"
-    worker.write_text("step 1 was here\n")
-    os.utime(worker, (0, 0))
+    worker = leave_log(folder, ended)
     (folder / "other.txt").write_text("not ours")
     (folder / "2020-01-01.jsonl").symlink_to("/etc/passwd")
 
@@ -90,9 +95,7 @@ def test_a_log_that_is_not_there_is_named(uwf: Uwf, folder: Path) -> None:
 def test_the_file_of_a_worker_at_work_is_not_cleaned_away(
     uwf: Uwf, folder: Path, ended: str
 ) -> None:
-    worker = folder / f"{ended}.log"
-    worker.write_text("step 1 was here\n")
-    os.utime(worker, (0, 0))
+    worker = leave_log(folder, ended)
 
     with lock(folder.parent / "locks" / ended, command="uwf thread exec"):
         kept = uwf("log", "clean", "--json").json["items"]
