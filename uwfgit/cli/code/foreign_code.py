@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
+from uwfgit.cli.frame.output import agrees, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import UntrustedError
 from uwfgit.ids import Oid
@@ -54,7 +54,7 @@ def require_agreed(
     tell = talk if context.output.is_text else context.output.say
     for line in _screen(tree, record, target):
         tell(shown(line))
-    if not trust and not (can_ask() and is_yes(ask("write these files? [y/N] "))):
+    if not trust and not agrees("write these files? [y/N] "):
         raise error
 
 

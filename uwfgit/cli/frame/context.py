@@ -1,7 +1,8 @@
 """The composition root: the world as a command sees it, and what is made of it.
 
 The only place that reads the environment, the working directory, the user's
-home and the configuration files, and hands values of them to the rooms below.
+home and the configuration files, and hands values of them to the rooms below; but
+that output goes into a CI's log is asked where it is written.
 """
 
 from __future__ import annotations

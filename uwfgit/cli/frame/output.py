@@ -30,6 +30,7 @@ from uwfgit.model.wording import UNSAFE, count_of, escape, format_duration, form
 __all__ = [
     "Column",
     "Output",
+    "agrees",
     "ask",
     "can_ask",
     "count_of",
@@ -236,6 +237,11 @@ def ask(question: str) -> str:
     """Write a question to stderr and give the line that is typed after it."""
     _tell(shown_page(question))
     return sys.stdin.readline() if sys.stdin is not None else ""
+
+
+def agrees(question: str) -> bool:
+    """Whether somebody is there to be asked, and says yes."""
+    return can_ask() and is_yes(ask(question))
 
 
 def is_yes(answer: str) -> bool:

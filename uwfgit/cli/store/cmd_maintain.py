@@ -8,7 +8,7 @@ import typer
 
 from uwfgit.cli.frame.commands import Click, Command, add_command, make_single
 from uwfgit.cli.frame.context import get_context
-from uwfgit.cli.frame.output import ask, can_ask, format_fields, is_yes
+from uwfgit.cli.frame.output import agrees, format_fields
 from uwfgit.errors import StoreError, UsageError
 from uwfgit.model.wording import count_of
 from uwfgit.store.care.size import format_size
@@ -90,7 +90,7 @@ def gc(
 
 def _require_agreement() -> None:
     what = "--prune=now deletes removed threads and all else that nothing names"
-    if not (can_ask() and is_yes(ask(f"{what}; go on? [y/N] "))):
+    if not agrees(f"{what}; go on? [y/N] "):
         raise UsageError(
             what, hint="say so with --yes; or keep the two weeks of --prune"
         )

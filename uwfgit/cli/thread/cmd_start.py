@@ -262,9 +262,11 @@ def _start(
         given=begin.inputs,
         file=begin.inputs_file,
     )
-    require_task(task)
-    require_inputs(found.workflow.inputs or {}, values)
-    find_folder(context, begin.cwd)
+    if known is None:
+        # What a start refuses would leave a store behind that nobody asked for.
+        require_task(task)
+        require_inputs(found.workflow.inputs or {}, values)
+        find_folder(context, begin.cwd)
     ledger = known or context.open_ledger(write=True)
     parent = _find_parent(context, ledger)
     thread = mint_thread_id(ledger.now_ms(), ledger.random(10))

@@ -27,6 +27,7 @@ from uwfgit.cli.frame.arguments import (
     TrustOption,
     WaitOption,
     read_text,
+    require_least,
 )
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
@@ -93,8 +94,7 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     from uwfgit.store.pack import MANY_LOOSE, estimate_loose
 
     context = get_context(ctx)
-    if count is not None and count < 1:
-        raise UsageError(f"--count: {count} is not 1 or more")
+    require_least(1, count=count)
     if count is not None and run_all:
         raise UsageError("--count and --all exclude each other")
     most = None if run_all else (count or 1)

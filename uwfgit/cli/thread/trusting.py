@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.cli.frame.output import ask, can_ask, is_yes, talk
+from uwfgit.cli.frame.output import agrees, talk
 from uwfgit.cli.frame.screen import shown
 from uwfgit.errors import StateError, UntrustedError, UwfError
 from uwfgit.store.files import folder_below
@@ -320,7 +320,7 @@ def _require_trust(
     tell("  its workflow and prompts will drive your agent, which can do what you can")
     if trust:
         return
-    if folder is None or not (can_ask() and is_yes(ask("run it? [y/N] "))):
+    if folder is None or not agrees("run it? [y/N] "):
         raise error
 
 

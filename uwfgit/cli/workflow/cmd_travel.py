@@ -12,12 +12,10 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import (
     Column,
     Output,
-    ask,
-    can_ask,
+    agrees,
     format_fields,
     format_table,
     format_time,
-    is_yes,
     talk,
 )
 from uwfgit.cli.frame.screen import shown
@@ -102,7 +100,7 @@ def _require_agreement(
     tell = talk if not yes else context.output.say
     for line in _screen(fetched, known):
         tell(line)
-    if not yes and not (can_ask() and is_yes(ask("register it? [y/N] "))):
+    if not yes and not agrees("register it? [y/N] "):
         raise _not_agreed(fetched)
 
 
