@@ -122,7 +122,11 @@ def test_what_is_too_large_is_kept_cut_in_its_middle(
     assert "first" in step.body
     assert step.body.endswith("last\n")
     assert "characters cut]" in step.body
-    assert "whole reply is in" in str(step.output["error"])
+    assert "whole reply is kept where this ran" in str(step.output["error"])
+    assert str(ledger.store.path) not in str(step.output)
+    told, _, place = str(report.steps[0].error).rpartition(" is in ")
+    assert told.endswith("(the whole reply")
+    assert said in Path(place.removesuffix(")")).read_text("utf-8")
     check_thread(ledger.store, thread)
 
 

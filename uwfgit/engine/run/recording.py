@@ -206,10 +206,12 @@ def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
 
 
 def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
-    message = failure.message[:_ERROR_CHARS]
+    message = told = failure.message[:_ERROR_CHARS]
     body = talk.said.replace("\0", "\ufffd")
     if len(body) > _MAX_SAID_CHARS:
-        message += f" (the whole reply is in {_keep_words(run, talk)})"
+        # Where that is says something of this machine, and is no use on another.
+        told += f" (the whole reply is in {_keep_words(run, talk)})"
+        message += " (the whole reply is kept where this ran)"
         body = cut_middle(body, _MAX_SAID_CHARS)
     output: dict[str, Json] = {
         STATUS: ERROR_STATUS,
@@ -232,7 +234,7 @@ def _record_attempt(run: Run, talk: Talk, failure: Failure) -> CycleEnd:
         role=run.cycle.routed.role,
         step=node,
         status=ERROR_STATUS,
-        error=message,
+        error=told,
         end=RunEnd.INTERRUPTED if is_interrupted else RunEnd.AGENT_FAILED,
         said=last_line(body),
         warnings=draft.warnings,
