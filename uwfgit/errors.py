@@ -358,11 +358,9 @@ class RejectedError(RemoteError):
         self, refs: Mapping[str, str], *, remote: str, hint: str | None = None
     ) -> None:
         self.refs = dict(refs)
-        name, reason = next(iter(self.refs.items()))
-        more = len(self.refs) - 1
-        tail = f" (and {more} more)" if more else ""
+        told = [f"'{name}' was rejected: {why}" for name, why in refs.items()]
         super().__init__(
-            f"'{name}' was rejected: {reason}{tail}",
+            first_of(told),
             remote=remote,
             hint=hint or _find_way(self.refs.values()),
         )

@@ -105,6 +105,18 @@ def test_nothing_of_the_repository_stays(store: Store, there: Elsewhere) -> None
     assert not any((store.state_dir / "scratch").iterdir())
 
 
+def test_the_repository_does_not_hear_what_the_store_has(
+    store: Store, there: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said"
+    monkeypatch.setenv("GIT_TRACE_PACKET", str(said))
+    fetch(store, there.address)
+
+    packets = said.read_text("utf-8")
+    assert "fetch> want " in packets
+    assert "fetch> have " not in packets
+
+
 @pytest.mark.parametrize(
     ("tail", "kind"),
     [

@@ -111,7 +111,7 @@ def _left(limits: Limits, used: Usage | None) -> Limits:
 def _inner(run: Run, taken: Usage | None) -> Engine:
     """Return what the child runs with: the parent's slot, ground and what is left."""
     engine, ground = run.engine, run.cycle.ground
-    limits = replace(engine.settings.limits, max_steps=max(0, run.cycle.steps_left - 1))
+    limits = replace(engine.settings.limits, max_steps=run.cycle.steps_left - 1)
     limits = _left(limits, usage_since(taken, run.used))
     # One that is a workflow itself plays the role, not those of the workflow.
     asked = run.cycle.agent if run.role.workflow is not None else None

@@ -151,7 +151,7 @@ def _go_on(engine: Engine, thread: ThreadId, note: str | None) -> RunReport:
         if report.end is not RunEnd.DONE or report.status != "idle":
             return report
         ran = report.ran
-        left = max(0, engine.settings.limits.max_steps - ran)
+        left = engine.settings.limits.max_steps - ran
         limits = replace(engine.settings.limits, max_steps=left)
         engine = replace(engine, settings=replace(engine.settings, limits=limits))
     rest = exec_thread(engine, thread, count=None)
