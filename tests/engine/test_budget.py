@@ -22,7 +22,7 @@ from uwfgit.ids import ThreadId
 from uwfgit.model.ledger import prices
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import iter_events
-from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.thread.step import Usage, add_usage
 
 DONE = reply(plan="x")
 BAD = reply("bad", reason="slow")

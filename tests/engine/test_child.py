@@ -41,8 +41,7 @@ from uwfgit.model.node.node import Node, make_text
 from uwfgit.model.thread.links import LinkRule
 from uwfgit.model.thread.record import load_tip
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Child, StartedFor, StepFields
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Child, StartedFor, StepFields, Usage
 
 GOOD: Final[dict[str, Any]] = {
     "preparer": [reply("ready", body="It is ready.")],

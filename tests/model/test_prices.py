@@ -8,7 +8,7 @@ import pytest
 
 from uwfgit.model.ledger import prices
 from uwfgit.model.ledger.prices import Cost, cost_from_payload, cost_of, cost_payload
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Usage
 
 
 def used(**changes: Any) -> Usage:  # noqa: ANN401 - fields of a usage

@@ -18,7 +18,7 @@ from uwfgit.model.thread.state import (
     decode_state,
     encode_state,
 )
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Usage
 from uwfgit.store.canonical import Json
 
 THREAD: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZZ")

@@ -12,9 +12,9 @@ from uwfgit.model.thread.step import (
     Snapshot,
     StepFields,
     StepNode,
+    Usage,
     write_fields,
 )
-from uwfgit.model.thread.usage import Usage
 
 _NODES: Final = {"start", "prev", "output", "detail"}
 ONE: Final = Hash("0000000000001")

@@ -3,10 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import convert, to_builtins
 
-from uwfgit.model.thread.usage import (
-    Usage,
-    add_usage,
-)
+from uwfgit.model.thread.step import Usage, add_usage
 
 ONE = Usage(turns=1, input_tokens=2, output_tokens=3, duration_ms=4, cost_usd=0.5)
 FREE = Usage(turns=1, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None)

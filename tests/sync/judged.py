@@ -16,7 +16,7 @@ from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import DETAIL_TYPE, make_node
 from uwfgit.model.thread.record import load_record, load_tip
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Usage
 
 START, WORK, HOLD, WAIT, SUMMARY, END, ENDED, LAST = range(8)
 """The commits of :func:`make_judged`, by their order."""

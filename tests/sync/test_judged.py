@@ -31,7 +31,7 @@ from uwfgit.ids import mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause, iter_events
 from uwfgit.model.thread.record import load_tip
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Usage
 from uwfgit.store.repository import init_store, open_store
 from uwfgit.sync.diverged.replayed_events import replay_tail
 from uwfgit.sync.secrets.redact import redact_thread

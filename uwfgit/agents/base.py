@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.thread.step import Usage, add_usage
 from uwfgit.store.canonical import Json
 
 __all__ = [

@@ -13,7 +13,7 @@ from uwfgit.agents.clis.cli import Cli, Invocation, LoginStatus
 from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import NOTICE, Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten
-from uwfgit.model.thread.usage import NO_USAGE
+from uwfgit.model.thread.step import NO_USAGE
 
 _LIMITED: Final = 429
 _EPOCH: Final = re.compile(r"limit reached\|(\d{10})")

@@ -17,7 +17,7 @@ from uwfgit.agents.clis.session_files import LocatedFiles, Place
 from uwfgit.agents.clis.transcript import Transcript, ignore
 from uwfgit.agents.foreign_json import Event, flatten, read_api_error
 from uwfgit.constants import MAX_TIME
-from uwfgit.model.thread.usage import is_grown, usage_since
+from uwfgit.model.thread.step import is_grown, usage_since
 from uwfgit.store.files import read_plain
 
 _STATUS: Final = re.compile(r"status:? (\d{3})")

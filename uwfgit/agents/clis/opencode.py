@@ -11,7 +11,7 @@ from uwfgit.agents.clis.cli import Cli, Invocation
 from uwfgit.agents.clis.exported_files import ExportedFiles
 from uwfgit.agents.clis.transcript import Transcript
 from uwfgit.agents.foreign_json import Event
-from uwfgit.model.thread.usage import NO_USAGE
+from uwfgit.model.thread.step import NO_USAGE
 
 _GOES_ON: Final = "tool-calls"
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
     from uwfgit.model.thread.event import Event
     from uwfgit.model.thread.record import Record, Tip
-    from uwfgit.model.thread.step import Step
-    from uwfgit.model.thread.usage import Usage
+    from uwfgit.model.thread.step import Step, Usage
     from uwfgit.store.canonical import Json
 
 LOG_SETTINGS: Final = {"ignore_unknown_options": True}

@@ -33,8 +33,7 @@ from uwfgit.model.node.places import read_node
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.schema.typed import read_payload, require_typed
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.step import ExtractedBy, StepNode
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import ExtractedBy, StepNode, Usage
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json
 

@@ -20,7 +20,7 @@ from uwfgit.model.ledger.prices import (
 )
 from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.usage import NO_USAGE, Usage, add_usage
+from uwfgit.model.thread.step import NO_USAGE, Usage, add_usage
 
 T = TypeVar("T")
 _MINUTE: Final = 60_000

@@ -33,8 +33,7 @@ from uwfgit.model.thread.record import (
     open_record,
     read_tip,
 )
-from uwfgit.model.thread.step import Child, StartedFor
-from uwfgit.model.thread.usage import Usage, usage_since
+from uwfgit.model.thread.step import Child, StartedFor, Usage, usage_since
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref

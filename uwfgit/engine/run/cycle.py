@@ -22,7 +22,7 @@ from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.telling import first_request, tell, use_up_note
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.usage import add_usage
+from uwfgit.model.thread.step import add_usage
 from uwfgit.store.log import log_event
 from uwfgit.store.safety.trust import changed_files, fingerprint
 

@@ -17,8 +17,7 @@ from uwfgit.engine.run.run import Run, require_short
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.event import find_cause
-from uwfgit.model.thread.step import Step
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Step, Usage
 from uwfgit.store.files import write_private
 from uwfgit.store.handle import git_errors
 from uwfgit.store.local import AgentSession, Local

@@ -53,10 +53,10 @@ from uwfgit.model.thread.step import (
     Hold,
     Step,
     StepFields,
+    Usage,
     read_step,
     write_fields,
 )
-from uwfgit.model.thread.usage import Usage
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import (
     ATTEMPTS,

@@ -21,8 +21,7 @@ from uwfgit.model.thread.derive import summary_file, task_file
 from uwfgit.model.thread.event import tell_fork, tell_start, tell_summary, tell_word
 from uwfgit.model.thread.record import Record, Tip, open_record
 from uwfgit.model.thread.state import ForkedFrom
-from uwfgit.model.thread.step import read_start
-from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.thread.step import Usage, add_usage, read_start
 from uwfgit.model.workflow.workflow import (
     Workflow,
     require_workflow_file,

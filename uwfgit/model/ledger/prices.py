@@ -24,8 +24,7 @@ from uwfgit.model.thread.record import (
     read_tip,
 )
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Hold, Step, StepNode
-from uwfgit.model.thread.usage import Usage, usage_since
+from uwfgit.model.thread.step import Hold, Step, StepNode, Usage, usage_since
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_blob

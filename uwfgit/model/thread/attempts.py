@@ -8,7 +8,7 @@ from uwfgit.ids import Hash
 from uwfgit.model.node.node import ERROR_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Record
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Usage
 from uwfgit.model.wording import last_line
 
 _ATTEMPT = "attempt"

@@ -7,8 +7,7 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from uwfgit.model.thread.step import Step
-from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.thread.step import Step, Usage, add_usage
 
 
 class Pair(Struct, frozen=True, kw_only=True):

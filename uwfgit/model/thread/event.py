@@ -31,8 +31,7 @@ from uwfgit.model.thread.state import (
     ThreadStatus,
     short_message,
 )
-from uwfgit.model.thread.step import Start, Step
-from uwfgit.model.thread.usage import Usage, add_usage
+from uwfgit.model.thread.step import Start, Step, Usage, add_usage
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import Commit
 from uwfgit.store.refs import iter_commits

@@ -1,26 +1,45 @@
 """The fields of the nodes a thread is made of, and their way from payloads (pure).
 
 A field is declared here and in ``schemas/``, and nowhere else: names
-differ by their case alone.
+differ by their case alone. Usages are added up here and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field, to_builtins
+from msgspec.structs import asdict, astuple
 
 from uwfgit.constants import STATUS
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.node import Node
 from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
-from uwfgit.model.thread.usage import Count, Usage
 from uwfgit.store.canonical import Json, Omittable
 
+Count = Annotated[int, Meta(ge=0)]
 CodeOid = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
 """An object of the code's own repository, which may be one of sha256."""
 ExtractedBy = Literal["frontmatter", "correction", "model"]
+
+
+class Usage(Payload, frozen=True, kw_only=True):
+    """What one run cost; always a delta, never a session's running total."""
+
+    turns: Count
+    input_tokens: Count
+    output_tokens: Count
+    duration_ms: Count
+    cost_usd: int | float | None
+    cache_read_tokens: Omittable[Count] = None
+    cache_write_tokens: Omittable[Count] = None
+
+
+NO_USAGE: Final = Usage(
+    turns=0, input_tokens=0, output_tokens=0, duration_ms=0, cost_usd=None
+)
+"""A run that is not known to have used anything yet."""
 
 
 class Snapshot(Payload, frozen=True, kw_only=True):
@@ -161,3 +180,35 @@ def write_fields(step: StepFields) -> dict[str, Json]:
     fields = StepFields(**fields_of(step, StepFields))
     payload: dict[str, Json] = to_builtins(fields)
     return payload
+
+
+def add_usage(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Add up two deltas; an unknown one adds nothing, and so does an unknown cost."""
+    if first is None or second is None:
+        return first or second
+    total = asdict(first)
+    for name, more in asdict(second).items():
+        if more is not None:
+            total[name] = more if total[name] is None else total[name] + more
+    return Usage(**total)
+
+
+def is_grown(before: Usage | None, after: Usage | None) -> bool:
+    """Whether one usage may be another and more."""
+    if before is None or after is None:
+        return before is None
+    return all(
+        (old or 0) <= (new or 0) and (old is None or new is not None)
+        for old, new in zip(astuple(before), astuple(after), strict=True)
+    )
+
+
+def usage_since(before: Usage | None, after: Usage | None) -> Usage | None:
+    """Return what one usage is more than another that it grew from."""
+    if before is None or after is None or before == after:
+        return None if before == after else after
+    more = asdict(after)
+    for name, old in asdict(before).items():
+        if old is not None and more[name] is not None:
+            more[name] -= old
+    return Usage(**more)

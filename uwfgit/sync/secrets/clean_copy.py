@@ -47,8 +47,7 @@ from uwfgit.model.thread.record import (
     load_record,
     read_tip,
 )
-from uwfgit.model.thread.step import Hold, StepFields, StepNode
-from uwfgit.model.thread.usage import usage_since
+from uwfgit.model.thread.step import Hold, StepFields, StepNode, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_node, workflow_nodes
 from uwfgit.store.git.settings import Identity

@@ -12,8 +12,7 @@ from uwfgit.constants import SUSPEND
 from uwfgit.ids import Hash
 from uwfgit.model.node.node import STEP_TYPE, WORKFLOW_TYPE
 from uwfgit.model.node.places import NodePlaces
-from uwfgit.model.thread.step import Start, Step
-from uwfgit.model.thread.usage import Usage, usage_since
+from uwfgit.model.thread.step import Start, Step, Usage, usage_since
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
 from uwfgit.sync.verify.report import VerifyFindings

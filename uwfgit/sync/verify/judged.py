@@ -14,8 +14,7 @@ from uwfgit.model.schema.typed import read_payload
 from uwfgit.model.thread.derive import summary_file
 from uwfgit.model.thread.event import tell_hold, tell_summary
 from uwfgit.model.thread.state import agent_label, decode_state
-from uwfgit.model.thread.step import Hold
-from uwfgit.model.thread.usage import Usage, is_grown
+from uwfgit.model.thread.step import Hold, Usage, is_grown
 from uwfgit.store.layout import STATE_FILE, SUMMARY_FILE, thread_folder
 from uwfgit.store.raw import BLOB
 from uwfgit.sync.verify.nodes import close_over, load_node, take_added, without

@@ -18,8 +18,7 @@ from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.state import ThreadState
-from uwfgit.model.thread.step import Start, Step, read_step
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Start, Step, Usage, read_step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node
 from uwfgit.sync.verify.rawtree import Objects

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.prices import Cost
-from uwfgit.model.thread.usage import Usage
+from uwfgit.model.thread.step import Usage
 from uwfgit.model.wording import format_duration
 from uwfgit.web.render.markup import Child, Html, link, span, tag
 
