@@ -18,11 +18,12 @@ from uwfgit.agents.registry import choose_agent
 from uwfgit.config import Settings
 from uwfgit.engine.run.executor import Engine, RunReport, exec_thread
 from uwfgit.engine.run.thread import start_thread
-from uwfgit.ids import Oid, ThreadId
+from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.node.node import STEP_TYPE
 from uwfgit.model.thread.record import Record, Tip, load_record
+from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.git.settings import Identity
@@ -158,6 +159,34 @@ def workflow_data(workflow: Workflow) -> bytes:
         },
     }
     return dump_yaml(document).encode()
+
+
+def make_step(role: str, number: int = 1, **changes: Any) -> Step:
+    """Make a step that stands in no thread."""
+    nowhere = Hash("0123456789ABC")
+    fields = {
+        "number": number,
+        "hash": nowhere,
+        "start": nowhere,
+        "prev": None,
+        "role": role,
+        "output_hash": nowhere,
+        "output": {},
+        "body": "",
+        "detail_hash": Hash("DETAIL0000000"),
+        "agent": "acting",
+        "edge_prompt": "",
+        "note": None,
+        "cwd": "/",
+        "started_at_ms": 0,
+        "completed_at_ms": 1000 * number,
+        "usage": None,
+        "previous_attempts": None,
+        "code": Code(before=None, after=None),
+        "extracted_by": None,
+        "warnings": (),
+    }
+    return Step(**{**fields, **changes})
 
 
 def _target(target: Target) -> dict[str, Any]:

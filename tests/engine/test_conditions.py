@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.acting import acting, go, saying
-from tests.builders import make_workflow
+from tests.builders import make_step, make_workflow
 from tests.proof import assert_verified
 from uwfgit.engine.decide.conditions import (
     MAX_DEPTH,
@@ -29,7 +29,7 @@ from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.record import load_record, load_tip
-from uwfgit.model.thread.step import Code, Start, Step
+from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml
@@ -43,28 +43,7 @@ def _step(
     role: str, number: int = 1, /, *outputs: Mapping[str, Json], **fields: Json
 ) -> Step:
     output = {**fields, **(outputs[0] if outputs else {})}
-    return Step(
-        number=number,
-        hash=HASH,
-        start=HASH,
-        prev=None,
-        role=role,
-        output_hash=HASH,
-        output=output,
-        body="",
-        detail_hash=Hash("DETAIL0000000"),
-        agent="acting",
-        edge_prompt="",
-        note=None,
-        cwd="/",
-        started_at_ms=0,
-        completed_at_ms=1000 * number,
-        usage=None,
-        previous_attempts=None,
-        code=Code(before=None, after=None),
-        extracted_by=None,
-        warnings=(),
-    )
+    return make_step(role, number, output=output)
 
 
 START: Final = Start(

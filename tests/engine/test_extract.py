@@ -8,12 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwfgit.engine.ask.extract import (
-    Extraction,
-    correction_prompt,
-    correction_without_session,
-    extract_reply,
-)
+from uwfgit.engine.ask.extract import Extraction, extract_reply
+from uwfgit.engine.ask.prompt import correction_prompt, correction_without_session
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
 

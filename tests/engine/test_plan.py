@@ -5,12 +5,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.builders import make_workflow
+from tests.builders import make_step, make_workflow
 from uwfgit.engine.decide.moderator import RESUME_PROMPT, Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt, is_routing_error, outcome_of
-from uwfgit.ids import Hash
 from uwfgit.model.thread.state import StepOutcome
-from uwfgit.model.thread.step import Code, Step
+from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Choice, Target, Workflow
 from uwfgit.store.canonical import Json
 
@@ -37,28 +36,8 @@ FLOW: Final = make_workflow(
 
 
 def _step(role: str, body: str = "", **output: Json) -> Step:
-    return Step(
-        number=1,
-        hash=Hash("0123456789ABC"),
-        start=Hash("0123456789ABC"),
-        prev=None,
-        role=role,
-        output_hash=Hash("0123456789ABC"),
-        output={key.replace("status", "$status"): item for key, item in output.items()},
-        body=body,
-        detail_hash=Hash("0123456789ABC"),
-        agent="acting",
-        edge_prompt="",
-        note=None,
-        cwd="/",
-        started_at_ms=0,
-        completed_at_ms=0,
-        usage=None,
-        previous_attempts=None,
-        code=Code(before=None, after=None),
-        extracted_by=None,
-        warnings=(),
-    )
+    said = {key.replace("status", "$status"): item for key, item in output.items()}
+    return make_step(role, body=body, output=said)
 
 
 SUSPENDED: Final = _step("critic", status="$SUSPEND", reason="why?")

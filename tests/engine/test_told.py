@@ -17,7 +17,7 @@ from tests.acting import ActingAgent, failure, suspend
 from tests.builders import TEXT, begin, make_engine, make_role, make_workflow, reply
 from tests.builders import variant as form
 from uwfgit.agents.base import AgentReply, AgentRequest
-from uwfgit.engine.ask.output_format import output_format
+from uwfgit.engine.ask.prompt import output_format
 from uwfgit.engine.run.executor import (
     Engine,
     exec_thread,

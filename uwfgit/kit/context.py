@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from uwfgit.engine.ask.output_format import output_format
+from uwfgit.engine.ask.prompt import output_format
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, is_thread_id
 from uwfgit.model.thread.record import Record, load_tip, open_record

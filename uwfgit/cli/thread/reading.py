@@ -15,8 +15,8 @@ from uwfgit.cli.frame.output import (
 )
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.cli.thread.payloads import duration_ms
-from uwfgit.engine.ask.output_format import fence
-from uwfgit.engine.run.notes import with_notes
+from uwfgit.engine.ask.prompt import fence
+from uwfgit.engine.run.telling import with_notes
 from uwfgit.errors import NotFoundError, first_of
 from uwfgit.ids import ThreadId, find_hash
 from uwfgit.model.ledger.prices import Cost, cost_from_payload

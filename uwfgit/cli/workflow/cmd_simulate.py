@@ -174,7 +174,7 @@ def _note_lines(output: Output, step: SimulatedStep) -> list[str]:
 
 def step_payload(step: SimulatedStep) -> dict[str, Any]:
     """Return a simulated step as JSON."""
-    from uwfgit.engine.ask.extract import describe_problem
+    from uwfgit.engine.ask.prompt import describe_problem
 
     return {
         "number": step.number,
@@ -301,7 +301,7 @@ def _print_answer(output: Output, step: SimulatedStep) -> None:
 
 
 def _answer_lines(step: SimulatedStep) -> list[str]:
-    from uwfgit.engine.ask.extract import describe_problem
+    from uwfgit.engine.ask.prompt import describe_problem
 
     notes = [f"refused: {shown(describe_problem(each))}" for each in step.problems]
     notes += [f"warning: {shown(warning)}" for warning in step.warnings]

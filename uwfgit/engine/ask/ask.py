@@ -17,14 +17,13 @@ from uwfgit.agents.base import (
     Usage,
     add_usage,
 )
-from uwfgit.engine.ask.extract import (
-    Extraction,
+from uwfgit.engine.ask.extract import Extraction, extract_reply
+from uwfgit.engine.ask.live import Recorder
+from uwfgit.engine.ask.prompt import (
     correction_prompt,
     correction_without_session,
     describe_problem,
-    extract_reply,
 )
-from uwfgit.engine.ask.live import Recorder
 from uwfgit.errors import Problem
 from uwfgit.ids import Hash
 from uwfgit.model.mask import mask_warnings

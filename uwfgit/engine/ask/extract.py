@@ -11,12 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.constants import STATUS, SUSPEND
-from uwfgit.engine.ask.output_format import (
-    correction_prompt,
-    correction_without_session,
-    describe_problem,
-)
-from uwfgit.engine.ask.splitter import BLOCK_CODE, Split, Wanted, split_reply
+from uwfgit.engine.ask.splitter import Split, Wanted, split_reply
 from uwfgit.errors import OverrunError, Problem
 from uwfgit.model.bounded import run_bounded
 from uwfgit.model.schema.check import validate_value
@@ -35,17 +30,6 @@ from uwfgit.model.schema.variants import (
     narrow_schema,
 )
 from uwfgit.store.canonical import Json, format_path, normalise
-
-__all__ = [
-    "BLOCK_CODE",
-    "FIELD_CODE",
-    "STATUS_CODE",
-    "Extraction",
-    "correction_prompt",
-    "correction_without_session",
-    "describe_problem",
-    "extract_reply",
-]
 
 STATUS_CODE: Final = "reply-status"
 FIELD_CODE: Final = "reply-field"

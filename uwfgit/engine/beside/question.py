@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import starmap
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,9 +13,8 @@ from uwfgit.engine.ask.prompt import QuestionParts, question_prompt
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.memory import files_of, restore_copy
-from uwfgit.engine.run.notes import with_notes
 from uwfgit.engine.run.run import Run
-from uwfgit.engine.run.telling import past_step
+from uwfgit.engine.run.telling import with_notes
 from uwfgit.errors import ConfigError, CorruptError
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.record import Record, load_record
@@ -94,7 +92,7 @@ def _request(run: Run, step: Step, question: str, session: str | None) -> AgentR
         role_name=step.role,
         role=run.role,
         task=run.record.start.prompt,
-        past=starmap(past_step, with_notes(run.record, steps)),
+        past=with_notes(run.record, steps),
         context_chars=run.engine.settings.limits.context_chars,
         live_session=session is not None,
         question=question,

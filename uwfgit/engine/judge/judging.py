@@ -12,7 +12,7 @@ from msgspec import Struct
 from uwfgit.agents.base import AgentReply
 from uwfgit.constants import MAX_SUMMARY_BYTES
 from uwfgit.engine.ask.live import detail_payload
-from uwfgit.engine.ask.output_format import fence
+from uwfgit.engine.ask.prompt import fence
 from uwfgit.ids import ThreadId
 from uwfgit.model.thread.step import Step
 from uwfgit.model.yaml.dump import dump_yaml

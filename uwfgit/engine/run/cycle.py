@@ -19,7 +19,7 @@ from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import find_session
 from uwfgit.engine.run.recording import end_unrecorded, keep_talk, record_answer
 from uwfgit.engine.run.run import Run
-from uwfgit.engine.run.telling import first_request, tell, use_up_note
+from uwfgit.engine.run.telling import tell, use_up_note
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import add_usage
@@ -134,7 +134,7 @@ def _talk(run: Run) -> CycleEnd:
     ) as agent:
         talk = talk_to(
             agent,
-            first_request(run),
+            run.make_request(tell(run, run.session)),
             Asking(
                 role=run.role,
                 listed=run.listed,

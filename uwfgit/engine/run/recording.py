@@ -16,8 +16,8 @@ from uwfgit.engine.ask.live import detail_payload, keep_words, live_path
 from uwfgit.engine.decide.plan import is_routing_error, outcome_with
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
-from uwfgit.engine.run.notes import find_pending
 from uwfgit.engine.run.run import Run
+from uwfgit.engine.run.telling import find_pending
 from uwfgit.errors import (
     ConflictError,
     InvalidError,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.json import decode
 
 from uwfgit.agents.base import (
     Agent,
@@ -206,8 +207,9 @@ class Run(Struct, frozen=True, kw_only=True):
             return True
 
     def make_request(self, prompt: str) -> AgentRequest:
-        """Make a call with a prompt, in a session of its own."""
+        """Make a call with a prompt, in the session that the run goes on with."""
         limits, routed = self.engine.settings.limits, self.cycle.routed
+        total = self.session.total if self.session else None
         # Linux takes at most 128 KiB in one variable, and no NUL; the prompt's file
         # has it whole.
         edge = routed.prompt.replace("\0", "").encode()[:_VARIABLE_BYTES]
@@ -237,6 +239,8 @@ class Run(Struct, frozen=True, kw_only=True):
             cwd=self.cwd,
             environment=environment,
             count_replies=self.count_replies,
+            session_id=self.session.id if self.session else None,
+            session_total=decode(total, type=Usage) if total else None,
             idle_seconds=limits.idle_seconds,
             wall_seconds=limits.wall_seconds,
             now_ms=self.engine.ledger.now_ms,
@@ -244,10 +248,18 @@ class Run(Struct, frozen=True, kw_only=True):
 
     def count_replies(self) -> ReplyCount:
         """Count the replies the record holds: steps, replaced ones, answers tried."""
-        if self.record.replies is None:
-            self.record.replies = list(_iter_replies(self.record))
-        role = self.cycle.routed.role
         replies = self.record.replies
+        if replies is None:
+            replies = []
+            for event in iter_events(self.record.store, self.record.tip.commit):
+                if event.role is None or event.node is None:
+                    continue
+                is_step, is_try = event.name in STEP_EVENTS, event.name == "attempt"
+                # A try that failed before the agent said a word is no reply.
+                if is_step or (is_try and self.record.run(event.node).body):
+                    replies.append(event.role)
+            self.record.replies = replies
+        role = self.cycle.routed.role
         return ReplyCount(of_role=replies.count(role), of_all=len(replies))
 
 
@@ -278,17 +290,6 @@ def require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> Non
         raise SizeError(what, found=size, limit=most)
 
 
-def _iter_replies(record: Record) -> Iterator[str]:
-    """Yield the role of each reply in a thread's history, newest first."""
-    for event in iter_events(record.store, record.tip.commit):
-        if event.role is None or event.node is None:
-            continue
-        if event.name in STEP_EVENTS:
-            yield event.role
-        elif event.name == "attempt":
-            yield from [event.role] if record.run(event.node).body else ()
-
-
 def _began_here(ledger: Ledger, tip: Tip) -> bool:
     """Whether the task of a thread is this machine's user's text."""
     if ledger.local.find_own(tip.thread) != "foreign":
@@ -317,13 +318,14 @@ def _find_cwd(
         chosen, why = _find_ground(cycle, cycle.ground), ""
     elif cycle.cwd is not None:
         chosen, why = cycle.cwd, "(--cwd) "
-    elif not folder and replaced is not None and _is_folder(Path(replaced.cwd)):
+    elif not folder and replaced is not None and os.path.isdir(replaced.cwd):  # noqa: PTH112
         chosen, why = Path(replaced.cwd), "(of the replaced step) "
     elif cycle.routed.location is not None:
         chosen, why = base / _trim(cycle.routed.location), "(named by the workflow) "
     else:
         chosen, why = base, "(of the thread) "
-    if not _is_folder(chosen):
+    # pathlib's own raises where a name is too long, as a workflow may render it.
+    if not os.path.isdir(chosen):  # noqa: PTH112
         location = _trim(cycle.routed.location or "")
         hint = "choose one with --cwd DIR"
         if cycle.cwd is None and location.startswith("~"):
@@ -336,11 +338,6 @@ def _find_cwd(
 def _trim(location: str) -> str:
     """Return a location without the line ends that a block of YAML leaves on it."""
     return location.strip("\r\n")
-
-
-def _is_folder(path: Path) -> bool:
-    # pathlib's own raises where a name is too long, as a workflow may render it.
-    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _find_ground(cycle: Cycle, ground: Ground) -> Path:

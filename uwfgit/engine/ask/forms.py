@@ -1,59 +1,17 @@
-"""How a role is told to answer; the only place that words its schema (pure)."""
+"""The forms an answer may have, in words; the only place that words a schema (pure)."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from uwfgit.constants import STATUS, SUSPEND
-from uwfgit.errors import Problem
+from uwfgit.constants import STATUS
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, SchemaPath
 from uwfgit.model.schema.variants import Form, Variant, find_variants, merge_forms
 from uwfgit.model.yaml.core import dump_yaml
 from uwfgit.store.canonical import Json
-
-_TICKS = re.compile("`+")
-
-
-def fence(text: str) -> str:
-    """Put text in a fence named ``data`` that nothing inside it can close."""
-    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
-    marker = "`" * max(3, longest + 1)
-    return f"{marker}data\n{text.rstrip()}\n{marker}"
-
-
-_INTRODUCTION: Final = f"""\
-# How to answer
-
-Start your reply with a YAML block between two lines `---`; its first line is the
-first line of the reply, without a code fence around the block and without text
-above it. Below the block write your report in markdown. A program reads the
-block: quote a text that holds `: ` or ` #`, and give each value as the type its
-field asks for. The block decides what happens next in this thread, so choose
-`{STATUS}` with care."""
-
-_SUSPEND: Final = f"""\
-## When you need a person: `{STATUS}: {SUSPEND}`
-
-```
----
-{STATUS}: {SUSPEND}
-reason: "<what you need, and from whom>"
----
-```
-
-Use this form in place of any other when the work can succeed, but only after
-something that you cannot do yourself: an approval, a decision, missing
-information, a result that comes later. The thread then waits; when a person has
-answered, your role runs again. When the work cannot succeed at all, do not use
-it: report that in a form your role has for failure."""
-
-_CLOSING: Final = """\
-Give only these fields; others are dropped. Deliver only what your role is asked
-for, and leave the rest to the other roles."""
 
 _KINDS: Final = {
     "string": "text",
@@ -66,32 +24,24 @@ _KINDS: Final = {
 }
 
 
-def output_format(schema: Json, *, listed: bool) -> str:
-    """Explain to an agent what its reply must look like.
+@lru_cache(maxsize=256)
+def describe_forms(schema_text: str, *, listed: bool) -> tuple[str, ...]:
+    """Return a block per ``$status``, or one where a schema names none.
 
-    One block per ``$status`` with a YAML example and its fields, constants as
-    they are to be written, and always the form that asks for a person.
+    Each has a YAML example and its fields, constants as they are to be written.
 
     Args:
-        schema: The role's schema.
+        schema_text: The role's schema, as JSON.
         listed: The role's graph node is a list, so any fields may do.
     """
-    return _explain(json.dumps(schema), listed=listed)
-
-
-@lru_cache(maxsize=256)
-def _explain(key: str, *, listed: bool) -> str:
-    schema = json.loads(key)
+    schema = json.loads(schema_text)
     variants = find_variants(schema)
-    choice = "Choose the one form that fits what you did." if len(variants) > 1 else ""
-    blocks = [
+    if not variants:
+        return (_flat_block(merge_forms(schema), listed=listed),)
+    return tuple(
         _block(f"## `{STATUS}: {each.status}`", each, _described(schema, each.path))
         for each in variants
-    ]
-    if not variants:
-        blocks = [_flat_block(merge_forms(schema), listed=listed)]
-    parts = [_INTRODUCTION, choice, *blocks, _SUSPEND, _CLOSING]
-    return "\n\n".join(part for part in parts if part)
+    )
 
 
 def _described(schema: Json, path: SchemaPath) -> str:
@@ -253,54 +203,3 @@ def _example_scalar(schema: Mapping[str, Json], kind: str) -> Json:
     if form == "ocas_ref":
         return "<hash>"
     return f"<{form or ('text' if kind == 'string' else 'any value')}>"
-
-
-_REQUEST = """\
-Your work is done: do not do it again. Send the whole reply once more, the
-corrected block first and your report below it."""
-
-
-def correction_prompt(
-    problems: Iterable[Problem], *, schema: Json, listed: bool
-) -> str:
-    """Tell an agent in its live session everything wrong with its last reply."""
-    lines = []
-    for problem in problems:
-        path = f"`{problem.path}`: " if problem.path else ""
-        hint = f" ({problem.hint})" if problem.hint else ""
-        lines.append(f"- {_place(problem)}{path}{problem.message}{hint}\n")
-    return (
-        "# Your last reply could not be used\n\n"
-        f"{''.join(lines)}\n{_REQUEST}\n\n"
-        f"{output_format(schema, listed=listed)}\n"
-    )
-
-
-def correction_without_session(
-    prompt: str, reply: str, problems: Iterable[Problem], *, schema: Json, listed: bool
-) -> str:
-    """Tell it an agent that remembers nothing: the prompt, its reply, the problems.
-
-    Args:
-        prompt: The step's assembled prompt.
-        reply: What the agent answered.
-        problems: What is wrong with it.
-        schema: The role's schema.
-        listed: The role's graph node is a list.
-    """
-    return (
-        f"{prompt.rstrip()}\n\n"
-        "# Your reply to all this\n\n"
-        f"{fence(reply)}\n\n"
-        f"{correction_prompt(problems, schema=schema, listed=listed)}"
-    )
-
-
-def describe_problem(problem: Problem) -> str:
-    """Say on one line, to a person, what is wrong with a reply."""
-    path = f"{problem.path}: " if problem.path else ""
-    return f"{_place(problem)}{path}{problem.message}"
-
-
-def _place(problem: Problem) -> str:
-    return f"line {problem.line} of the reply: " if problem.line else ""
