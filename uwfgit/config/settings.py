@@ -194,8 +194,6 @@ def settings_from(
     Raises:
         ConfigError: A value of the wrong type, or one a repository may not give.
     """
-    if user is None and repository is None:
-        return Settings(), ()
     own = read_layer(user, source=str(user_source), layer="user")
     theirs = read_layer(repository, source=str(repository_source), layer="repository")
     entries = {path: _entry(path, DEFAULTS[path], DEFAULT) for path in DEFAULTS}

@@ -223,8 +223,8 @@ def pull_code(
     from uwfgit.code.exchange import choose_remote, fetch_chains
     from uwfgit.code.worktree import WorkTree
 
-    if tree is None and context.search_folder is not None:
-        tree = WorkTree.find(context.search_folder, context.environment)
+    if tree is None and context.folder is not None:
+        tree = WorkTree.find(context.folder, context.environment)
     wanted = [] if tree is None else [t for t in threads if _lacks(ledger, tree, t)]
     if tree is None or not wanted:
         return ()

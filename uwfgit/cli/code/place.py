@@ -93,8 +93,8 @@ def _iter_folders(
 ) -> Iterator[Path]:
     from uwfgit.model.ledger.ledger import is_foreign
 
-    if context.search_folder is not None:
-        yield context.search_folder
+    if context.folder is not None:
+        yield context.folder
     chosen = ledger.local.find_folder(record.tip.thread)
     if chosen is not None:
         yield chosen

@@ -281,7 +281,8 @@ def _print_error(
     message = context.mask_message(message)
     hint = hint and context.mask_message(hint)
     told = {"code": code, "message": message, "hint": hint}
-    context.ready.tell({"error": told})
+    if context.ready is not None:
+        context.ready.tell({"error": told})
     all_of_them = [context.mask_message(each) for each in problems]
     # The message names the first and how many more there are.
     more = {"problems": all_of_them} if len(all_of_them) > 1 else {}

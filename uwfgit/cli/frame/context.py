@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -56,7 +56,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
     options: GlobalOptions
     environment: Mapping[str, str]
     folder: Path | None = None
-    """Stands in for the process's working directory."""
+    """The working directory: the process's by default; ``None`` when it is gone."""
     command: str = "uwf"
     closing: ExitStack = field(default_factory=ExitStack)
     has_begun: bool = False
@@ -68,18 +68,19 @@ class CommandContext(Struct, kw_only=True, dict=True):
     stdin_taker: str | None = None
     """The argument that was read from stdin, of which there is one."""
 
-    @cached_property
-    def output(self) -> Output:
+    def __post_init__(self) -> None:
+        """Work out what a look at no file is needed for."""
+        self.output = Output(options=self.options, environment=self.environment)
         """Where results and notes go."""
-        return Output(options=self.options, environment=self.environment)
-
-    @cached_property
-    def ready(self) -> Ready:
+        told = self.environment.get(VARIABLE, "")
+        is_worker = told.isascii() and told.isdigit()
+        self.ready = Ready(int(told)) if is_worker else None
         """The line to the command that started this process as a worker."""
-        text = self.environment.get(VARIABLE, "")
-        return Ready(int(text) if text.isascii() and text.isdigit() else None)
+        if self.folder is None:
+            with suppress(OSError):
+                self.folder = Path.cwd()
 
-    @cached_property
+    @property
     def cwd(self) -> Path:
         """The working directory.
 
@@ -127,16 +128,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """The repository whose work tree the working directory is in."""
         from uwfgit.store.git.enclosing import find_enclosing
 
-        folder = self.search_folder
-        return None if folder is None else find_enclosing(folder)
-
-    @cached_property
-    def search_folder(self) -> Path | None:
-        """The working directory, unless it does not exist any more."""
-        try:
-            return self.cwd
-        except StoreError:
-            return None
+        return None if self.folder is None else find_enclosing(self.folder)
 
     @cached_property
     def store_choice(self) -> StoreChoice:
@@ -193,7 +185,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     def _missing_hint(self) -> str:
         """Say how to make the store, or that the working directory is one itself."""
-        here, choice = self.search_folder, self.store_choice
+        here, choice = self.folder, self.store_choice
         is_usual = choice.source == "user"
         if is_usual and here and (here / "HEAD").is_file() and (here / "uwf").is_dir():
             return "this folder looks like a store itself: use it with --store ."
@@ -276,9 +268,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """What git's config says here: the repository's around us, and the user's."""
         from uwfgit.store.git.settings import read_settings
 
-        return read_settings(
-            self.environment, enclosing=self.enclosing, home=self.home_for_paths
-        )
+        return read_settings(self.environment, enclosing=self.enclosing)
 
     @cached_property
     def identity(self) -> Identity:
@@ -304,8 +294,10 @@ class CommandContext(Struct, kw_only=True, dict=True):
     @cached_property
     def loaded_settings(self) -> tuple[Settings, tuple[str, ...]]:
         """The configuration in force, and a warning for all that has no effect."""
-        from uwfgit.config import settings_from
+        from uwfgit.config import Settings, settings_from
 
+        if self._layers is None:
+            return Settings(), ()
         root = self.enclosing.root if self.enclosing is not None else None
         return settings_from(
             *self._layers,
@@ -316,15 +308,14 @@ class CommandContext(Struct, kw_only=True, dict=True):
         )
 
     @cached_property
-    def _layers(self) -> tuple[object, object]:
-        """What the user's configuration file and the repository's hold."""
+    def _layers(self) -> tuple[object, object] | None:
+        """What the user's configuration file and the repository's hold, if anything."""
         if self.is_plain:
-            return None, None
-        root = self.enclosing.root if self.enclosing is not None else None
-        return (
-            read_config(self.home / CONFIG_FILE),
-            None if root is None else read_config(root / REPOSITORY_FILE),
-        )
+            return None
+        user = read_config(self.home / CONFIG_FILE)
+        inside = self.enclosing
+        theirs = None if inside is None else read_config(inside.root / REPOSITORY_FILE)
+        return None if user is None and theirs is None else (user, theirs)
 
     @property
     def home_for_paths(self) -> Path:
@@ -340,8 +331,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
     def masker(self) -> Masker:
         """What knows the secrets of this user: of variables, ``.env`` and settings."""
         # Where nothing is configured, no setting is a secret or names one.
-        is_configured = self._layers != (None, None)
-        settings = self.settings if is_configured else None
+        settings = None if self._layers is None else self.settings
         return make_masker(self.environment, self.home, settings)
 
     def mask(self, text: str, *, what: str) -> str:

@@ -41,7 +41,7 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
             settings=context.settings,
             workflow=workflow,
             role=role,
-            base_dir=context.search_folder or Path("/"),
+            base_dir=context.folder or Path("/"),
             environment=environment,
             variables=context.variables,
         )
@@ -74,7 +74,11 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
         tell=lambda text: context.output.say(shown(text)),
         masker=context.masker,
         command=context.command,
-        on_ready=partial(context.ready.tell, {"ready": True}),
+        on_ready=(
+            partial(context.ready.tell, {"ready": True})
+            if context.ready is not None
+            else lambda: None
+        ),
         on_wait=lambda why: context.output.say(shown(why)),
         read_reply=make_reader(
             context.settings, variables=context.variables, now_ms=now_ms

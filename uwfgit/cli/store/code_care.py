@@ -61,7 +61,7 @@ def check_code(context: CommandContext, store: Store) -> Iterator[HealthFinding]
 def _find_tree(context: CommandContext) -> WorkTree | None:
     from uwfgit.code.worktree import WorkTree
 
-    folder = context.search_folder
+    folder = context.folder
     return None if folder is None else WorkTree.find(folder, context.environment)
 
 

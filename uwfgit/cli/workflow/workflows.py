@@ -66,7 +66,7 @@ def find_workflow(
     path = resolve_workflow(
         name,
         # An absolute path, or a name, is found from anywhere.
-        cwd=context.search_folder or Path("/"),
+        cwd=context.folder or Path("/"),
         workflow_paths=context.settings.workflow_paths,
     )
     if path is not None:
@@ -111,7 +111,7 @@ def _find_hint(context: CommandContext, name: str) -> str | None:
     from uwfgit.cli.workflow.examples import list_examples
 
     found = list_workflow_files(
-        cwd=context.search_folder or Path("/"),
+        cwd=context.folder or Path("/"),
         workflow_paths=context.settings.workflow_paths,
     )
     near = find_similar(name, [each for each, _, _ in found])
@@ -134,7 +134,7 @@ def find_file(context: CommandContext, argument: str) -> Path:
     is_there = path.exists() or path.is_symlink()
     found = resolve_workflow(
         str(path) if is_there else name_of(path),
-        cwd=context.search_folder or Path("/"),
+        cwd=context.folder or Path("/"),
         workflow_paths=context.settings.workflow_paths,
     )
     if found is not None and (is_there or not is_path(argument)):

@@ -169,10 +169,7 @@ def _with_settings(
 
 
 def read_settings(
-    environment: Mapping[str, str],
-    *,
-    enclosing: Enclosing | None = None,
-    home: Path | None = None,
+    environment: Mapping[str, str], *, enclosing: Enclosing | None = None
 ) -> dict[str, str]:
     """Return all settings of git's that hold: the repository's, over the user's.
 
@@ -183,7 +180,6 @@ def read_settings(
     Args:
         environment: What git's starts from.
         enclosing: The repository, if there is one.
-        home: The user's home folder, if not the environment's ``HOME``.
     """
     root = enclosing.root if enclosing else None
     if (done := _ask(["config", "-z", "--list"], environment, root)) is not None:
@@ -191,7 +187,7 @@ def read_settings(
         pairs = (item.partition("\n") for item in items if item)
         return {key: value if sign else "true" for key, sign, value in pairs}
     found: dict[str, str] = {}
-    for config in _iter_configs(environment, enclosing, home):
+    for config in _iter_configs(environment, enclosing):
         for key in {str(entry.name) for entry in config} - found.keys():
             value: object = config[key]
             found[key] = str(value) if value is not None else "true"
@@ -230,11 +226,11 @@ def _find_part(
 
 
 def _iter_configs(
-    environment: Mapping[str, str], enclosing: Enclosing | None, home: Path | None
+    environment: Mapping[str, str], enclosing: Enclosing | None
 ) -> Iterator[pygit2.Config]:
     if enclosing is not None:
         yield from _iter_repository_config(enclosing)
-    for path in _list_user_configs(environment, home):
+    for path in _list_user_configs(environment):
         try:
             yield pygit2.Config(str(path))
         except (pygit2.GitError, OSError, ValueError):
@@ -256,14 +252,11 @@ def _iter_repository_config(enclosing: Enclosing) -> Iterator[pygit2.Config]:
             return
 
 
-def _list_user_configs(
-    environment: Mapping[str, str], home: Path | None
-) -> tuple[Path, ...]:
+def _list_user_configs(environment: Mapping[str, str]) -> tuple[Path, ...]:
     """List the user's config files, the one that wins first."""
     if environment.get("GIT_CONFIG_GLOBAL"):
         return (Path(environment["GIT_CONFIG_GLOBAL"]),)
-    if home is None and environment.get("HOME"):
-        home = Path(environment["HOME"])
+    home = Path(environment["HOME"]) if environment.get("HOME") else None
     base = environment.get("XDG_CONFIG_HOME")
     config_home = Path(base) if base else home and home / ".config"
     found = []
