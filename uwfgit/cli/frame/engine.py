@@ -6,7 +6,6 @@ And what takes snapshots of code for it, which a few commands use alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,13 +63,7 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
         environment=environment,
         home=context.home,
         code_head=code_head,
-        keeper=make_keeper(
-            ledger,
-            settings=context.settings,
-            environment=context.environment,
-            home=context.home_for_paths,
-            say=context.output.say,
-        ),
+        find_keeper=partial(find_keeper, context, ledger),
         tell=lambda text: context.output.say(shown(text)),
         masker=context.masker,
         command=context.command,
@@ -107,22 +100,18 @@ def make_camera(folder: Path, *, settings: Settings, home: Path) -> Camera:
     )
 
 
-def make_keeper(
-    ledger: Ledger,
-    *,
-    settings: Settings,
-    environment: Mapping[str, str],
-    home: Path,
-    say: Callable[[str], None],
-) -> Keeper | None:
-    """Return what keeps the code around steps, unless it is not to be kept."""
-    if not settings.keeps_code:
+def find_keeper(context: CommandContext, ledger: Ledger, folder: Path) -> Keeper | None:
+    """Return what keeps the code of the work tree a folder is in.
+
+    ``None`` outside of one, and where no code is to be kept.
+    """
+    if not context.settings.keeps_code or find_enclosing(folder) is None:
         return None
     from uwfgit.code.snapshots.keep import Keeper
 
     def tell(tree: WorkTree) -> None:
         if ledger.local.is_first(f"code {tree.common_dir}"):
-            say(
+            context.output.say(
                 "note: the code around each step is kept as refs/uwf/code/ in "
                 f"{shown(str(tree.common_dir))}; a plain push, fetch or clone leaves "
                 "it there, a mirror takes it (to turn it off: record.code none)"
@@ -130,9 +119,11 @@ def make_keeper(
 
     return Keeper(
         camera=make_camera(
-            ledger.store.state_dir / "code", settings=settings, home=home
+            ledger.store.state_dir / "code",
+            settings=context.settings,
+            home=context.home_for_paths,
         ),
-        environment=environment,
+        environment=context.environment,
         now=now,
         on_kept=tell,
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from uwfgit.code.chain import Label, When, chain_ref, find_snapshot
 from uwfgit.code.snapshots.keep import Keeper, Kept
@@ -36,13 +36,17 @@ class Around(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class Watch(Struct, kw_only=True):
-    """What is known of the code around one run; what cannot be told is nothing."""
+NOTHING_AROUND: Final = Around(snapshot=None, shared=(), warnings=())
+"""Of a run whose code nobody keeps."""
 
-    keep: Callable[[When], Kept] = lambda _: Kept()
-    presence: Presence | None = None
-    is_own: Callable[[ThreadId], bool] = lambda _: False
-    before: Kept = field(default_factory=Kept)
+
+class Watch(Struct, kw_only=True):
+    """What is known of the code around one run."""
+
+    keep: Callable[[When], Kept]
+    presence: Presence | None
+    is_own: Callable[[ThreadId], bool]
+    before: Kept
     """The code as it was before the agent was asked."""
     _after: Kept | None = None
 
@@ -71,28 +75,29 @@ class Watch(Struct, kw_only=True):
 @contextmanager
 def watching(
     ledger: Ledger,
-    keeper: Keeper | None,
+    keeper: Keeper,
     record: Record,
     folder: Path,
     *,
     number: int,
     above: tuple[ThreadId, ...],
     tell: Callable[[str], None],
-) -> Iterator[Watch]:
+) -> Iterator[Watch | None]:
     """Watch the code of a work tree for the length of a run.
 
+    Yields ``None`` for a thread without code.
+
     Args:
-        keeper: Keeps it; ``None`` when the user does not want that.
+        keeper: Keeps it.
         number: Of the step that is run.
         above: The threads a step of which it is part of. The record alone does not
             tell: a child that was forked names the parent it had first.
         tell: Told when another thread is at work there.
     """
     thread = record.tip.thread
-    environment = {} if keeper is None else keeper.environment
-    tree = None if keeper is None else WorkTree.find(folder, environment)
-    if keeper is None or tree is None or ledger.local.is_without_code(thread):
-        yield Watch()
+    tree = WorkTree.find(folder, keeper.environment)
+    if tree is None or ledger.local.is_without_code(thread):
+        yield None
         return
     state, run = ledger.store.state_dir, next_run(record, number).rpartition("/")[2]
 

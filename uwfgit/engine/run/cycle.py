@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure, WorkflowAgent
-from uwfgit.code.snapshots.watch import watching
+from uwfgit.code.snapshots.watch import Watch, watching
 from uwfgit.engine.ask.ask import Asking, Interrupted, Talk, talk_to
 from uwfgit.engine.ask.budget import Meter, require_budget
 from uwfgit.engine.ask.live import clear_live, followed, live_path
@@ -49,15 +50,18 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
     # Of a run that was killed; not seen as this one's while it waits for its slot.
     clear_live(live_path(engine.ledger.store, run.thread))
     engine.on_ready()
-    code = watching(
-        engine.ledger,
-        engine.keeper,
-        record,
-        run.cwd,
-        number=run.number,
-        above=engine.above,
-        tell=engine.tell,
-    )
+    keeper = engine.find_keeper(run.cwd)
+    code: AbstractContextManager[Watch | None] = nullcontext()
+    if keeper is not None:
+        code = watching(
+            engine.ledger,
+            keeper,
+            record,
+            run.cwd,
+            number=run.number,
+            above=engine.above,
+            tell=engine.tell,
+        )
     with hold_slot(engine), code as watch:
         # Time and code as they are right before the agent is asked.
         run = replace(

@@ -45,7 +45,8 @@ class Engine(Struct, frozen=True, kw_only=True):
         environment: What every agent's environment starts from.
         home: ``UWF_HOME``.
         code_head: Reads the HEAD of the work tree at a folder.
-        keeper: Keeps the code around each step, unless the user wants none kept.
+        find_keeper: Gives what keeps the code of the work tree that a folder is in;
+            ``None`` outside of one, or where the user wants none kept.
         tell: Told what the user should know of a run before it begins.
         masker: Knows the secrets that must not be recorded.
         command: What is being run, for whoever meets the thread's lock.
@@ -76,7 +77,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     home: Path
     code_head: Callable[[Path], str | None]
-    keeper: Keeper | None = None
+    find_keeper: Callable[[Path], Keeper | None] = lambda _: None
     tell: Callable[[str], None] = lambda _: None
     masker: Masker = NO_MASK
     command: str = "uwf"

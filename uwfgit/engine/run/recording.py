@@ -9,6 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from uwfgit.agents.base import Failure
+from uwfgit.code.snapshots.watch import NOTHING_AROUND
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
 from uwfgit.engine.ask.answer import Answer, cut_middle, find_answer, shorten_turns
 from uwfgit.engine.ask.ask import Talk
@@ -274,7 +275,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
     pending: tuple[Hash, ...] = ()
     if answer.output_type != ERROR_TYPE:
         pending = find_pending(run.record, run.cycle.routed.role)
-    around = run.watch.end(children)
+    around = NOTHING_AROUND if run.watch is None else run.watch.end(children)
     warnings = (*missing, *talk.warnings[:_WARNINGS], *cut, *around.warnings)
     return StepDraft(
         role=run.cycle.routed.role,

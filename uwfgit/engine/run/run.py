@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.json import decode
 
 from uwfgit.agents.base import (
@@ -78,7 +78,7 @@ class Run(Struct, frozen=True, kw_only=True):
     recorder: Recorder
     started_at_ms: int = 0
     code_before: str | None = None
-    watch: Watch = field(default_factory=Watch)
+    watch: Watch | None = None
     """What looks after the code around it."""
     used: Usage | None = None
     """What the thread has used so far, as far as a budget asks for it."""
