@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
-from typing import Final, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -63,36 +64,40 @@ class _Scene(Struct, kw_only=True):
         return " · ".join(parts)
 
 
-class Watching:
-    """Looks on while steps run; a context manager that leaves no line behind."""
+@contextmanager
+def watching(context: CommandContext) -> Iterator[_Watcher | None]:
+    """Look on while steps run; ``None`` when nobody is there who would be told."""
+    quiet = context.options.quiet
+    width = talk_width(quiet=quiet)
+    tells = not quiet and context.output.is_text
+    if width is None and not tells:
+        yield None
+        return
+    watcher = _Watcher(
+        width=width, tells=tells, is_verbose=tells and context.options.verbose > 0
+    )
+    thread = threading.Thread(target=watcher.show, daemon=True)
+    thread.start()
+    try:
+        yield watcher
+    finally:
+        watcher.ended.set()
+        thread.join()
 
-    def __init__(self, context: CommandContext) -> None:
-        options = context.options
-        self._width = talk_width(quiet=options.quiet)
-        self._tells = not options.quiet and context.output.is_text
-        self._is_verbose = options.verbose and self._tells
-        self._announces = self._tells and not self._is_verbose
-        self._lock = threading.Lock()
-        self._scene: _Scene | None = None
-        self._has_line = False
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._show, daemon=True)
 
-    def __enter__(self) -> Self:
-        if self._tells or self._width is not None:
-            self._thread.start()
-        return self
+class _Watcher(Struct, kw_only=True):
+    """Looks on for people; leaves no line behind when a step ends."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        self._clear()
+    width: int | None
+    """Of the terminal; ``None`` when there is none."""
+    tells: bool
+    is_verbose: bool
+    """Whether each turn is told."""
+    ended: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _scene: _Scene | None = None
+    _line_width: int = 0
+    """Of the line that stands on the terminal; 0 when none does."""
 
     def begin(self, *, number: int, role: str, agent: str) -> None:
         """See that an agent is asked now."""
@@ -112,7 +117,7 @@ class Watching:
             calls = turn.tool_calls
             said = _describe(calls[-1]) if calls else last_line(turn.content)
             scene.said = said or scene.said
-            if self._is_verbose:
+            if self.is_verbose:
                 self._print(turn, is_new=is_new)
 
     def spent(self, usage: Usage) -> None:
@@ -125,27 +130,31 @@ class Watching:
         """See that the agent is done."""
         with self._lock:
             scene, self._scene = self._scene, None
-            self._clear()
+            if self._line_width:
+                self._clear()
             if scene is not None and scene.is_told:
                 taken = format_duration(int(scene.seconds * 1000))
                 talk(f"step {scene.number} {shown(scene.role)}: ended after {taken}")
 
-    def _show(self) -> None:
-        while not self._ended.wait(_PAUSE):
+    def show(self) -> None:
+        """Renew the line, or tell of a long step, until watching has ended."""
+        announces = self.tells and not self.is_verbose
+        while not self.ended.wait(_PAUSE):
             with self._lock:
                 scene = self._scene
                 if scene is None or scene.seconds < _DELAY:
                     continue
-                if self._width is not None:
-                    talk_over(scene.line(), self._width)
-                    self._has_line = True
-                elif scene.seconds >= _LONG and not scene.is_told and self._announces:
+                if self.width is not None:
+                    talk_over(scene.line(), self.width)
+                    self._line_width = self.width
+                elif scene.seconds >= _LONG and announces and not scene.is_told:
                     scene.is_told = True
                     who = f"step {scene.number} {scene.role} ({scene.agent})"
                     talk(f"{shown(who)}: at work")
 
     def _print(self, turn: Turn, *, is_new: bool) -> None:
-        self._clear()
+        if self._line_width:
+            self._clear()
         head = f"{turn.role}: " if is_new else ""
         if turn.content.strip():
             talk(f"  {head}{turn.content.rstrip()}")
@@ -153,9 +162,8 @@ class Watching:
             talk(f"  {shown(_describe(call))}")
 
     def _clear(self) -> None:
-        if self._width is not None and self._has_line:
-            talk_over("", self._width)
-            self._has_line = False
+        talk_over("", self._line_width)
+        self._line_width = 0
 
 
 def _describe(call: ToolCall) -> str:

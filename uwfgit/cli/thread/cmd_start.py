@@ -23,9 +23,9 @@ from uwfgit.cli.frame.arguments import (
 from uwfgit.cli.frame.commands import Click, Command
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields, write
-from uwfgit.cli.thread.next_command import usual_way, way_on
+from uwfgit.cli.thread.next_command import USUAL_WAYS, tell_refusal, way_on
 from uwfgit.cli.thread.runs import find_folder, finish_run, run_started, step_line
-from uwfgit.errors import UsageError
+from uwfgit.errors import UsageError, UwfError
 from uwfgit.ids import find_thread_id
 
 if TYPE_CHECKING:
@@ -114,7 +114,6 @@ def join_command(
     Exits as the run itself would: 3 when the thread waits for a person, 5 when
     its newest step failed.
     """
-    from uwfgit.cli.thread.next_command import refusal_told
     from uwfgit.engine.run.control import join_thread
     from uwfgit.model.ledger.ledger import resolve_thread
 
@@ -122,8 +121,11 @@ def join_command(
     require_least(0, timeout=timeout)
     ledger = context.open_ledger()
     found = resolve_thread(ledger, thread)
-    with refusal_told(context, ledger, found):
+    try:
         report = join_thread(ledger, found, timeout=timeout)
+    except UwfError as exc:
+        tell_refusal(context, ledger, found, exc)
+        raise
     if context.output.is_text:
         for step in report.steps:
             write(f"{step_line(context, step)}\n")
@@ -232,7 +234,7 @@ def start_command(  # noqa: PLR0917 - one parameter an option
     ]
     context.output.emit(payload, lambda: format_fields(context.output, fields))
     if context.output.is_text:
-        context.output.say(usual_way(tip.thread, state.status))
+        context.output.say(USUAL_WAYS[state.status].format(thread=tip.thread))
 
 
 def _start(

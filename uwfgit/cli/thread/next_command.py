@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -16,32 +14,32 @@ if TYPE_CHECKING:
     from uwfgit.ids import ThreadId
     from uwfgit.model.ledger.ledger import Ledger
 
+USUAL_WAYS: Final = {
+    "idle": "next: uwf thread exec {thread}",
+    "suspended": "go on: uwf thread resume {thread} -p TEXT",
+    "end": "done; read it with: uwf thread read {thread}",
+    "cancelled": "cancelled; go on in a fork: uwf thread fork {thread}",
+    "running": "someone is running it; watch it: uwf thread live {thread}",
+    "diverged": "continued here and there: uwf thread resolve {thread}",
+}
+"""Status → the command that goes on with a thread whose graph gives a next role."""
+
 _HOUR_MS: Final = 3_600_000
 _USUAL_WAIT: Final = 6
 """For how many hours ``--wait`` waits that names no time."""
 
 
-@contextmanager
-def refusal_told(
-    context: CommandContext, ledger: Ledger, thread: ThreadId
-) -> Iterator[None]:
-    """Print how a thread stands, and why, when the block cannot run it.
+def tell_refusal(
+    context: CommandContext, ledger: Ledger, thread: ThreadId, error: UwfError
+) -> None:
+    """Print how a thread stands, and the error why it cannot be run.
 
     For programs only, as the run's own object; people get the error's two
     lines. The error goes on either way: it knows the exit code. A thread that
     is not there has no such object, and the error is printed alone.
     """
-    try:
-        yield
-    except UwfError as exc:
-        if not context.output.is_text:
-            _tell(context, ledger, thread, exc)
-        raise
-
-
-def _tell(
-    context: CommandContext, ledger: Ledger, thread: ThreadId, error: UwfError
-) -> None:
+    if context.output.is_text:
+        return
     from uwfgit.cli.thread.payloads import error_payload, refused_payload
 
     try:
@@ -84,13 +82,14 @@ def way_on(ledger: Ledger, thread: ThreadId, status: str) -> str:
         thread: Which thread.
         status: The one people see: ``running`` and ``diverged`` too.
     """
+    usual = USUAL_WAYS[status].format(thread=thread)
     if status != "suspended":
-        return usual_way(thread, status)
+        return usual
     other = _find_detour(ledger, thread) or _find_end_of_limit(ledger, thread)
     if other:
         return f"go on: {other}"
     word = _RESUMED.get(_find_cause(ledger, thread))
-    return f"{word}: uwf thread resume {thread}" if word else usual_way(thread, status)
+    return f"{word}: uwf thread resume {thread}" if word else usual
 
 
 _RESUMED: Final = {"attempt": "try again", "hold": "release it"}
@@ -106,19 +105,6 @@ def _find_cause(ledger: Ledger, thread: ThreadId) -> str:
     except CorruptError:
         # A damaged history is for others to tell.
         return ""
-
-
-def usual_way(thread: ThreadId, status: str) -> str:
-    """Name the command that goes on with a thread whose graph gives a next role."""
-    ways = {
-        "idle": f"next: uwf thread exec {thread}",
-        "suspended": f"go on: uwf thread resume {thread} -p TEXT",
-        "end": f"done; read it with: uwf thread read {thread}",
-        "cancelled": f"cancelled; go on in a fork: uwf thread fork {thread}",
-        "running": f"someone is running it; watch it: uwf thread live {thread}",
-        "diverged": f"continued here and there: uwf thread resolve {thread}",
-    }
-    return ways[status]
 
 
 def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
@@ -160,9 +146,12 @@ def _find_end_of_limit(ledger: Ledger, thread: ThreadId) -> str | None:
 
 
 def with_detour(ledger: Ledger, report: RunReport) -> RunReport:
-    """Let a run's hint name what goes on where plain resume would be no use."""
-    if report.status != "suspended":
-        return report
+    """Let a run's hint name what goes on where plain resume would be no use.
+
+    Args:
+        ledger: Where the thread is.
+        report: Of a run that left it suspended.
+    """
     other = _find_detour(ledger, report.thread)
     other = other or _find_end_of_limit(ledger, report.thread)
     return replace(report, hint=other) if other else report

@@ -32,10 +32,10 @@ from uwfgit.cli.frame.arguments import (
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.screen import shown
-from uwfgit.cli.thread.next_command import usual_way, with_detour
+from uwfgit.cli.thread.next_command import USUAL_WAYS, tell_refusal, with_detour
 from uwfgit.constants import ERROR_STATUS
 from uwfgit.engine.run.ends import RunEnd
-from uwfgit.errors import InvalidError, UsageError, first_of
+from uwfgit.errors import InvalidError, UsageError, UwfError, first_of
 from uwfgit.ids import ThreadId
 from uwfgit.model.picture.columns import cut
 
@@ -94,10 +94,12 @@ def exec_command(  # noqa: PLR0917 - its options, as typer reads them
     from uwfgit.store.pack import MANY_LOOSE, estimate_loose
 
     context = get_context(ctx)
-    require_least(1, count=count)
-    if count is not None and run_all:
-        raise UsageError("--count and --all exclude each other")
-    most = None if run_all else (count or 1)
+    most = None if run_all else 1
+    if count is not None:
+        require_least(1, count=count)
+        if run_all:
+            raise UsageError("--count and --all exclude each other")
+        most = count
     patience = None if wait is None else read_duration(wait)
 
     def run(engine: Engine, found: ThreadId, **how: Any) -> RunReport:  # noqa: ANN401 - as executor takes them
@@ -213,21 +215,25 @@ def run_started(
 ) -> None:
     """Run a thread that was just started until it stops."""
     from uwfgit.cli.frame.engine import make_engine
-    from uwfgit.cli.live.watching import Watching
-    from uwfgit.cli.thread.next_command import refusal_told
+    from uwfgit.cli.live.watching import watching
     from uwfgit.engine.run.executor import exec_thread
     from uwfgit.store.handle import map_little
 
     map_little()
     began = time.monotonic()
-    with refusal_told(context, ledger, thread), Watching(context) as watching:
-        report = exec_thread(
-            replace(make_engine(context, ledger), watcher=watching),
-            thread,
-            count=None,
-            agent=agent,
-            on_step=partial(_print_step, context, set()),
-        )
+    try:
+        engine = make_engine(context, ledger)
+        with watching(context) as watcher:
+            report = exec_thread(
+                replace(engine, watcher=watcher),
+                thread,
+                count=None,
+                agent=agent,
+                on_step=partial(_print_step, context, set()),
+            )
+    except UwfError as exc:
+        tell_refusal(context, ledger, thread, exc)
+        raise
     finish_run(context, ledger, report, began=began)
 
 
@@ -236,8 +242,7 @@ def _run(
 ) -> None:
     """Run a thread here, or see it run by a worker; print what came of it."""
     from uwfgit.cli.frame.engine import make_engine
-    from uwfgit.cli.live.watching import Watching
-    from uwfgit.cli.thread.next_command import refusal_told
+    from uwfgit.cli.live.watching import watching
     from uwfgit.cli.thread.trusting import admit, is_trusted
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.store.handle import map_little
@@ -247,7 +252,7 @@ def _run(
     found = resolve_thread(ledger, thread)
     worker: Worker | None = None
     began = time.monotonic()
-    with refusal_told(context, ledger, found):
+    try:
         ledger.local.set_last(found)
         folder = find_folder(context, call.cwd)
         engine = make_engine(context, ledger)
@@ -266,13 +271,18 @@ def _run(
             report, worker = _start_worker(context, engine, found, call, folder)
         else:
             printer = partial(_print_step, context, set())
-            with Watching(context) as watching:
-                engine = replace(engine, watcher=watching)
+            with watching(context) as watcher:
+                engine = replace(engine, watcher=watcher)
                 report = run(
                     engine, found, agent=call.agent, cwd=folder, on_step=printer
                 )
+    except UwfError as exc:
+        tell_refusal(context, ledger, found, exc)
+        raise
+    if report.status == "suspended":
+        report = with_detour(ledger, report)
     if worker is not None:
-        _finish_start(context, with_detour(ledger, report), worker)
+        _finish_start(context, report, worker)
     finish_run(context, ledger, report, began=began)
 
 
@@ -385,7 +395,8 @@ def finish_run(
     began: float | None = None,
 ) -> None:
     """Print what a run did and the way on; leave with its exit code."""
-    report = with_detour(ledger, report)
+    if report.status == "suspended":
+        report = with_detour(ledger, report)
     if began is not None and report.steps and report.status in {"suspended", "end"}:
         from uwfgit.cli.live.notify import tell_end
 
@@ -423,4 +434,4 @@ def _tell_way_on(context: CommandContext, report: RunReport) -> None:
         text = "" if again == "resume" else " -p TEXT"
         say(f"try again: uwf thread {again} {thread}{text}")
     else:
-        say(usual_way(thread, report.status))
+        say(USUAL_WAYS[report.status].format(thread=thread))
