@@ -19,7 +19,7 @@ from uwfgit.engine.run.executor import (
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import Node
+from uwfgit.model.node import Node
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Step
 

@@ -21,8 +21,9 @@ from uwfgit.engine.run.thread import start_thread
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.kept import Kept
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.thread.record import Record, Tip, load_record
+from uwfgit.model.node import STEP_TYPE
+from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.core import dump_yaml

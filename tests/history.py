@@ -10,8 +10,8 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.schema.check import find_refs, validate_node
 from uwfgit.model.thread.derive import output_file, prompt_file, task_file
 from uwfgit.model.thread.event import Event, iter_events, read_event
-from uwfgit.model.thread.record import load_record, load_tip, open_record, read_tip
-from uwfgit.model.thread.state import ThreadState, encode_state
+from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.state import ThreadState, encode_state, load_tip, read_tip
 from uwfgit.store.canonical import META_TYPE
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store

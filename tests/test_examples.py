@@ -21,7 +21,7 @@ from uwfgit.agents.scripted import ScriptEntry, read_script
 from uwfgit.constants import END, NEW, RESUME, START, STATUS, SUSPEND
 from uwfgit.engine.ask.extract import Extraction, extract_reply
 from uwfgit.engine.decide.moderator import Routed, route
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.model.thread.derive import find_hash_words
 from uwfgit.model.workflow.source import check_workflow_file, read_workflow
 from uwfgit.model.workflow.workflow import Workflow

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from uwfgit.library import Store as Store
     from uwfgit.library import Thread as Thread
     from uwfgit.library import open_store as open_store
-    from uwfgit.model.node.node import Node as Node
-    from uwfgit.model.node.node import make_node as make_node
+    from uwfgit.model.node import Node as Node
+    from uwfgit.model.node import make_node as make_node
     from uwfgit.model.workflow.source import read_workflow as read_workflow
     from uwfgit.model.workflow.workflow import Workflow as Workflow
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "AgentContext": "uwfgit.kit.context",
     "AgentReply": "uwfgit.agents.base",
-    "Node": "uwfgit.model.node.node",
+    "Node": "uwfgit.model.node",
     "Problem": "uwfgit.errors",
     "Store": "uwfgit.library",
     "Thread": "uwfgit.library",
     "UwfError": "uwfgit.errors",
     "Workflow": "uwfgit.model.workflow.workflow",
     "create_agent": "uwfgit.kit.create",
-    "make_node": "uwfgit.model.node.node",
+    "make_node": "uwfgit.model.node",
     "open_store": "uwfgit.library",
     "read_workflow": "uwfgit.model.workflow.source",
 }

@@ -25,7 +25,7 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.keep import check_nodes, put_nodes
 from uwfgit.model.ledger.ledger import Ledger, find_tip
 from uwfgit.model.mask import mask_warnings
-from uwfgit.model.node.node import Node, make_node
+from uwfgit.model.node import Node, make_node
 from uwfgit.model.thread.derive import output_file, task_file
 from uwfgit.model.thread.record import Record, load_record
 from uwfgit.model.thread.state import ThreadState

@@ -12,7 +12,7 @@ from tests.benchmarks.stores import Long, World, prose
 from uwfgit.ids import Hash, Oid
 from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node, load_nodes
-from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE, Node, make_node
+from uwfgit.model.node import BUILTIN_NAMES, DETAIL_TYPE, Node, make_node
 from uwfgit.model.thread.record import load_record
 from uwfgit.store.layout import NODES, thread_folder, thread_ref
 

@@ -24,7 +24,7 @@ from uwfgit.engine.run.executor import exec_thread, poke_thread, resume_thread
 from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.registering import add_workflow
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.layout import thread_ref, workflow_ref

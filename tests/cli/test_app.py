@@ -20,7 +20,7 @@ from uwfgit.cli.frame.options import hidden_options
 from uwfgit.cli.words.reference import iter_commands, root_context
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.errors import StoreError, UwfError
-from uwfgit.model.node.node import META_TYPE
+from uwfgit.model.node import META_TYPE
 from uwfgit.store.canonical import Json
 
 HEAVY = ("pygit2", "jsonschema", "httpx", "yaml", "pydantic", "rich")

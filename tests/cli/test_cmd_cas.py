@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.calls import Uwf
 from tests.collision import COLLIDING, COLLIDING_HASH
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.store.canonical import META_TYPE, TEXT_TYPE
 
 

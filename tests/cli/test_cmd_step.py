@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Uwf
-from uwfgit.model.node.node import STEP_TYPE, find_builtin_schema
+from uwfgit.model.node import STEP_TYPE, find_builtin_schema
 
 
 def test_list_has_one_item_a_step(uwf: Uwf, ended: str) -> None:

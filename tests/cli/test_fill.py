@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from uwfgit.cli.store.nodes import fill_absent
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     STEP_TYPE,
     find_builtin_schema,

@@ -30,14 +30,15 @@ from tests.sync.retyped import GONE, iter_places, put_at, retype
 from tests.sync.tour import set_tip, suspend
 from uwfgit.cli.frame.world import now_ms
 from uwfgit.engine.run.executor import resume_thread
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     FORMAT_TYPES,
     START_TYPE,
     STEP_TYPE,
     Node,
 )
-from uwfgit.model.thread.record import Record, load_tip
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.store.canonical import Json
 from uwfgit.store.repository import open_store
 

@@ -24,7 +24,7 @@ from uwfgit.engine.run.executor import RunReport, exec_thread, poke_thread
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.keep import drop_node, put_nodes
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     JSON_TYPES,
@@ -414,7 +414,7 @@ PYTHON: Final = f"#!{sys.executable}\n" + textwrap.dedent(
     import os, sys, time
     from pathlib import Path
     from uwfgit.ids import Hash
-    from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, make_node, make_text
+    from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, make_node, make_text
     from uwfgit.store.layout import KEEP_REF
     from uwfgit.store.objects import (
         Person, new_file, read_commit, write_commit,

@@ -37,10 +37,9 @@ from uwfgit.errors import StateError
 from uwfgit.model.ledger.append import StepDraft, append_step
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import Cost, thread_cost
-from uwfgit.model.node.node import Node, make_text
+from uwfgit.model.node import Node, make_text
 from uwfgit.model.thread.links import LinkRule
-from uwfgit.model.thread.record import load_tip
-from uwfgit.model.thread.state import StepOutcome
+from uwfgit.model.thread.state import StepOutcome, load_tip
 from uwfgit.model.thread.step import Child, StartedFor, StepFields, Usage
 
 GOOD: Final[dict[str, Any]] = {

@@ -28,7 +28,8 @@ from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import load_record, load_tip
+from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow

@@ -59,7 +59,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.errors import LockedError, NotFoundError, StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.model.workflow.workflow import Choice, Target
 from uwfgit.store.handle import Store
 

@@ -25,7 +25,7 @@ from tests.sync.forge import Draft, forge
 from tests.sync.tour import tip_of
 from uwfgit.errors import InvalidError
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import JSON_TYPES, make_node
+from uwfgit.model.node import JSON_TYPES, make_node
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.inputs import complete_inputs
 from uwfgit.model.workflow.source import read_workflow

@@ -28,7 +28,7 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker, Secret
 from uwfgit.model.memory.memory import forget_memory, iter_memory, read_session
-from uwfgit.model.node.node import DETAIL_TYPE
+from uwfgit.model.node import DETAIL_TYPE
 from uwfgit.store.layout import memory_ref
 from uwfgit.store.refs import find_ref
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     FORMAT_TYPES,

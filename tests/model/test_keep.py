@@ -17,7 +17,7 @@ from uwfgit.model.ledger.keep import (
     put_nodes,
 )
 from uwfgit.model.ledger.ledger import Ledger, find_kept, find_node, load_node
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     BUILTIN_NAMES,
     META_TYPE,
     TEXT_TYPE,

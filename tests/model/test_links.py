@@ -27,7 +27,7 @@ from uwfgit.errors import AmbiguousError, CorruptError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.keep import drop_node, list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger, find_linkable, load_node
-from uwfgit.model.node.node import Node, make_node, make_schema, make_text
+from uwfgit.model.node import Node, make_node, make_schema, make_text
 from uwfgit.model.thread.links import LinkRule, Links, collect_links
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step

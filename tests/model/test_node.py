@@ -9,7 +9,7 @@ import pytest
 from tests.collision import COLLIDING, COLLIDING_HASH
 from uwfgit.errors import InvalidError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     BUILTIN_NAMES,
     FORMAT_TYPES,
     JSON_TYPES,

@@ -14,10 +14,9 @@ from uwfgit.engine.run.thread import fork_thread
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
-from uwfgit.model.node.places import NodePlaces, add_place, read_node
-from uwfgit.model.thread.record import Tip, load_tip, open_record
-from uwfgit.model.thread.state import encode_state
+from uwfgit.model.node import DETAIL_TYPE, STEP_TYPE, TEXT_TYPE, make_text
+from uwfgit.model.thread.record import NodePlaces, add_place, open_record, read_node
+from uwfgit.model.thread.state import Tip, encode_state, load_tip
 from uwfgit.model.thread.task import find_task_line
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (

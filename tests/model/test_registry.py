@@ -21,7 +21,7 @@ from uwfgit.model.ledger.registry import (
     load_registered,
     workflow_history,
 )
-from uwfgit.model.node.node import WORKFLOW_TYPE, format_nodes, make_node
+from uwfgit.model.node import WORKFLOW_TYPE, format_nodes, make_node
 from uwfgit.model.thread.event import iter_events
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID

@@ -8,7 +8,7 @@ import pytest
 
 from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     META_TYPE,
     START_TYPE,
     find_builtin_schema,
@@ -489,7 +489,7 @@ def test_a_text_far_too_long_for_its_format_costs_nothing(name: str) -> None:
 def test_a_node_of_a_built_in_type_needs_no_jsonschema_to_fit() -> None:
     code = """
 import sys
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.model.schema.check import validate_node
 assert validate_node(make_text("a"), {"type": "string"}) == ()
 assert "jsonschema" not in sys.modules

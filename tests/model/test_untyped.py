@@ -16,7 +16,7 @@ from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import thread_cost
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     START_TYPE,

@@ -18,7 +18,7 @@ from uwfgit.errors import LockedError, StoreError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.keep import put_nodes
 from uwfgit.model.ledger.ledger import Ledger, load_node
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.store.care import maintain
 from uwfgit.store.care.maintain import (
     GcReport,

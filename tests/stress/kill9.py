@@ -38,7 +38,8 @@ from tests.stress.forked import (
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
-from uwfgit.model.thread.record import load_record, load_tip, open_record
+from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.store.locks.flock import read_holder
 
 _GOOD: Final = (0, 3)

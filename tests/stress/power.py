@@ -32,7 +32,8 @@ from tests.planted import GITHUB
 from tests.stress.forked import call, list_threads, open_ledger, prepare_user
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import find_node
-from uwfgit.model.thread.record import load_record, load_tip
+from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.store.layout import TRASH_PREFIX
 
 _CALLS: Final = (

@@ -12,7 +12,7 @@ from tests.collision import COLLIDING, COLLIDING_HASH
 from tests.sync.forge import Change, Draft, amend_step, draft_of, raw_entry, write
 from tests.sync.tour import PLAN
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     META_TYPE,

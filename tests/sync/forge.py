@@ -15,7 +15,7 @@ from typing import Any
 from pygit2.enums import ObjectType
 
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import Node, make_node
+from uwfgit.model.node import Node, make_node
 from uwfgit.model.thread.derive import output_file, prompt_file
 from uwfgit.store.canonical import decode_payload, encode_json
 from uwfgit.store.genesis import GENESIS_OID

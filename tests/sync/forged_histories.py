@@ -42,7 +42,7 @@ from tests.sync.forge import (
 from tests.sync.forgeries import FORGERIES
 from tests.sync.tour import JUDGE, RESUME, START, TRY, WORK
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.node.node import START_TYPE, WORKFLOW_TYPE, make_node
+from uwfgit.model.node import START_TYPE, WORKFLOW_TYPE, make_node
 from uwfgit.store.canonical import encode_json
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store

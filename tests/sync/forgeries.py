@@ -55,7 +55,7 @@ from tests.sync.changes import (
 )
 from tests.sync.forge import Change, amend_step, raw_entry
 from tests.sync.tour import CANCEL, JUDGE, POKE, RESUME, START, TRY, WAIT, WORK
-from uwfgit.model.node.node import ERROR_TYPE
+from uwfgit.model.node import ERROR_TYPE
 from uwfgit.store.genesis import GENESIS_OID
 
 FORGERIES: list[tuple[str, int, Change, str]] = [

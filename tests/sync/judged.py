@@ -14,8 +14,9 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import append_hold
 from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import DETAIL_TYPE, make_node
-from uwfgit.model.thread.record import load_record, load_tip
+from uwfgit.model.node import DETAIL_TYPE, make_node
+from uwfgit.model.thread.record import load_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Usage
 
 START, WORK, HOLD, WAIT, SUMMARY, END, ENDED, LAST = range(8)

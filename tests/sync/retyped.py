@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from tests.sync.forge import Draft, forge
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.node.node import FORMAT_TYPES, Node, make_node
+from uwfgit.model.node import FORMAT_TYPES, Node, make_node
 from uwfgit.model.thread.record import Record
 from uwfgit.store.canonical import Json
 from uwfgit.store.layout import find_node_name

@@ -21,9 +21,10 @@ from tests.sync.tour import Tour, tip_of
 from uwfgit.errors import StateError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import make_node
+from uwfgit.model.node import make_node
 from uwfgit.model.thread.family import children_by_node
-from uwfgit.model.thread.record import open_record, read_tip
+from uwfgit.model.thread.record import open_record
+from uwfgit.model.thread.state import read_tip
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.refs import is_ancestor
 from uwfgit.store.repository import init_store, open_store

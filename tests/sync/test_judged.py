@@ -30,7 +30,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread
 from uwfgit.ids import mint_thread_id
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import find_cause, iter_events
-from uwfgit.model.thread.record import load_tip
+from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Usage
 from uwfgit.store.repository import init_store, open_store
 from uwfgit.sync.diverged.replayed_events import replay_tail

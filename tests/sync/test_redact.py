@@ -39,7 +39,7 @@ from uwfgit.model.ledger.keep import list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registering import add_workflow
 from uwfgit.model.memory.memory import write_session
-from uwfgit.model.node.node import make_text
+from uwfgit.model.node import make_text
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, TRASH_PREFIX, thread_ref

@@ -52,7 +52,7 @@ from tests.sync.tour import JUDGE, RESUME, START, TRY, WORK, Tour, make_tour, ti
 from uwfgit.engine.run.executor import poke_thread, resume_thread
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import make_node, make_schema
+from uwfgit.model.node import make_node, make_schema
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.reading import open_reading

@@ -29,7 +29,7 @@ from uwfgit.engine.run.thread import cancel_thread, fork_thread, say_word
 from uwfgit.errors import CorruptError, StateError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import ERROR_TYPE, find_builtin_schema
+from uwfgit.model.node import ERROR_TYPE, find_builtin_schema
 from uwfgit.model.thread.derive import format_message, read_quote
 from uwfgit.model.thread.event import TABLE, WORDS, EventName, event_trailers
 from uwfgit.model.workflow.workflow import Target, Workflow

@@ -10,7 +10,8 @@ from tests.builders import object_file
 from tests.cli.calls import Uwf
 from tests.web.serving import serving
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.record import open_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.store.repository import open_store
 
 AGENT = """\

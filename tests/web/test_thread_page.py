@@ -16,7 +16,8 @@ from uwfgit.engine.run.hold import hold_thread
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.compare import compare_chains
-from uwfgit.model.thread.record import load_tip, open_record
+from uwfgit.model.thread.record import open_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Snapshot, Step
 from uwfgit.store.repository import open_store
 from uwfgit.web.render.diff import diff_page

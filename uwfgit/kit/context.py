@@ -10,7 +10,8 @@ from typing import Final
 from uwfgit.engine.ask.prompt import output_format
 from uwfgit.errors import NotFoundError, UsageError
 from uwfgit.ids import ThreadId, is_thread_id
-from uwfgit.model.thread.record import Record, load_tip, open_record
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.workflow import Role, Workflow
 from uwfgit.store.files import read_plain

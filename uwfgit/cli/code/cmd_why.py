@@ -359,7 +359,7 @@ def _export(context: CommandContext, tree: WorkTree, found: _Found) -> None:
 
 
 def _find_models(context: CommandContext, found: _Found) -> dict[Any, str | None]:
-    from uwfgit.model.node.node import DETAIL_TYPE
+    from uwfgit.model.node import DETAIL_TYPE
     from uwfgit.model.thread.record import load_record
 
     ledger = _find_ledger(context)

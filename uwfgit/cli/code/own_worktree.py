@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from uwfgit.code.worktree import WorkTree
     from uwfgit.ids import Oid, ThreadId
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.record import Record, Tip
+    from uwfgit.model.thread.record import Record
+    from uwfgit.model.thread.state import Tip
 
 _END: Final = 5
 """Characters of a thread's id that a branch is named by."""

@@ -19,7 +19,8 @@ from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.kin import iter_below
 from uwfgit.model.ledger.ledger import Ledger, is_foreign
 from uwfgit.model.thread.family import family_of
-from uwfgit.model.thread.record import Tip, load_tip, open_record
+from uwfgit.model.thread.record import open_record
+from uwfgit.model.thread.state import Tip, load_tip
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit
 from uwfgit.store.layout import thread_ref

@@ -15,7 +15,8 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.frame.world import child_environment
 from uwfgit.errors import UwfError
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.thread.record import Tip, open_record
+from uwfgit.model.thread.record import open_record
+from uwfgit.model.thread.state import Tip
 
 
 class OwnAgents(Struct, kw_only=True, dict=True):

@@ -215,7 +215,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         """Put a ledger over an open store."""
         from uwfgit.model.ledger.kept import Kept
         from uwfgit.model.ledger.ledger import Ledger
-        from uwfgit.model.node.node import STEP_TYPE
+        from uwfgit.model.node import STEP_TYPE
         from uwfgit.store.git.settings import Identity
         from uwfgit.store.git.signing import NO_SIGNER
         from uwfgit.store.local import Local

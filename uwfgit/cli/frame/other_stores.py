@@ -42,7 +42,7 @@ def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
 
 
 def _knows(context: CommandContext, path: Path, name: str) -> bool:
-    from uwfgit.model.node.node import STEP_TYPE
+    from uwfgit.model.node import STEP_TYPE
     from uwfgit.store.layout import thread_ref
     from uwfgit.store.lookup.table import Lookup
     from uwfgit.store.refs import find_ref

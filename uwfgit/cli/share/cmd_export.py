@@ -133,7 +133,8 @@ def _refuse_private(ledger: Ledger, lines: Sequence[Line]) -> None:
     Raises:
         StateError: One is private.
     """
-    from uwfgit.model.thread.record import open_record, read_tip
+    from uwfgit.model.thread.record import open_record
+    from uwfgit.model.thread.state import read_tip
 
     for line in lines:
         try:
@@ -169,7 +170,8 @@ def _read_code(context: CommandContext, ledger: Ledger, lines: Sequence[Line]) -
         InvalidError: A secret would leave.
     """
     from uwfgit.cli.code.cmd_changes import read_step_diff
-    from uwfgit.model.thread.record import open_record, read_tip
+    from uwfgit.model.thread.record import open_record
+    from uwfgit.model.thread.state import read_tip
     from uwfgit.sync.secrets.scan import describe_findings, find_in_texts
 
     found: dict[tuple[ThreadId, int], str] = {}

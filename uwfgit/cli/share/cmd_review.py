@@ -91,7 +91,8 @@ def _send(
     """Push a review as ``send`` does, and print it."""
     from uwfgit.model.ledger.ledger import resolve_thread
     from uwfgit.model.thread.family import named_children
-    from uwfgit.model.thread.record import load_tip, open_record
+    from uwfgit.model.thread.record import open_record
+    from uwfgit.model.thread.state import load_tip
 
     kind = _forge(forge)
     ledger = context.open_ledger(write=True, create=False)

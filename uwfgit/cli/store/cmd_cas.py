@@ -24,7 +24,7 @@ from uwfgit.cli.store.nodes import (
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import read_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
-from uwfgit.model.node.node import BUILTIN_NAMES, META_TYPE, Node, make_node, make_text
+from uwfgit.model.node import BUILTIN_NAMES, META_TYPE, Node, make_node, make_text
 from uwfgit.store.canonical import TEXT_TYPE, format_path
 
 app = make_group("Read and write nodes by their hash.")

@@ -19,7 +19,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, Oid, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_tip, load_node
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     BUILTIN_NAMES,
     DETAIL_TYPE,
     META_TYPE,

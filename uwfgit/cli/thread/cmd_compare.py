@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from uwfgit.model.ledger.prices import Cost
     from uwfgit.model.thread.compare import Comparison, Pair, Sum
     from uwfgit.model.thread.event import Event
-    from uwfgit.model.thread.record import Record, Tip
+    from uwfgit.model.thread.record import Record
+    from uwfgit.model.thread.state import Tip
     from uwfgit.model.thread.step import Step, Usage
     from uwfgit.store.canonical import Json
 

@@ -34,7 +34,8 @@ from uwfgit.model.picture.columns import wrap
 
 if TYPE_CHECKING:
     from uwfgit.model.ledger.ledger import Ledger
-    from uwfgit.model.thread.record import Record, Tip
+    from uwfgit.model.thread.record import Record
+    from uwfgit.model.thread.state import Tip
     from uwfgit.model.thread.step import Step
 
 app = make_group("Look at single steps of a thread.")
@@ -124,7 +125,7 @@ def show_step(ctx: typer.Context, step: StepArgument) -> None:
 
 
 def _load_detail(record: Record, step: Step) -> Any:  # noqa: ANN401 - a JSON value
-    from uwfgit.model.node.node import DETAIL_TYPE
+    from uwfgit.model.node import DETAIL_TYPE
 
     return record.node(step.detail_hash, DETAIL_TYPE).payload
 

@@ -15,9 +15,8 @@ from uwfgit.model.ledger.ledger import Ledger, ThreadRow
 from uwfgit.model.ledger.prices import Cost, cost_at, cost_payload, step_cost
 from uwfgit.model.ledger.standing import status_of
 from uwfgit.model.thread.attempts import Attempt
-from uwfgit.model.thread.record import Record, Tip
-from uwfgit.model.thread.sharing import Shared, Sharing
-from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.state import Shared, Sharing, ThreadState, Tip
 from uwfgit.model.thread.step import Step, write_fields
 from uwfgit.store.handle import Store
 
@@ -285,7 +284,7 @@ def outcome_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
 def shown_payload(ledger: Ledger, tip: Tip) -> dict[str, Any]:
     """Return a thread as ``thread show`` and the API tell of it."""
     from uwfgit.model.ledger.standing import is_running
-    from uwfgit.model.thread.sharing import find_sharing
+    from uwfgit.model.thread.state import find_sharing
     from uwfgit.model.thread.task import find_task_line
 
     store = ledger.store

@@ -17,7 +17,7 @@ from uwfgit.cli.store.cmd_prompt import list_guides
 from uwfgit.cli.words.reference import iter_commands, root_context
 from uwfgit.cli.workflow.examples import list_examples
 from uwfgit.config.table import KEYS
-from uwfgit.model.node.node import BUILTIN_NAMES
+from uwfgit.model.node import BUILTIN_NAMES
 from uwfgit.sync.review.forges import CIS, FORGES
 
 FILE: Final = Path(__file__).with_name("words.json")

@@ -13,7 +13,7 @@ from uwfgit.errors import InvalidError, NotFoundError
 from uwfgit.ids import Hash, find_hash
 from uwfgit.model.ledger.ledger import Ledger, find_node
 from uwfgit.model.ledger.registry import load_registered
-from uwfgit.model.node.node import WORKFLOW_TYPE
+from uwfgit.model.node import WORKFLOW_TYPE
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.source import (
     is_path,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from uwfgit.code.chain import Snapshot
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node import STEP_TYPE
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 

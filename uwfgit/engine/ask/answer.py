@@ -21,7 +21,7 @@ from uwfgit.engine.ask.live import mask_output, turn_payload
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.ledger import Ledger, find_kept
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     STEP_TYPE,
@@ -29,10 +29,9 @@ from uwfgit.model.node.node import (
     Node,
     find_builtin_schema,
 )
-from uwfgit.model.node.places import read_node
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.schema.typed import read_payload, require_typed
-from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.record import Record, read_node
 from uwfgit.model.thread.step import ExtractedBy, StepNode, Usage
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json

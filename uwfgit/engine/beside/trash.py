@@ -11,12 +11,8 @@ from uwfgit.ids import Oid, ThreadId, find_thread_id
 from uwfgit.model.ledger.kin import find_takers, iter_below
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.family import named_children
-from uwfgit.model.thread.record import (
-    Record,
-    load_record,
-    open_record,
-    read_tip,
-)
+from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.state import read_tip
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.refs import find_ref, list_refs, move_refs

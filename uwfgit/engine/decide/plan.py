@@ -25,7 +25,7 @@ from uwfgit.constants import (
 )
 from uwfgit.engine.decide.conditions import make_evaluator
 from uwfgit.engine.decide.moderator import Routed, RoutingError, route
-from uwfgit.model.node.node import START_TYPE, make_node
+from uwfgit.model.node import START_TYPE, make_node
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.state import StepOutcome
 from uwfgit.model.thread.step import Start, Step, read_start, read_step

@@ -27,7 +27,8 @@ from uwfgit.model.ledger.branch import append_summary
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
 from uwfgit.model.thread.hold import why_suspended
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import Tip, load_tip
 from uwfgit.model.thread.step import Step
 
 

@@ -21,18 +21,13 @@ from uwfgit.engine.run.engine import Engine
 from uwfgit.engine.run.run import Run
 from uwfgit.engine.run.thread import Parent, fork_thread, start_child
 from uwfgit.ids import Hash, ThreadId, mint_thread_id
-from uwfgit.model.node.node import SUSPEND_TYPE
+from uwfgit.model.node import SUSPEND_TYPE
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, find_cause, iter_events
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.hold import why_suspended
-from uwfgit.model.thread.record import (
-    Record,
-    load_record,
-    load_tip,
-    open_record,
-    read_tip,
-)
+from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.state import load_tip, read_tip
 from uwfgit.model.thread.step import Child, StartedFor, Usage, usage_since
 from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.git.worktree import root_commit

@@ -40,8 +40,8 @@ from uwfgit.errors import (
     UwfError,
 )
 from uwfgit.ids import ThreadId
-from uwfgit.model.thread.record import Record, load_record, load_tip
-from uwfgit.model.thread.sharing import find_sharing
+from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.state import find_sharing, load_tip
 
 __all__ = [
     "Engine",

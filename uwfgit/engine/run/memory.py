@@ -22,7 +22,7 @@ from uwfgit.model.memory.memory import (
     read_session,
     write_session,
 )
-from uwfgit.model.node.node import DETAIL_TYPE
+from uwfgit.model.node import DETAIL_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, STEP_EVENTS, iter_events
 from uwfgit.model.thread.step import Step
 from uwfgit.store.canonical import Json

@@ -28,7 +28,7 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.append import StepDraft, append_attempt, append_step
-from uwfgit.model.node.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.node import ERROR_TYPE, STEP_TYPE
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.step import Code
 from uwfgit.model.wording import headline, last_line

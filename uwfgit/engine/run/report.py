@@ -11,11 +11,11 @@ from uwfgit.constants import SUSPEND
 from uwfgit.engine.decide.plan import is_routing_error
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import ERROR_TYPE
+from uwfgit.model.node import ERROR_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, find_cause, iter_events
 from uwfgit.model.thread.hold import HELD, find_hold
-from uwfgit.model.thread.record import Record, read_tip
-from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.state import ThreadState, read_tip
 from uwfgit.model.wording import count_of
 
 ATTEMPT = "attempt"

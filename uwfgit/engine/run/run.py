@@ -35,11 +35,12 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import StepPlace
 from uwfgit.model.ledger.commit import require_identity, require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
-from uwfgit.model.node.node import Node, make_schema
+from uwfgit.model.node import Node, make_schema
 from uwfgit.model.thread.derive import find_hash_words
 from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import Tip, load_tip
 from uwfgit.model.thread.step import Child, Step, Usage
 from uwfgit.model.workflow.workflow import Role
 from uwfgit.store.canonical import Json, encode_json

@@ -15,7 +15,7 @@ from uwfgit.engine.ask.prompt import PromptParts, assemble_prompt
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.run import Run, require_short
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node.node import STEP_TYPE
+from uwfgit.model.node import STEP_TYPE
 from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.event import (
     RUN_EVENTS,

@@ -27,14 +27,8 @@ from uwfgit.model.ledger.commit import require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit, lineage
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName, iter_events
 from uwfgit.model.thread.family import find_child
-from uwfgit.model.thread.record import (
-    Record,
-    Tip,
-    load_record,
-    load_tip,
-    read_tip,
-)
-from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.state import ForkedFrom, Tip, load_tip, read_tip
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.inputs import input_nodes, require_inputs

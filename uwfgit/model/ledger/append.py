@@ -19,7 +19,7 @@ from uwfgit.model.ledger.commit import (
     writes_event,
 )
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     HOLD_TYPE,
     STEP_TYPE,
@@ -27,7 +27,6 @@ from uwfgit.model.node.node import (
     Node,
     make_node,
 )
-from uwfgit.model.node.places import NodePlaces, add_place
 from uwfgit.model.thread.derive import (
     find_hash_strings,
     find_hash_words,
@@ -43,10 +42,11 @@ from uwfgit.model.thread.event import (
     tell_step,
 )
 from uwfgit.model.thread.links import NO_LINKS, LinkRule, collect_links
-from uwfgit.model.thread.record import Record, Tip
+from uwfgit.model.thread.record import NodePlaces, Record, add_place
 from uwfgit.model.thread.state import (
     AGENT_EMAIL,
     StepOutcome,
+    Tip,
     agent_label,
 )
 from uwfgit.model.thread.step import (

@@ -16,11 +16,11 @@ from uwfgit.model.ledger.commit import (
     writes_event,
 )
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import START_TYPE, Node, format_nodes, make_node
+from uwfgit.model.node import START_TYPE, Node, format_nodes, make_node
 from uwfgit.model.thread.derive import summary_file, task_file
 from uwfgit.model.thread.event import tell_fork, tell_start, tell_summary, tell_word
-from uwfgit.model.thread.record import Record, Tip, open_record
-from uwfgit.model.thread.state import ForkedFrom
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import ForkedFrom, Tip
 from uwfgit.model.thread.step import Usage, add_usage, read_start
 from uwfgit.model.workflow.workflow import (
     Workflow,

@@ -10,15 +10,15 @@ from uwfgit.errors import CorruptError, InvalidError, NotFoundError, Problem
 from uwfgit.ids import Hash
 from uwfgit.model.ledger.commit import committer
 from uwfgit.model.ledger.ledger import Ledger, find_node
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     META_TYPE,
     Node,
     find_builtin_node,
     find_builtin_schema,
 )
-from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.schema.check import validate_node
 from uwfgit.model.thread.derive import format_message
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.store.canonical import Json, format_path
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.locks.holding import hold_refs

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.node.places import NodePlace
+from uwfgit.model.thread.record import NodePlace
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
 from uwfgit.store.objects import TreeEntry, list_tree

@@ -24,20 +24,25 @@ from uwfgit.ids import (
     read_hash,
 )
 from uwfgit.model.ledger.kept import Kept
-from uwfgit.model.node.node import Node, find_builtin_node
-from uwfgit.model.node.places import NodePlace, read_node, read_nodes
+from uwfgit.model.node import Node, find_builtin_node
 from uwfgit.model.thread.attempts import find_last_attempt
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import (
+    NodePlace,
     Record,
+    load_record,
+    open_record,
+    read_node,
+    read_nodes,
+)
+from uwfgit.model.thread.state import (
+    ThreadState,
     Tip,
     iter_lineage,
-    load_record,
     load_tip,
-    open_record,
+    parse_state,
     read_tip,
 )
-from uwfgit.model.thread.state import ThreadState, parse_state
 from uwfgit.model.thread.step import Step
 from uwfgit.spelling import LEAST_END, match_ids
 from uwfgit.store.genesis import GENESIS_OID

@@ -15,15 +15,10 @@ from msgspec.json import Decoder
 
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
+from uwfgit.model.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
-from uwfgit.model.thread.record import (
-    Record,
-    load_record,
-    open_record,
-    read_tip,
-)
-from uwfgit.model.thread.state import ThreadState
+from uwfgit.model.thread.record import Record, load_record, open_record
+from uwfgit.model.thread.state import ThreadState, read_tip
 from uwfgit.model.thread.step import Hold, Step, StepNode, Usage, usage_since
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store

@@ -22,7 +22,7 @@ from uwfgit.model.ledger.registry import (
     trash_ref,
     workflow_history,
 )
-from uwfgit.model.node.node import format_nodes
+from uwfgit.model.node import format_nodes
 from uwfgit.model.workflow.origin import Origin, parse_origin
 from uwfgit.model.workflow.workflow import (
     Workflow,

@@ -14,9 +14,9 @@ from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import CorruptError, NotFoundError
 from uwfgit.ids import Hash, Oid, is_hash
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import WORKFLOW_TYPE
-from uwfgit.model.node.places import NodePlaces, add_place, read_nodes
+from uwfgit.model.node import WORKFLOW_TYPE
 from uwfgit.model.thread.derive import format_message, parse_trailers
+from uwfgit.model.thread.record import NodePlaces, add_place, read_nodes
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_node
 from uwfgit.shell import quote_word
 from uwfgit.spelling import find_similar

@@ -19,7 +19,7 @@ from uwfgit.constants import WORK_SECONDS
 from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash, is_hash
 from uwfgit.model.bounded import run_bounded
-from uwfgit.model.node.node import Node, find_builtin_schema
+from uwfgit.model.node import Node, find_builtin_schema
 from uwfgit.model.schema.declared import find_closed_out, find_undeclared
 from uwfgit.model.schema.fit import Test, compile_fit, mentions_refs
 from uwfgit.model.schema.messages import (

@@ -14,7 +14,7 @@ from msgspec import Struct, ValidationError, convert
 
 from uwfgit.errors import CorruptError, Problem
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import BUILTIN_NAMES, Node, find_builtin_schema
+from uwfgit.model.node import BUILTIN_NAMES, Node, find_builtin_schema
 from uwfgit.model.schema.fit import Test, compile_fit
 from uwfgit.store.canonical import META_TYPE, Json, format_path
 

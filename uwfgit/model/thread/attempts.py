@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import ERROR_TYPE
+from uwfgit.model.node import ERROR_TYPE
 from uwfgit.model.thread.event import STEP_EVENTS, Event, iter_events
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Usage

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node.node import STEP_TYPE
-from uwfgit.model.node.places import read_nodes
+from uwfgit.model.node import STEP_TYPE
 from uwfgit.model.schema.typed import read_payload
-from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.record import Record, load_record, read_nodes
 from uwfgit.model.thread.step import Child, StepNode
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref

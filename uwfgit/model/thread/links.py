@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from uwfgit.constants import MAX_LINKED_BYTES, MAX_LINKED_NODES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     META_TYPE,
     Node,
     find_builtin_node,

@@ -1,18 +1,19 @@
-"""One thread as recorded: its tip, its nodes and its chain, read from one tree."""
+"""One thread as recorded: where its nodes stand in its tree, and reading them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from itertools import chain
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from uwfgit.constants import MAX_STATE_BYTES
+from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.errors import CorruptError, EarlierFormatError, NotFoundError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     JSON_TYPES,
@@ -22,102 +23,37 @@ from uwfgit.model.node.node import (
     WORKFLOW_TYPE,
     Node,
 )
-from uwfgit.model.node.places import (
-    NodePlace,
-    NodePlaces,
-    add_place,
-    list_nodes,
-    read_nodes,
-)
 from uwfgit.model.schema.typed import read_payload, require_typed
-from uwfgit.model.thread.state import ThreadState, decode_state
+from uwfgit.model.thread.state import Tip, iter_lineage, load_tip, mend_hint
 from uwfgit.model.thread.step import Start, Step, StepNode, read_start, read_step
 from uwfgit.model.wording import count_of
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_node
-from uwfgit.store.canonical import Json
+from uwfgit.store.canonical import Json, decode_payload, node_hash, parse_payload
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import (
     HISTORY,
+    NODES,
     OUTPUT_FILE,
-    STATE_FILE,
-    TRASH_PREFIX,
+    THREADS,
     WORKFLOW_FILE,
+    find_node_name,
     find_step_name,
     thread_folder,
-    thread_ref,
 )
-from uwfgit.store.objects import find_entry, list_tree, read_blob, read_commit
-from uwfgit.store.refs import find_ref
-
-
-@contextmanager
-def naming_mend(thread: ThreadId) -> Iterator[None]:
-    """Let what is corrupt of a thread say where more is told; it goes on."""
-    try:
-        yield
-    except CorruptError as exc:
-        exc.hint = exc.hint or (
-            f"uwf verify {thread} says more; uwf doctor names what may fix it"
-        )
-        raise
-
+from uwfgit.store.objects import find_entry, list_names, list_tree, read_blob
+from uwfgit.store.raw import BLOB
 
 _Read = TypeVar("_Read")
 _RECORDS: Final = {WORKFLOW_TYPE, START_TYPE, STEP_TYPE, DETAIL_TYPE}
 """Types that every thread carries; one that has none of them is of an earlier format.
 """
-
-
 _OUTPUTS: Final = {ERROR_TYPE, SUSPEND_TYPE}
 """Types of outputs that no role declares."""
 
-
-class Tip(Struct, frozen=True, kw_only=True):
-    """The newest commit of a thread's branch and the state it stores."""
-
-    thread: ThreadId
-    commit: Oid
-    tree: Oid
-    committed_at: int
-    state: ThreadState
-
-
-def load_tip(store: Store, thread: ThreadId) -> Tip:
-    """Read a thread's newest commit and state.
-
-    Raises:
-        NotFoundError: There is no such branch.
-        CorruptError: Something on the way is missing or malformed.
-    """
-    with naming_mend(thread):
-        commit = find_ref(store, thread_ref(thread))
-        if commit is None:
-            removed = find_ref(store, TRASH_PREFIX + thread)
-            hint = f"it was removed; bring it back: uwf thread restore {thread}"
-            raise NotFoundError("thread", thread, hint=hint if removed else None)
-        return read_tip(store, thread, commit)
-
-
-def read_tip(store: Store, thread: ThreadId, oid: Oid) -> Tip:
-    """Read the state a commit of a thread stores.
-
-    Raises:
-        CorruptError: The commit or its ``thread.json`` is missing or malformed.
-    """
-    commit = read_commit(store, oid)
-    entry = find_entry(store, commit.tree, f"{thread_folder(thread)}/{STATE_FILE}")
-    if entry is None:
-        raise CorruptError(f"commit {oid} has no {STATE_FILE} of thread {thread}")
-    state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
-    if state.thread != thread:
-        raise CorruptError(f"{STATE_FILE} in {oid} is of thread {state.thread}")
-    return Tip(
-        thread=thread,
-        commit=oid,
-        tree=commit.tree,
-        committed_at=commit.committer.time,
-        state=state,
-    )
+NodePlace = tuple[Hash, Oid]
+"""A node's type, and its blob."""
+NodePlaces = dict[Hash, NodePlace]
+"""Where a thread's nodes stand: hash → type and blob."""
 
 
 class Record(Struct, kw_only=True):
@@ -147,11 +83,14 @@ class Record(Struct, kw_only=True):
         Raises:
             CorruptError: It is not there, damaged, or of another type.
         """
-        with naming_mend(self.tip.thread):
+        try:
             found = self._read(node, expected)
             if expected is not None:
                 require_typed(found)
-            return found
+        except CorruptError as exc:
+            exc.hint = exc.hint or mend_hint(self.tip.thread)
+            raise
+        return found
 
     def _read(self, node: Hash, expected: Hash | None = None) -> Node:
         ahead = self._ahead.get(node)
@@ -174,8 +113,11 @@ class Record(Struct, kw_only=True):
         Raises:
             CorruptError: It is missing, damaged or does not fit.
         """
-        with naming_mend(self.tip.thread):
+        try:
             return read_payload(self._read(node, expected), kind)
+        except CorruptError as exc:
+            exc.hint = exc.hint or mend_hint(self.tip.thread)
+            raise
 
     def place(self, node: Hash, expected: Hash | None = None) -> NodePlace:
         """Return where a node of this thread stands.
@@ -194,8 +136,11 @@ class Record(Struct, kw_only=True):
     def start(self) -> Start:
         """The thread's StartNode."""
         if self._start is None:
-            with naming_mend(self.tip.thread):
+            try:
                 start = read_start(self._read(self.tip.state.start, START_TYPE))
+            except CorruptError as exc:
+                exc.hint = exc.hint or mend_hint(self.tip.thread)
+                raise
             if start.inputs is not None:
                 given = self.node(start.inputs, JSON_TYPES["object"]).payload
                 start = replace(start, values=self._in_file_order(given))
@@ -226,8 +171,11 @@ class Record(Struct, kw_only=True):
         return in_file_order(named, self.workflow_file)
 
     def _read_workflow(self, pinned: Hash) -> Workflow:
-        with naming_mend(self.tip.thread):
+        try:
             return workflow_from_node(self._read(pinned, WORKFLOW_TYPE), self._read)
+        except CorruptError as exc:
+            exc.hint = exc.hint or mend_hint(self.tip.thread)
+            raise
 
     def child_hash(self, name: str) -> Hash | None:
         """Find the pinned workflow that a role is done by, itself by its own name."""
@@ -249,13 +197,17 @@ class Record(Struct, kw_only=True):
         known = self._steps.get(step)
         if known is not None:
             return known
-        with naming_mend(self.tip.thread):
+        try:
             bare = read_step(self._read(step, STEP_TYPE), number)
             output = self._read(bare.output_hash)
             if output.type in _OUTPUTS:
                 require_typed(output)
-            if not isinstance(output.payload, dict):
-                raise CorruptError(f"output of step {step} is not a mapping")
+        except CorruptError as exc:
+            exc.hint = exc.hint or mend_hint(self.tip.thread)
+            raise
+        if not isinstance(output.payload, dict):
+            message = f"output of step {step} is not a mapping"
+            raise CorruptError(message, hint=mend_hint(self.tip.thread))
         found = self._steps[step] = replace(bare, output=output.payload)
         return found
 
@@ -271,16 +223,16 @@ class Record(Struct, kw_only=True):
         """
         number = self.tip.state.steps
         step: Hash | None = self.tip.state.head if number else None
-        with naming_mend(self.tip.thread):
-            while step is not None:
-                if number < 1:
-                    raise CorruptError(f"chain of thread {self.tip.thread} is too long")
-                found = self.step(step, number)
-                yield found
-                step, number = found.prev, number - 1
-            if number:
-                message = f"chain of thread {self.tip.thread} is too short"
-                raise CorruptError(message)
+        while step is not None and number > 0:
+            found = self.step(step, number)
+            yield found
+            step, number = found.prev, number - 1
+        if number or step is not None:
+            length = "short" if number else "long"
+            raise CorruptError(
+                f"chain of thread {self.tip.thread} is too {length}",
+                hint=mend_hint(self.tip.thread),
+            )
 
     def step_at(self, number: int) -> Step:
         """Read the step of the logical chain with a number.
@@ -322,10 +274,20 @@ class Record(Struct, kw_only=True):
             found: dict[int, str] = {}
             last = self.tip.state.steps
             for state in iter_lineage(self.store, self.tip):
-                # The nearest thread that holds a step's output counts, the own first.
-                for number, role in _own_roles(self.store, self.tip.tree, state.thread):
-                    if number <= last:
-                        found.setdefault(number, role)
+                path = f"{thread_folder(state.thread)}/{HISTORY}"
+                history = find_entry(self.store, self.tip.tree, path)
+                buckets = list_tree(self.store, history.oid).values() if history else ()
+                folders = [list_tree(self.store, each.oid) for each in buckets]
+                for name, entry in chain.from_iterable(
+                    each.items() for each in folders
+                ):
+                    step = find_step_name(name)
+                    # The nearest thread that holds a step's output counts, the own
+                    # first; a folder without one holds failed attempts alone.
+                    if step is None or step[0] > last or step[0] in found:
+                        continue
+                    if OUTPUT_FILE in list_tree(self.store, entry.oid):
+                        found[step[0]] = step[1]
                 if state.forked_from is not None:
                     last = min(last, state.forked_from.number)
             self._roles = dict(sorted(found.items()))
@@ -361,40 +323,6 @@ class Record(Struct, kw_only=True):
                 self._roles[step.number] = step.role
 
 
-def iter_lineage(store: Store, tip: Tip) -> Iterator[ThreadState]:
-    """Yield the states of a thread and of those it was forked from, nearest first.
-
-    Raises:
-        CorruptError: One is missing or malformed, or they go round in a circle.
-    """
-    state, seen = tip.state, {tip.thread}
-    yield state
-    while state.forked_from is not None:
-        origin = state.forked_from.thread
-        if origin in seen:
-            raise CorruptError(f"thread {origin} is said to be a fork of itself")
-        seen.add(origin)
-        path = f"{thread_folder(origin)}/{STATE_FILE}"
-        entry = find_entry(store, tip.tree, path)
-        if entry is None:
-            raise CorruptError(f"'{path}' is missing, a thread was forked from it")
-        state = decode_state(read_blob(store, entry.oid, limit=MAX_STATE_BYTES))
-        if state.thread != origin:
-            raise CorruptError(f"'{path}' is of thread {state.thread}")
-        yield state
-
-
-def _own_roles(store: Store, tree: Oid, thread: ThreadId) -> Iterator[tuple[int, str]]:
-    history = find_entry(store, tree, f"{thread_folder(thread)}/{HISTORY}")
-    if history is None:
-        return
-    for bucket in list_tree(store, history.oid).values():
-        for name, entry in list_tree(store, bucket.oid).items():
-            step = find_step_name(name)
-            if step is not None and OUTPUT_FILE in list_tree(store, entry.oid):
-                yield step
-
-
 def load_record(store: Store, thread: ThreadId, *, checked: bool = True) -> Record:
     """Open a thread as it is for reading its nodes.
 
@@ -418,8 +346,91 @@ def open_record(store: Store, tip: Tip, *, checked: bool = True) -> Record:
         CorruptError: A tree is missing or holds what no rule gives.
         EarlierFormatError: It was written before format 1 was fixed.
     """
-    with naming_mend(tip.thread):
+    try:
         places = list_nodes(store, tip.tree)
+    except CorruptError as exc:
+        exc.hint = exc.hint or mend_hint(tip.thread)
+        raise
     if places and not _RECORDS & places.keys():
         raise EarlierFormatError(f"thread {tip.thread}")
     return Record(store=store, tip=tip, places=places, checked=checked)
+
+
+def read_node(store: Store, node: Hash, node_type: Hash, oid: Oid) -> Node:
+    """Read a node's blob and check that it is what its name says.
+
+    Raises:
+        CorruptError: Missing, not canonical, or of another hash.
+    """
+    # Not by read_nodes: for one alone that takes a fifth longer.
+    data = store.raw.read(oid, BLOB, limit=MAX_BLOB_BYTES)
+    payload = decode_payload(node_type, data)
+    if node_hash(node_type, payload) != node:
+        raise CorruptError(f"blob {oid} is not node {node}")
+    return Node(hash=node, type=node_type, payload=payload)
+
+
+def read_nodes(
+    store: Store, wanted: Iterable[tuple[Hash, NodePlace]], *, checked: bool = True
+) -> tuple[Node, ...]:
+    """Read many nodes at once, in their order.
+
+    One kind of work after the other, each for all of them: taking turns costs
+    half as much again.
+
+    Args:
+        store: Where they are.
+        wanted: Their names and places.
+        checked: Whether each is compared with its name, as :func:`read_node` does.
+
+    Raises:
+        CorruptError: One is missing, or not what it should be.
+    """
+    named = tuple(wanted)
+    read = store.raw.read
+    blobs = [read(oid, BLOB, limit=MAX_BLOB_BYTES) for _, (_, oid) in named]
+    parse = decode_payload if checked else parse_payload
+    nodes = tuple(
+        Node(hash=node, type=kind, payload=parse(kind, data))
+        for (node, (kind, _)), data in zip(named, blobs, strict=True)
+    )
+    for node, (_, (_, oid)) in zip(nodes, named, strict=True) if checked else ():
+        if node_hash(node.type, node.payload) != node.hash:
+            raise CorruptError(f"blob {oid} is not node {node.hash}")
+    return nodes
+
+
+def list_nodes(store: Store, tree: Oid) -> NodePlaces:
+    """Find every node of a thread, those of the threads it was forked from too.
+
+    Raises:
+        CorruptError: Two contents stand under one hash, or a tree is missing.
+    """
+    places: NodePlaces = {}
+    threads = find_entry(store, tree, THREADS)
+    if threads is None:
+        return places
+    for thread in list_tree(store, threads.oid).values():
+        folder = find_entry(store, thread.oid, NODES)
+        if folder is None:
+            continue
+        for file, oid in list_names(store, folder.oid):
+            name = find_node_name(file)
+            if name is None:
+                raise CorruptError(f"'{file}' is not a node's file name")
+            add_place(places, name[0], name[1], oid)
+    return places
+
+
+def add_place(places: NodePlaces, node: Hash, node_type: Hash, oid: Oid) -> None:
+    """Note where a node stands.
+
+    Raises:
+        CorruptError: The hash already names another content.
+    """
+    known = places.setdefault(node, (node_type, oid))
+    if known != (node_type, oid):
+        raise CorruptError(
+            f"hash {node} names two contents: {known[1]} and {oid}",
+            hint="one of the two was made to collide; do not use it",
+        )

@@ -14,7 +14,7 @@ from msgspec.structs import asdict, astuple
 
 from uwfgit.constants import STATUS
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.node import Node
+from uwfgit.model.node import Node
 from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
 from uwfgit.store.canonical import Json, Omittable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import Node
+from uwfgit.model.node import Node
 from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 
 Resolve = Callable[[str], Workflow]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.node.node import JSON_TYPES, Node, make_node, make_schema
+from uwfgit.model.node import JSON_TYPES, Node, make_node, make_schema
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.yaml.core import read_yaml
 from uwfgit.spelling import find_similar

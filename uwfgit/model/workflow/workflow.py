@@ -14,7 +14,7 @@ from msgspec import Meta, field, to_builtins
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import CorruptError, SizeError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     META_TYPE,
     WORKFLOW_TYPE,
     Node,

@@ -18,8 +18,8 @@ from uwfgit.model.ledger.kin import find_takers
 from uwfgit.model.ledger.ledger import Ledger, list_threads
 from uwfgit.model.thread.event import Event, iter_events, tell_resolve
 from uwfgit.model.thread.family import children_by_node
-from uwfgit.model.thread.record import Tip, load_record, load_tip, open_record, read_tip
-from uwfgit.model.thread.sharing import compare_sharing
+from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.state import Tip, compare_sharing, load_tip, read_tip
 from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import open_scratch

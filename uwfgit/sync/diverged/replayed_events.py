@@ -22,15 +22,15 @@ from uwfgit.model.ledger.append import (
 )
 from uwfgit.model.ledger.commit import FileChanges, commit_tree, signer_for
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import HOLD_TYPE
+from uwfgit.model.node import HOLD_TYPE
 from uwfgit.model.thread.derive import (
     format_message,
     parse_trailers,
     read_quote,
 )
 from uwfgit.model.thread.event import TABLE, Event, iter_events, read_event, tell_fork
-from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
-from uwfgit.model.thread.state import ThreadState, encode_state
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import ThreadState, Tip, encode_state, read_tip
 from uwfgit.model.thread.step import Hold
 from uwfgit.store.layout import (
     ATTEMPTS,

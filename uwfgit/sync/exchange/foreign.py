@@ -10,7 +10,8 @@ from msgspec import Struct
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.ledger import Ledger, lineage
-from uwfgit.model.thread.record import Record, Tip
+from uwfgit.model.thread.record import Record
+from uwfgit.model.thread.state import Tip
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import read_commit

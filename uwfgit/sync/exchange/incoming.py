@@ -18,8 +18,7 @@ from uwfgit.errors import LockedError, first_of, name_some
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.event import STEP_EVENTS, read_event
-from uwfgit.model.thread.record import load_tip
-from uwfgit.model.thread.state import parse_state
+from uwfgit.model.thread.state import load_tip, parse_state
 from uwfgit.model.wording import count_of
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.refbatch import move_many

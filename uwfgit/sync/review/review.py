@@ -16,7 +16,8 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit
 from uwfgit.model.thread.event import Event, iter_events
-from uwfgit.model.thread.record import Record, Tip, load_tip, open_record
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import Tip, load_tip
 from uwfgit.model.wording import count_of
 from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID

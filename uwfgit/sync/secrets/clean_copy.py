@@ -28,7 +28,7 @@ from uwfgit.model.ledger.branch import append_start, append_summary, append_word
 from uwfgit.model.ledger.commit import require_signing, signer_for
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.mask import Masker
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     HOLD_TYPE,
@@ -42,11 +42,8 @@ from uwfgit.model.schema.typed import fields_of, read_payload
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_quote
 from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
-from uwfgit.model.thread.record import (
-    Record,
-    load_record,
-    read_tip,
-)
+from uwfgit.model.thread.record import Record, load_record
+from uwfgit.model.thread.state import read_tip
 from uwfgit.model.thread.step import Hold, StepFields, StepNode, usage_since
 from uwfgit.model.workflow.pinned import workflow_from_data
 from uwfgit.model.workflow.workflow import Workflow, workflow_from_node, workflow_nodes

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from uwfgit.constants import SUSPEND
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import STEP_TYPE, WORKFLOW_TYPE
-from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.node import STEP_TYPE, WORKFLOW_TYPE
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.model.thread.step import Start, Step, Usage, usage_since
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.sync.verify.nodes import NodeReader, Places, load_node

@@ -11,7 +11,7 @@ from uwfgit.constants import END, RULES_VERSION, YAML_MAX_BYTES
 from uwfgit.engine.decide.moderator import Routed
 from uwfgit.errors import CorruptError, EarlierFormatError, InvalidError
 from uwfgit.ids import Hash, Oid, ThreadId, is_thread_id
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     JSON_TYPES,
     META_TYPE,
     START_TYPE,
@@ -19,7 +19,6 @@ from uwfgit.model.node.node import (
     Node,
     format_nodes,
 )
-from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import task_file
 from uwfgit.model.thread.event import (
     Told,
@@ -28,6 +27,7 @@ from uwfgit.model.thread.event import (
     tell_start,
     tell_word,
 )
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.model.thread.step import Start, read_start
 from uwfgit.model.workflow.inputs import complete_inputs
 from uwfgit.model.workflow.pinned import workflow_from_data

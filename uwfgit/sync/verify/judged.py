@@ -8,11 +8,11 @@ from typing import Final
 from uwfgit.constants import MAX_STATE_BYTES, MAX_SUMMARY_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import DETAIL_TYPE, HOLD_TYPE
-from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.node import DETAIL_TYPE, HOLD_TYPE
 from uwfgit.model.schema.typed import read_payload
 from uwfgit.model.thread.derive import summary_file
 from uwfgit.model.thread.event import tell_hold, tell_summary
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.model.thread.state import agent_label, decode_state
 from uwfgit.model.thread.step import Hold, Usage, is_grown
 from uwfgit.store.layout import STATE_FILE, SUMMARY_FILE, thread_folder

@@ -15,15 +15,15 @@ from msgspec import Struct, field
 from uwfgit.constants import MAX_BLOB_BYTES, MAX_LINKED_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     BUILTIN_NAMES,
     Node,
     find_builtin_node,
     node_file_name,
 )
-from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.schema.check import check_schema, find_refs, validate_node
 from uwfgit.model.schema.fit import Collect, Test, compile_fit, compile_refs
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.store.canonical import (
     META_TYPE,
     Json,

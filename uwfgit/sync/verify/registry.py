@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from uwfgit.errors import CorruptError, NotFoundError, StoreError, UwfError
 from uwfgit.ids import Oid
 from uwfgit.model.ledger.registry import ORIGIN, format_version
-from uwfgit.model.node.node import Node, format_nodes
+from uwfgit.model.node import Node, format_nodes
 from uwfgit.model.rules.check import check_document
 from uwfgit.model.workflow.origin import is_kept_origin
 from uwfgit.model.workflow.pinned import workflow_from_data

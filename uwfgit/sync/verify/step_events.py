@@ -19,16 +19,16 @@ from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import outcome_of
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
-from uwfgit.model.node.node import (
+from uwfgit.model.node import (
     DETAIL_TYPE,
     ERROR_TYPE,
     STEP_TYPE,
     SUSPEND_TYPE,
     Node,
 )
-from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words
 from uwfgit.model.thread.event import EventName, tell_attempt, tell_step
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.model.thread.state import StepOutcome, agent_label
 from uwfgit.model.thread.step import Step, read_step
 from uwfgit.store.canonical import Json

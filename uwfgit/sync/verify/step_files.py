@@ -6,7 +6,7 @@ from typing import Final
 
 from uwfgit.constants import MAX_RUNS, MAX_STEPS
 from uwfgit.ids import Hash, is_hash
-from uwfgit.model.node.node import TEXT_TYPE
+from uwfgit.model.node import TEXT_TYPE
 from uwfgit.model.thread.derive import link_field, output_file, prompt_file
 from uwfgit.model.thread.step import Step
 from uwfgit.store.layout import (

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from uwfgit.constants import FORMAT_VERSION, MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Oid, ThreadId, is_oid, is_thread_id
-from uwfgit.model.node.places import NodePlaces
 from uwfgit.model.thread.event import RUN_EVENTS, WORDS
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import THREAD_PREFIX, find_ref_thread

@@ -16,7 +16,7 @@ from uwfgit.engine.decide.moderator import Routed, RoutingError
 from uwfgit.engine.decide.plan import base_prompt
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node.places import NodePlaces
+from uwfgit.model.thread.record import NodePlaces
 from uwfgit.model.thread.state import ThreadState
 from uwfgit.model.thread.step import Start, Step, Usage, read_step
 from uwfgit.model.workflow.workflow import Workflow

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from uwfgit.errors import UwfError
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node.node import BUILTIN_NAMES, DETAIL_TYPE
+from uwfgit.model.node import BUILTIN_NAMES, DETAIL_TYPE
 from uwfgit.model.thread.compare import compare_chains
-from uwfgit.model.thread.record import Record, Tip, open_record, read_tip
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import Tip, read_tip
 from uwfgit.web.export.links import (
     INDEX,
     STYLE,

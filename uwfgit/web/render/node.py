@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node.node import BUILTIN_NAMES, TEXT_TYPE
+from uwfgit.model.node import BUILTIN_NAMES, TEXT_TYPE
 from uwfgit.web.render.code import json_block
 from uwfgit.web.render.frame import Site, command, facts, page, section, tail
 from uwfgit.web.render.markdown import markdown

@@ -20,8 +20,8 @@ from uwfgit.model.ledger.registry import (
     workflow_history,
 )
 from uwfgit.model.ledger.standing import list_sharing
-from uwfgit.model.thread.record import load_tip, open_record
-from uwfgit.model.thread.sharing import NOT_SHARED
+from uwfgit.model.thread.record import open_record
+from uwfgit.model.thread.state import NOT_SHARED, load_tip
 from uwfgit.web.serve.acts import THREAD_ACTS, Outcome, RefusedError
 from uwfgit.web.serve.acts import Request as Wanted
 from uwfgit.web.serve.asked import node_hash, parse_question, seen_commit, thread_id

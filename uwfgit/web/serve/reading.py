@@ -14,8 +14,8 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.registry import list_workflows
 from uwfgit.model.ledger.standing import is_running, status_of
 from uwfgit.model.thread.compare import compare_chains
-from uwfgit.model.thread.record import load_record, load_tip, open_record
-from uwfgit.model.thread.sharing import find_sharing
+from uwfgit.model.thread.record import load_record, open_record
+from uwfgit.model.thread.state import find_sharing, load_tip
 from uwfgit.web.serve.acts import (
     Command,
     Outcome,

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from uwfgit.errors import NotFoundError
 from uwfgit.ids import Hash, Oid
-from uwfgit.model.node.node import META_TYPE, Node
+from uwfgit.model.node import META_TYPE, Node
 from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.record import Record
 

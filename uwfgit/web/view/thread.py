@@ -16,14 +16,15 @@ from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.kin import find_parent_step
 from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.ledger.prices import UNKNOWN, Cost, thread_cost
-from uwfgit.model.node.node import DETAIL_TYPE
+from uwfgit.model.node import DETAIL_TYPE
 from uwfgit.model.picture.chart import Chart, chart_of
 from uwfgit.model.picture.edge_counts import trips_of
 from uwfgit.model.schema.variants import as_asked
 from uwfgit.model.thread.event import RUN_EVENTS, Event, iter_events
 from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.hold import find_hold
-from uwfgit.model.thread.record import Record, Tip, open_record
+from uwfgit.model.thread.record import Record, open_record
+from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.layout import SUMMARY_FILE, thread_folder

@@ -125,7 +125,7 @@ def node_file_name(node: Hash, node_type: Hash) -> str:
     return f"{node}.{node_type}.{suffix}"
 
 
-_SCHEMAS: Final = Path(__file__).parents[1] / "schemas"
+_SCHEMAS: Final = Path(__file__).parent / "schemas"
 _JSON_NAMES: Final = {node: name for name, node in JSON_TYPES.items() if name != "bool"}
 _FORMAT_NAMES: Final = {node: name for name, node in FORMAT_TYPES.items()}
 

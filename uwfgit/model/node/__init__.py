@@ -1,1 +1,0 @@
-"""Immutable typed values, and where a thread keeps them."""
