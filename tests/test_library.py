@@ -25,8 +25,8 @@ from uwfgit.ids import ThreadId
 from uwfgit.store.care.maintain import REPACK
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.objects import blob_oid
 from uwfgit.store.pack import MANY_PACKS
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.repository import init_store, open_store
 
 ROOT = Path(__file__).parents[1]
@@ -161,7 +161,7 @@ def test_a_program_that_puts_for_long_keeps_packs_and_open_files_few(
 def test_what_was_lost_is_written_again_by_putting_it_again(place: Path) -> None:
     with uwfgit.open_store(place) as store:
         text = store.put("text", "lost and found")
-    oid = blob_oid(b"lost and found")
+    oid = name_object(BLOB, b"lost and found")
     object_file(place, oid).unlink()
 
     with uwfgit.open_store(place) as store:

@@ -85,4 +85,4 @@ def _tree(entries: Mapping[str, TreeEntry]) -> Object:
 
 
 def _oid(kind: ObjectKind, data: bytes) -> Oid:
-    return Oid(name_object(CODES[kind], data).hex())
+    return name_object(CODES[kind], data)

@@ -47,7 +47,7 @@ from uwfgit.model.workflow.workflow import Edges, Target, workflow_nodes
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.objects import blob_oid
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.refs import find_ref, move_ref
 
 DONE: Final = reply(plan="x")
@@ -87,7 +87,7 @@ def test_a_started_thread_waits_for_its_first_role(
     assert (state.workflow_name, state.workflow_hash, state.workflow_oid) == (
         "work",
         pinned.hash,
-        blob_oid(pinned.data),
+        name_object(BLOB, pinned.data),
     )
     assert state.started_at_ms == state.updated_at_ms == tip.committed_at * 1000
     assert state.started_by == state.updated_by == "Ada <ada@example.com>"

@@ -25,7 +25,8 @@ from uwfgit.model.node import (
     make_schema,
     make_text,
 )
-from uwfgit.store.objects import blob_oid, write_blob
+from uwfgit.store.objects import write_blob
+from uwfgit.store.raw import BLOB, name_object
 
 ONE: Final = make_text("one")
 TWO: Final = make_text("two")
@@ -47,7 +48,7 @@ def test_a_node_put_is_kept_under_the_start_of_its_hash(ledger: Ledger) -> None:
     put_nodes(ledger, [ONE])
 
     assert _files(ledger) == [f"nodes/{ONE.hash[:2]}/{ONE.hash}.{TEXT_TYPE}.md"]
-    assert find_kept(ledger, ONE.hash) == (TEXT_TYPE, blob_oid(b"one"))
+    assert find_kept(ledger, ONE.hash) == (TEXT_TYPE, name_object(BLOB, b"one"))
     assert load_node(ledger, ONE.hash) == ONE
     assert load_node(ledger, ONE.hash.lower()) == ONE
 
@@ -187,7 +188,7 @@ def test_a_kept_node_is_found_though_the_lookup_cannot_be_used(
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"garbage" * 1000)
 
-    assert find_kept(ledger, ONE.hash) == (TEXT_TYPE, blob_oid(b"one"))
+    assert find_kept(ledger, ONE.hash) == (TEXT_TYPE, name_object(BLOB, b"one"))
     assert load_node(ledger, ONE.hash) == ONE
 
 

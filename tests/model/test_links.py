@@ -31,7 +31,7 @@ from uwfgit.model.node import Node, make_node, make_schema, make_text
 from uwfgit.model.thread.links import LinkRule, Links, collect_links
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
-from uwfgit.store.objects import blob_oid
+from uwfgit.store.raw import BLOB, name_object
 
 PLAN: Final = make_text("1. Look.\n2. Fix.\n")
 REF_TYPE: Final = make_schema(
@@ -410,8 +410,8 @@ def test_a_second_content_in_a_thread_is_a_hard_error_and_the_words_are_kept(
     assert report.end is RunEnd.AGENT_FAILED
     error = report.steps[0].error
     assert error is not None
-    assert blob_oid(THEIRS.data) in error
-    assert blob_oid(OURS.data) in error
+    assert name_object(BLOB, THEIRS.data) in error
+    assert name_object(BLOB, OURS.data) in error
     attempt = files(ledger.store, thread)[
         "history/000/00002-critic/attempts/1/output.md"
     ]
@@ -453,7 +453,10 @@ def test_across_threads_the_lookup_holds_both_and_a_thread_must_be_named(
 
     rows = ledger.lookup.find_nodes(COLLIDING_HASH)
 
-    assert {row.oid for row in rows} == {blob_oid(THEIRS.data), blob_oid(OURS.data)}
+    assert {row.oid for row in rows} == {
+        name_object(BLOB, THEIRS.data),
+        name_object(BLOB, OURS.data),
+    }
     with pytest.raises(AmbiguousError) as caught:
         load_node(ledger, COLLIDING_HASH)
     assert caught.value.candidates == tuple(sorted([one, other]))
@@ -507,8 +510,8 @@ def test_the_second_content_cannot_be_kept_beside_the_first(ledger: Ledger) -> N
     with pytest.raises(CorruptError) as caught:
         put_nodes(ledger, [OURS])
 
-    assert blob_oid(THEIRS.data) in str(caught.value)
-    assert blob_oid(OURS.data) in str(caught.value)
+    assert name_object(BLOB, THEIRS.data) in str(caught.value)
+    assert name_object(BLOB, OURS.data) in str(caught.value)
     assert load_node(ledger, COLLIDING_HASH) == THEIRS
 
 
@@ -518,7 +521,7 @@ def test_both_contents_in_one_put_are_refused_and_neither_is_kept(
     with pytest.raises(CorruptError) as caught:
         put_nodes(ledger, [PLAN, THEIRS, OURS])
 
-    assert blob_oid(OURS.data) in str(caught.value)
+    assert name_object(BLOB, OURS.data) in str(caught.value)
     assert list_kept(ledger) == ()
 
 

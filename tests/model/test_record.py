@@ -21,11 +21,11 @@ from uwfgit.model.thread.task import find_task_line
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.objects import (
     TreeEntry,
-    blob_oid,
     read_commit,
     write_blob,
     write_commit,
 )
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.refs import move_ref
 
 NOWHERE: Final = ThreadId("01JZZZZZZZZZZZZZZZZZZZZZZZ")
@@ -268,8 +268,8 @@ def test_two_contents_under_one_hash_in_a_thread_are_corrupt(
         open_record(ledger.store, tip)
 
     assert COLLIDING_HASH in str(caught.value)
-    assert blob_oid(one.data) in str(caught.value)
-    assert blob_oid(other.data) in str(caught.value)
+    assert name_object(BLOB, one.data) in str(caught.value)
+    assert name_object(BLOB, other.data) in str(caught.value)
 
 
 @pytest.mark.parametrize(

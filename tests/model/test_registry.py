@@ -28,11 +28,11 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.objects import (
     Person,
     TreeEntry,
-    blob_oid,
     read_commit,
     write_blob,
     write_commit,
 )
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.refs import move_ref
 
 BRANCH: Final = "refs/heads/workflow/work"
@@ -55,7 +55,7 @@ def test_a_registered_workflow_is_read_back(ledger: Ledger) -> None:
 
     pinned = workflow_nodes(FIRST)[-1]
     assert added == Registered(
-        name="work", hash=pinned.hash, oid=blob_oid(pinned.data), changed=True
+        name="work", hash=pinned.hash, oid=name_object(BLOB, pinned.data), changed=True
     )
     assert (found.version.hash, found.version.oid) == (added.hash, added.oid)
     assert found.data == workflow_data(FIRST)
@@ -326,7 +326,7 @@ def test_a_workflow_node_that_is_none_is_corrupt(ledger: Ledger) -> None:
     _plant(
         ledger,
         {f"nodes/{node.name}": node.data},
-        f"add work\n\nUwf-Workflow: {node.hash} {blob_oid(node.data)}\n",
+        f"add work\n\nUwf-Workflow: {node.hash} {name_object(BLOB, node.data)}\n",
     )
 
     with pytest.raises(CorruptError):

@@ -4,7 +4,6 @@ import pytest
 
 from uwfgit.ids import ThreadId
 from uwfgit.store.layout import (
-    bucket,
     find_node_name,
     find_ref_thread,
     find_step_name,
@@ -56,7 +55,6 @@ def test_only_the_branch_of_a_canonical_id_is_a_thread(
     ],
 )
 def test_a_bucket_holds_a_hundred_steps(number: int, folder: str) -> None:
-    assert bucket(number) == folder
     assert step_folder(number, "dev") == f"history/{folder}/{number:05d}-dev"
     assert nodes_folder(number) == f"nodes/{folder}/{number:05d}"
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from uwfgit.ids import Oid
 from uwfgit.store.handle import Store
 from uwfgit.store.pack import Batch, ObjectKind
 from uwfgit.store.raw import BLOB, name_object
@@ -88,7 +89,7 @@ print(mapped)
 
 def test_a_run_maps_little_of_a_large_pack(store: Store) -> None:
     blobs = [os.urandom(64 * 1024) for _ in range(128)]
-    packed: dict[bytes, tuple[ObjectKind, bytes]] = {
+    packed: dict[Oid, tuple[ObjectKind, bytes]] = {
         name_object(BLOB, data): ("blob", data) for data in blobs
     }
     with Batch(store=store, objects=packed).write():
@@ -98,7 +99,7 @@ def test_a_run_maps_little_of_a_large_pack(store: Store) -> None:
         done = subprocess.run(
             [sys.executable, "-c", _MAPPED, *words],
             cwd=store.path,
-            input="\n".join(name.hex() for name in packed),
+            input="\n".join(packed),
             capture_output=True,
             text=True,
             check=True,

@@ -22,7 +22,6 @@ from uwfgit.store.objects import (
     Commit,
     Person,
     TreeEntry,
-    blob_oid,
     encode_tree,
     find_entry,
     format_commit,
@@ -35,7 +34,7 @@ from uwfgit.store.objects import (
     write_commit,
     write_object,
 )
-from uwfgit.store.raw import COMMIT, name_object
+from uwfgit.store.raw import BLOB, COMMIT, name_object
 
 ABSENT: Final = Oid("12" * 20)
 ADA: Final = Person(name="Ada", email="ada@example.com", time=1_800_000_000, offset=60)
@@ -115,7 +114,6 @@ def test_a_tree_lists_its_entries(store: Store) -> None:
     assert list(entries) == ["a", "b"]
     assert entries["a"] == file
     assert entries["b"].mode == TREE_MODE
-    assert entries["b"].is_tree
 
 
 @pytest.mark.parametrize(
@@ -413,11 +411,11 @@ def test_git_reads_such_a_commit_as_it_was_meant(store: Store) -> None:
         tree,
         [GENESIS_OID],
     )
-    assert made == name_object(COMMIT, str(twin).encode()).hex()
+    assert made == name_object(COMMIT, str(twin).encode())
 
 
 def test_an_entry_is_compared_and_shown_without_its_data() -> None:
-    oid = blob_oid(b"secret")
+    oid = name_object(BLOB, b"secret")
     written, new = TreeEntry(oid=oid), TreeEntry(oid=oid, data=b"secret")
 
     assert written == new

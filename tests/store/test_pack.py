@@ -50,7 +50,7 @@ def writing(
     names = [name_object(CODES[kind], data) for kind, data in objects]
     waiting = dict(zip(names, objects, strict=True))
     with Batch(store=replace(store, fsync=fsync), objects=waiting).write() as path:
-        yield Named(path=path, oids=tuple(Oid(name.hex()) for name in names))
+        yield Named(path=path, oids=tuple(names))
 
 
 def write_pack(
@@ -98,15 +98,15 @@ def make_event() -> list[tuple[ObjectKind, bytes]]:
     """Make a commit, its tree and two blobs, one of them large."""
     large = os.urandom(100_000) + bytes(1_000_000)
     entries = (
-        (b"100644 a\0", name_object(BLOB, b"")),
+        (b"100644 a\0", bytes.fromhex(name_object(BLOB, b""))),
         (
             b"100644 b\0",
-            name_object(BLOB, large),
+            bytes.fromhex(name_object(BLOB, large)),
         ),
     )
     tree = b"".join(head + oid for head, oid in entries)
     commit = (
-        f"tree {name_object(TREE, tree).hex()}\n"
+        f"tree {name_object(TREE, tree)}\n"
         "author A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nm\n"
     ).encode()
     return [("blob", b""), ("blob", large), ("tree", tree), ("commit", commit)]

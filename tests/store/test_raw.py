@@ -146,11 +146,11 @@ def test_a_pack_replaces_damaged_loose_objects(store: Store) -> None:
 def test_many_are_read_wherever_they_are_and_none_that_is_not_as_asked(
     store: Store,
 ) -> None:
-    packed: dict[bytes, tuple[ObjectKind, bytes]] = {
+    packed: dict[Oid, tuple[ObjectKind, bytes]] = {
         name_object(BLOB, each): ("blob", each) for each in (b"a", b"b" * 99)
     }
     with Batch(store=store, objects=packed).write():
-        first, wide = (Oid(name.hex()) for name in packed)
+        first, wide = packed
     loose = write_blob(store, b"c")
     wanted = [first, loose, first]
 

@@ -80,7 +80,7 @@ def write_genesis(repo: pygit2.Repository) -> Oid:
     """
     objects = RawObjects(Path(repo.path) / "objects")
     for kind, data in _list_objects():
-        oid = name_object(kind, data).hex()
+        oid = name_object(kind, data)
         if not objects.exists(oid):
             repo.odb.write(kind, data)
         objects.repair(oid, kind, data)
@@ -90,9 +90,10 @@ def write_genesis(repo: pygit2.Repository) -> Oid:
 def _list_objects() -> tuple[tuple[int, bytes], ...]:
     files = ((b".gitattributes", ATTRIBUTES), (b"README.md", README))
     tree = b"".join(
-        b"100644 %b\0%b" % (name, name_object(BLOB, data)) for name, data in files
+        b"100644 %b\0%b" % (name, bytes.fromhex(name_object(BLOB, data)))
+        for name, data in files
     )
     people = "author {0}\ncommitter {0}\n".format("uwf <uwf@localhost> 0 +0000")
-    text = f"tree {name_object(TREE, tree).hex()}\n{people}\n{_MESSAGE}"
+    text = f"tree {name_object(TREE, tree)}\n{people}\n{_MESSAGE}"
     blobs = ((BLOB, data) for _, data in files)
     return (*blobs, (TREE, tree), (COMMIT, text.encode()))

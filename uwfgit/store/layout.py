@@ -30,7 +30,8 @@ ATTEMPTS: Final = "attempts"
 REPLACED: Final = "replaced"
 LINKS: Final = "links"
 
-_BUCKET = 100
+_BUCKET: Final = 100
+"""Steps whose folders stand in one: its name is their hundred."""
 _NODE_NAME = re.compile(rf"({HASH_SHAPE})\.({HASH_SHAPE})\.(json|md)", re.ASCII)
 _STEP_NAME = re.compile(
     r"(?P<number>[0-9]{5})-(?P<role>[A-Za-z][A-Za-z0-9_-]{0,63})", re.ASCII
@@ -80,19 +81,14 @@ def workflow_folder(name: str) -> str:
     return f"{WORKFLOWS}/{name}"
 
 
-def bucket(number: int) -> str:
-    """Name the folder that holds a step's folder, a hundred steps each."""
-    return f"{number // _BUCKET:03d}"
-
-
 def step_folder(number: int, role: str) -> str:
     """Name the folder of what people read of a step, within the thread's."""
-    return f"{HISTORY}/{bucket(number)}/{number:05d}-{role}"
+    return f"{HISTORY}/{number // _BUCKET:03d}/{number:05d}-{role}"
 
 
 def nodes_folder(number: int) -> str:
     """Name the folder of a step's runs, a numbered one each, within the thread's."""
-    return f"{NODES}/{bucket(number)}/{number:05d}"
+    return f"{NODES}/{number // _BUCKET:03d}/{number:05d}"
 
 
 def find_step_name(name: str) -> tuple[int, str] | None:

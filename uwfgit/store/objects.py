@@ -68,11 +68,6 @@ class TreeEntry(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"TreeEntry(oid={self.oid!r}, mode={self.mode:#o})"
 
-    @property
-    def is_tree(self) -> bool:
-        """Whether the entry is a folder."""
-        return self.mode == TREE_MODE
-
 
 def new_file(data: bytes) -> TreeEntry:
     """Return the entry of a file that is still to be written: the one place for it.
@@ -81,7 +76,7 @@ def new_file(data: bytes) -> TreeEntry:
         SizeError: It is larger than any reader accepts.
     """
     require_blob(data)
-    return TreeEntry(oid=blob_oid(data), data=data)
+    return TreeEntry(oid=raw.name_object(raw.BLOB, data), data=data)
 
 
 class Person(Struct, frozen=True, kw_only=True):
@@ -125,7 +120,7 @@ def write_object(store: Store, kind: int, data: bytes) -> Oid:
     Raises:
         StoreError: It cannot be written; nothing says then that it is there.
     """
-    oid = Oid(raw.name_object(kind, data).hex())
+    oid = raw.name_object(kind, data)
     with git_errors(f"write a {raw.KINDS[kind]}"):
         store.raw.repair(oid, kind, data)
         store.repo.odb.write(kind, data)
@@ -140,11 +135,6 @@ def require_blob(data: bytes) -> None:
     """
     if len(data) > MAX_BLOB_BYTES:
         raise SizeError("a single value", found=len(data), limit=MAX_BLOB_BYTES)
-
-
-def blob_oid(data: bytes) -> Oid:
-    """Return the oid that a blob of these bytes has in any store."""
-    return Oid(raw.name_object(raw.BLOB, data).hex())
 
 
 def read_blob(store: Store, oid: Oid, *, limit: int = MAX_BLOB_BYTES) -> bytes:
@@ -205,7 +195,7 @@ def walk_files(
         CorruptError: A tree is missing, too wide, or nested beyond ``depth``.
     """
     for name, entry in list_tree(store, tree).items():
-        if not entry.is_tree:
+        if entry.mode != TREE_MODE:
             yield name, entry
         elif depth == 0:
             raise CorruptError(f"tree {tree} is nested too deep")
@@ -258,7 +248,10 @@ def encode_tree(entries: Mapping[str, TreeEntry], path: str = "") -> bytes:
         )
     # git sorts a folder as if its name ended in a slash.
     named = {
-        (f"{name}/" if entry.is_tree else name).encode(errors=_ODD): (name, entry)
+        (f"{name}/" if entry.mode == TREE_MODE else name).encode(errors=_ODD): (
+            name,
+            entry,
+        )
         for name, entry in entries.items()
     }
     return b"".join(

@@ -123,7 +123,7 @@ class _Packed(NamedTuple):
 
 
 def _write_files(
-    store: Store, objects: Mapping[bytes, tuple[ObjectKind, bytes]], *, fsync: bool
+    store: Store, objects: Mapping[Oid, tuple[ObjectKind, bytes]], *, fsync: bool
 ) -> Path:
     data, packed = _make_pack(objects)
     index = _make_index(packed, trailer=data[-20:])
@@ -148,7 +148,7 @@ def _write_files(
 
 
 def _make_pack(
-    objects: Mapping[bytes, tuple[ObjectKind, bytes]],
+    objects: Mapping[Oid, tuple[ObjectKind, bytes]],
 ) -> tuple[bytes, list[_Packed]]:
     parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
     offset = len(parts[0])
@@ -161,7 +161,7 @@ def _make_pack(
             byte, size = size & 0x7F, size >> 7
         head.append(byte)
         entry = bytes(head) + _compress(data)
-        packed.append(_Packed(oid, zlib.crc32(entry), offset))
+        packed.append(_Packed(bytes.fromhex(oid), zlib.crc32(entry), offset))
         parts.append(entry)
         offset += len(entry)
     if offset > _MAX_BYTES:
@@ -250,7 +250,7 @@ class Batch(Struct, kw_only=True):
     """Objects named already, and not yet written."""
 
     store: Store
-    objects: dict[bytes, tuple[ObjectKind, bytes]] = field(default_factory=dict)
+    objects: dict[Oid, tuple[ObjectKind, bytes]] = field(default_factory=dict)
 
     def add(self, kind: ObjectKind, data: bytes) -> Oid:
         """Name an object and keep it for :meth:`write`.
@@ -262,11 +262,11 @@ class Batch(Struct, kw_only=True):
             require_blob(data)
         oid = name_object(CODES[kind], data)
         self.objects[oid] = (kind, data)
-        return Oid(oid.hex())
+        return oid
 
     def find(self, oid: Oid) -> bytes | None:
         """Return the bytes of an object that waits here."""
-        found = self.objects.get(bytes.fromhex(oid))
+        found = self.objects.get(oid)
         return found[1] if found else None
 
     def edit_tree(
@@ -301,7 +301,7 @@ class Batch(Struct, kw_only=True):
                 below.setdefault(name, {})[rest] = change
                 continue
             if change is not None and change.data is not None:
-                self.objects[bytes.fromhex(change.oid)] = ("blob", change.data)
+                self.objects[change.oid] = ("blob", change.data)
             entries[name] = change
         for name, inner in below.items():
             old = entries.get(name)
@@ -336,8 +336,8 @@ class Batch(Struct, kw_only=True):
             folders = set(os.listdir(raw.folder))  # noqa: PTH208 - their names alone
             for oid, (kind, data) in self.objects.items():
                 # A loose file that is not whole does no harm but to fsck.
-                if (name := oid.hex())[:2] in folders:
-                    raw.repair(name, CODES[kind], data)
+                if oid[:2] in folders:
+                    raw.repair(oid, CODES[kind], data)
             pack = _write_files(self.store, self.objects, fsync=self.store.fsync)
         with kept_until_moved(self.store, pack):
             yield pack

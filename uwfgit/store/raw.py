@@ -276,12 +276,12 @@ def parse_links(oid: str, data: bytes) -> Links:
     )
 
 
-def name_object(kind: int, data: bytes) -> bytes:
-    """Return the raw oid of an object."""
+def name_object(kind: int, data: bytes) -> Oid:
+    """Return the oid that an object of these bytes has in any store."""
     head = f"{KINDS[kind]} {len(data)}\0".encode()
     digest = hashlib.sha1(head, usedforsecurity=False)
     digest.update(data)
-    return digest.digest()
+    return Oid(digest.hexdigest())
 
 
 def _path(folder: str, oid: str) -> str:
@@ -350,6 +350,6 @@ def _inflate(descriptor: int, oid: str, *, limit: int | None) -> RawObject:
     data = b"".join(parts)
     if length != size or not stream.eof or stream.unused_data:
         raise _DamagedError
-    if name_object(kind, data).hex() != oid:
+    if name_object(kind, data) != oid:
         raise _DamagedError
     return RawObject(kind, size, data)

@@ -35,7 +35,8 @@ from uwfgit.store.layout import (
     WORKFLOW_FILE,
     thread_folder,
 )
-from uwfgit.store.objects import blob_oid, new_file
+from uwfgit.store.objects import new_file
+from uwfgit.store.raw import BLOB, name_object
 
 
 def append_start(
@@ -93,7 +94,7 @@ def _write_start(
         read_start(node),
         thread=thread,
         workflow=workflow.name,
-        oid=blob_oid(pinned.data),
+        oid=name_object(BLOB, pinned.data),
         role=current_role,
         by=person,
     )

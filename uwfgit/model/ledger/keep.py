@@ -25,7 +25,6 @@ from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     TreeEntry,
-    blob_oid,
     format_commit,
     new_file,
     read_blob,
@@ -33,6 +32,7 @@ from uwfgit.store.objects import (
     walk_files,
 )
 from uwfgit.store.pack import Batch
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.refs import find_ref, replace_ref
 
 _WAIT: Final = 10.0
@@ -134,7 +134,9 @@ def _find_puts(ledger: Ledger, batch: Batch, nodes: Iterable[Node]) -> _Changes:
             changes[f"{NODES}/{node.hash[:2]}/{node.name}"] = entry
             continue
         try:
-            is_whole = blob_oid(read_blob(ledger.store, entry.oid)) == entry.oid
+            is_whole = (
+                name_object(BLOB, read_blob(ledger.store, entry.oid)) == entry.oid
+            )
         except CorruptError:
             is_whole = False
         if not is_whole:

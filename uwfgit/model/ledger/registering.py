@@ -42,11 +42,11 @@ from uwfgit.store.locks.holding import NO_MOVES, Moves, hold_refs
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
     TreeEntry,
-    blob_oid,
     new_file,
     read_commit,
 )
 from uwfgit.store.pack import Batch
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.refs import find_ref, move_refs
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ def _add(
     base = read_commit(ledger.store, old or GENESIS_OID).tree
     batch = Batch(store=ledger.store)
     tree = batch.edit_tree(base, changes)
-    oid = blob_oid(pinned.data)
+    oid = name_object(BLOB, pinned.data)
     came = None
     if old is not None:
         tip = read_commit(ledger.store, old)

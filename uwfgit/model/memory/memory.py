@@ -24,6 +24,7 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import memory_ref
 from uwfgit.store.locks.writing import write_whole
 from uwfgit.store.objects import (
+    TREE_MODE,
     Commit,
     Person,
     TreeEntry,
@@ -209,7 +210,7 @@ def _only(commit: Oid, entries: Mapping[str, TreeEntry]) -> tuple[str, TreeEntry
     if len(entries) != 1:
         raise _corrupt(commit)
     name, entry = next(iter(entries.items()))
-    if not entry.is_tree:
+    if entry.mode != TREE_MODE:
         raise _corrupt(commit)
     return name, entry
 
@@ -234,11 +235,11 @@ def _read_facts(store: Store, commit: Oid, entry: TreeEntry) -> dict[str, Any]:
 
 
 def _read_file(store: Store, commit: Oid, folder: TreeEntry, room: int) -> bytes:
-    if not folder.is_tree:
+    if folder.mode != TREE_MODE:
         raise _corrupt(commit)
     parts: list[bytes] = []
     for name, entry in sorted(list_tree(store, folder.oid).items()):
-        if entry.is_tree or not _NUMBER.fullmatch(name):
+        if entry.mode == TREE_MODE or not _NUMBER.fullmatch(name):
             raise _corrupt(commit)
         parts.append(read_blob(store, entry.oid, limit=min(PART_BYTES, room)))
         room -= len(parts[-1])

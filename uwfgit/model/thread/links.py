@@ -18,7 +18,7 @@ from uwfgit.model.node import (
 )
 from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.record import Record
-from uwfgit.store.objects import blob_oid
+from uwfgit.store.raw import BLOB, name_object
 
 FindNode = Callable[[Hash], Node | None]
 
@@ -104,11 +104,11 @@ def _check_same(record: Record, rule: LinkRule, wanted: Hash, *, root: Hash) -> 
     """Refuse a node that would be linked but for another under its hash here."""
     node = _find_allowed(rule, wanted, root=root)
     known = record.places[wanted]
-    if node is None or (node.type, blob_oid(node.data)) == known:
+    if node is None or (node.type, name_object(BLOB, node.data)) == known:
         return
     raise CorruptError(
         f"hash {wanted} names two contents: {known[1]}, the thread's, "
-        f"and {blob_oid(node.data)}, put for this answer"
+        f"and {name_object(BLOB, node.data)}, put for this answer"
     )
 
 

@@ -67,7 +67,9 @@ class CommittedTree(Struct, frozen=True, kw_only=True):
         """
         entry = TreeEntry(oid=self.tree, mode=TREE_MODE)
         for part in path.parts:
-            found = find_entry(self.store, entry.oid, part) if entry.is_tree else None
+            if entry.mode != TREE_MODE:
+                return None
+            found = find_entry(self.store, entry.oid, part)
             if found is None:
                 return None
             entry = found
@@ -121,7 +123,7 @@ class CommittedTree(Struct, frozen=True, kw_only=True):
             entry = self.find(path)
         except InvalidError:
             return []
-        if entry is None or not entry.is_tree:
+        if entry is None or entry.mode != TREE_MODE:
             return []
         names = list_tree(self.store, entry.oid)
         return [name for name in names if name.isprintable()]
@@ -199,11 +201,11 @@ def find_committed(files: CommittedTree, argument: str | None) -> str:
                 if files.has_file(path):
                     return str(path)
     entry = files.find(place)
-    if entry is not None and entry.is_tree:
+    if entry is not None and entry.mode == TREE_MODE:
         for suffix in (".yaml", ".yml"):
             if files.has_file(place / f"index{suffix}"):
                 return str(place / f"index{suffix}")
-    if entry is None or entry.is_tree:
+    if entry is None or entry.mode == TREE_MODE:
         known = {name_of(Path("/", path)): path for path in _iter_workflows(files)}
         near = find_similar(argument, known)
         hint = f"did you mean '{near}'?" if near else _NAME_ONE

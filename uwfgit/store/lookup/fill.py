@@ -177,9 +177,10 @@ def find_steps(
 
 def _find_number(path: tuple[bytes, ...]) -> int | None:
     match path:
-        case (b"threads", _, b"nodes", bucket, name, _) if _NUMBER.fullmatch(name):
+        case (b"threads", _, b"nodes", _, name, _) if _NUMBER.fullmatch(name):
             number = int(name)
-            return number if layout.bucket(number).encode() == bucket else None
+            folder = b"/".join(path[2:5]).decode(errors="replace")
+            return number if folder == layout.nodes_folder(number) else None
         case _:
             return None
 

@@ -24,8 +24,7 @@ from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import NODES, WORKFLOW_FILE, is_workflow_name, workflow_folder
-from uwfgit.store.objects import blob_oid
-from uwfgit.store.raw import BLOB
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.store.refs import find_ref
 from uwfgit.sync.verify.rawtree import Objects, diff_trees
 from uwfgit.sync.verify.report import ThreadReport, plain_problem, shown
@@ -81,10 +80,10 @@ def _check_version(
     wanted = {f"{folder}/{NODES}/{node.name}": node.data for node in nodes}
     wanted[f"{folder}/{WORKFLOW_FILE}"] = data
     found = {path: new for path, (_, new) in changes.items()}
-    if found != {path: blob_oid(each) for path, each in wanted.items()}:
+    if found != {path: name_object(BLOB, each) for path, each in wanted.items()}:
         return "its files are not those that adding the workflow gives"
     for each in wanted.values():
-        objects.read_known(blob_oid(each), each)
+        objects.read_known(name_object(BLOB, each), each)
     if pinned.payload["name"] != name:
         return f"the workflow is called {shown(pinned.payload['name'])}"
     problems = check_document(parse_yaml(data), stem=name) if is_newest else ()
@@ -99,7 +98,7 @@ def _check_message(commit: RawCommit, name: str, pinned: Node | str) -> str | No
     origin = message.trailers.get(ORIGIN)
     if origin is not None and not is_kept_origin(origin):
         return f"{shown(origin)} is not where a workflow can come from"
-    oid = blob_oid(pinned.data)
+    oid = name_object(BLOB, pinned.data)
     for event in ("add", "rollback"):
         text = format_version(event, name, pinned.hash, oid, origin=origin)
         if text == message.text:

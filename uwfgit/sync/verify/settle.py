@@ -23,8 +23,7 @@ from uwfgit.model.thread.state import (
     encode_state,
 )
 from uwfgit.store.layout import STATE_FILE, thread_folder
-from uwfgit.store.objects import blob_oid
-from uwfgit.store.raw import BLOB
+from uwfgit.store.raw import BLOB, name_object
 from uwfgit.sync.verify.rawtree import Objects, TreeChanges
 from uwfgit.sync.verify.report import Fact, VerifyFindings, shown
 from uwfgit.sync.verify.shape import Message, RawCommit, Stamp
@@ -133,7 +132,7 @@ def _settle_file(
     state: ThreadState,
     state_path: str,
 ) -> None:
-    oid = blob_oid(want) if isinstance(want, bytes) else want
+    oid = name_object(BLOB, want) if isinstance(want, bytes) else want
     unchanged = None if name in changes else objects.find_file(root, name)
     found = changes.pop(name, (None, unchanged))[1]
     if found == oid:
