@@ -26,7 +26,6 @@ from uwfgit.store.git.signing import Mode, Signer, Signing, read_signing, sign_c
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import thread_ref
 from uwfgit.store.locks.flock import read_holder
-from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.repository import init_store, open_store
 
 pytestmark = needs_ssh
@@ -96,7 +95,7 @@ def test_the_step_before_a_pause_is_signed(at: Signed, tmp_path: Path) -> None:
     thread = begin(ledger, tmp_path).thread
 
     def act(request: AgentRequest) -> str:
-        holder = read_holder(lock_path(ledger.store, thread))
+        holder = read_holder(ledger.store.locks / thread)
         if request.number == 2 and holder is not None:
             ask_to_pause(ledger, thread, holder)
         return BAD if request.role == "critic" else DONE

@@ -19,8 +19,8 @@ from tests.program import wait_until, write_dead_record
 from uwfgit.errors import LockedError
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
-from uwfgit.store.locks import holding
-from uwfgit.store.locks.holding import announce, hold_refs, lock_path, tidy_up
+from uwfgit.store.locks import git_lock, holding
+from uwfgit.store.locks.holding import announce, hold_refs, tidy_up
 from uwfgit.store.refs import find_ref, move_ref
 
 NAME: Final = "refs/heads/x"
@@ -56,7 +56,7 @@ def _hold(store: Store) -> None:
 def test_the_leftover_of_a_dead_holder_is_removed_with_a_line_in_the_log(
     store: Store,
 ) -> None:
-    write_dead_record(lock_path(store, "T"))
+    write_dead_record(store.locks / "T")
     path = _leave_lock(store)
 
     _hold(store)
@@ -71,7 +71,7 @@ def test_the_leftover_of_a_dead_holder_is_removed_with_a_line_in_the_log(
 def test_a_lock_file_from_before_the_dead_holder_is_somebody_elses(
     store: Store,
 ) -> None:
-    write_dead_record(lock_path(store, "T"))
+    write_dead_record(store.locks / "T")
     # Younger than this system's last start: what is older than that goes.
     path = _leave_lock(store, age=10)
 
@@ -108,8 +108,8 @@ def test_a_lock_file_that_a_living_git_makes_anew_is_left_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Long enough for the maker to come to it on a busy machine.
-    monkeypatch.setattr(holding, "_SETTLE", 1.0)
-    write_dead_record(lock_path(store, "T"))
+    monkeypatch.setattr(git_lock, "_SETTLE", 1.0)
+    write_dead_record(store.locks / "T")
     path = _leave_lock(store)
     maker = subprocess.Popen(
         [
@@ -133,7 +133,7 @@ def test_a_lock_file_that_a_living_git_makes_anew_is_left_alone(
 
 
 def test_moves_of_refs_are_announced_while_they_last(store: Store) -> None:
-    folder = lock_path(store, "moves")
+    folder = store.locks / "moves"
     with announce(store, [NAME], command="test"):
         (file,) = folder.iterdir()
         notes = json.loads(file.read_text())["notes"]
@@ -180,7 +180,7 @@ def test_the_next_move_of_any_ref_tidies_up_after_a_killed_one(
     move_ref(store, "refs/heads/other", old=None, new=GENESIS_OID, reason="test")
 
     assert not (store.path / f"{NAME}.lock").exists()
-    assert list(lock_path(store, "moves").iterdir()) == []
+    assert list((store.locks / "moves").iterdir()) == []
     assert [line["event"] for line in _log_lines(store)] == ["leftover-removed"]
 
 
@@ -205,9 +205,9 @@ def test_a_mover_that_lives_is_waited_for_and_named_by_its_file(
 _TIDIER: Final = """
 import sys
 from pathlib import Path
-from uwfgit.store.locks import holding
+from uwfgit.store.locks import git_lock
 from uwfgit.store.repository import open_store
-holding._SETTLE = 600
+git_lock._SETTLE = 600
 print("ready", flush=True)
 open_store(Path(sys.argv[1]), home=Path(sys.argv[2]))
 """
@@ -233,7 +233,7 @@ def test_a_process_killed_while_it_tidies_up_leaves_it_to_the_next(
     )
     assert tidier.stdout is not None
     tidier.stdout.readline()
-    (announced,) = lock_path(store, "moves").iterdir()
+    (announced,) = (store.locks / "moves").iterdir()
     wait_until(lambda: not _is_free(announced))
     tidier.kill()
     tidier.communicate()
@@ -277,7 +277,7 @@ def test_all_locks_of_a_dead_git_of_ours_are_removed(store: Store) -> None:
         _leave(store, name)
         for name in ("packed-refs", "refs/remotes/o/thread/x", "refs/heads/y")
     ]
-    write_dead_record(lock_path(store, "moves/1-a"), notes=["*"])
+    write_dead_record(store.locks / "moves/1-a", notes=["*"])
 
     tidy_up(store)
 
@@ -287,7 +287,7 @@ def test_all_locks_of_a_dead_git_of_ours_are_removed(store: Store) -> None:
 def test_locks_stay_while_someone_moves_refs(store: Store) -> None:
     with announce(store, [NAME], command="test"):
         left = _leave(store, "packed-refs")
-        write_dead_record(lock_path(store, "moves/1-a"), notes=["*"])
+        write_dead_record(store.locks / "moves/1-a", notes=["*"])
         tidy_up(store)
         assert left.exists()
     tidy_up(store)

@@ -28,7 +28,6 @@ from uwfgit.store.care.maintain import (
 )
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
-from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.objects import write_blob
 from uwfgit.store.pack import estimate_loose
 from uwfgit.store.refs import find_ref
@@ -204,7 +203,7 @@ def test_prune_now_waits_for_a_writer_and_gives_up_naming_the_store(
 ) -> None:
     monkeypatch.setattr(maintain, "_ALONE_SECONDS", 0.05)
     oid = write_blob(ledger.store, b"in the middle of a step")
-    path = lock_path(ledger.store, "store")
+    path = ledger.store.locks / "store"
     code = (
         "import sys\nfrom pathlib import Path\n"
         "from uwfgit.store.locks.flock import lock\n"

@@ -18,9 +18,7 @@ from uwfgit.store.locks.flock import read_holder
 from uwfgit.store.locks.holding import (
     Moves,
     announce,
-    format_move,
     hold_refs,
-    lock_path,
     parse_moves,
     tidy_up,
 )
@@ -52,9 +50,13 @@ def tip(store: Store) -> Oid:
 
 def _die(store: Store, moves: Moves) -> Path:
     """Leave the record of a process killed at some moves."""
-    path = lock_path(store, "moves/1-a")
-    write_dead_record(path, notes=[format_move(name, *moves[name]) for name in moves])
+    path = store.locks / "moves/1-a"
+    write_dead_record(path, notes=_note(moves))
     return path
+
+
+def _note(moves: Moves) -> list[str]:
+    return [f"{name} {old or '-'} {new or '-'}" for name, (old, new) in moves.items()]
 
 
 def _rm(tip: Oid) -> Moves:
@@ -64,7 +66,7 @@ def _rm(tip: Oid) -> Moves:
 def test_what_was_announced_can_be_read_by_others(store: Store, tip: Oid) -> None:
     moves = _rm(tip)
     with announce(store, ["packed-refs", *moves], command="test", moves=moves):
-        (path,) = lock_path(store, "moves").iterdir()
+        (path,) = (store.locks / "moves").iterdir()
         holder = read_holder(path)
 
     assert holder is not None
@@ -139,9 +141,8 @@ def test_while_git_holds_a_ref_the_record_stays(store: Store, tip: Oid) -> None:
     git(store, "update-ref", TRASH, tip)
     held = store.path / f"{BRANCH}.lock"
     held.touch()
-    record = lock_path(store, "moves/1-a")
-    notes = [format_move(name, *move) for name, move in _rm(tip).items()]
-    write_dead_record(record, notes=notes, since=2**52)
+    record = store.locks / "moves/1-a"
+    write_dead_record(record, notes=_note(_rm(tip)), since=2**52)
 
     tidy_up(store)
     assert find_ref(store, BRANCH) == tip
@@ -196,7 +197,7 @@ def test_who_takes_a_dead_one_s_lock_meets_the_move_finished(
 ) -> None:
     git(store, "update-ref", TRASH, tip)
     _die(store, _rm(tip))
-    write_dead_record(lock_path(store, "x"))
+    write_dead_record(store.locks / "x")
 
     with hold_refs(store, "x", [BRANCH], command="test", what="thread x"):
         assert find_ref(store, BRANCH) is None

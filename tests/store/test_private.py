@@ -9,7 +9,7 @@ import pytest
 
 from uwfgit.store.files import only_mine, write_private
 from uwfgit.store.handle import Store
-from uwfgit.store.locks.writing import writing
+from uwfgit.store.locks.holding import writing
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,7 @@ from uwfgit.errors import ConflictError, LockedError, RefConflictError, StoreErr
 from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.locks import flock
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.locks.holding import lock_path
-from uwfgit.store.locks.writing import alone, write_whole, writing
+from uwfgit.store.locks.holding import alone, write_whole, writing
 from uwfgit.store.objects import read_blob, write_blob
 
 
@@ -165,11 +164,10 @@ _BOUNDED = """
 import sys
 from pathlib import Path
 from uwfgit.errors import UwfError
-from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.locks.flock import lock
 from uwfgit.store.objects import write_blob
 from uwfgit.store.repository import open_store
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import write_whole
 store = open_store(Path(sys.argv[1]), home=Path(sys.argv[2]), write=True)
 try:
     write_whole(store, lambda: write_blob(store, bytes(range(256)) * 4000))
@@ -217,7 +215,7 @@ def test_a_git_that_outlives_its_caller_keeps_writers_away(
         pid = int(told.read_text())
         caller.kill()
 
-    path = lock_path(store, "store")
+    path = store.locks / "store"
     with pytest.raises(LockedError), lock(path, command="x", shared=True, wait=0.1):
         pass
     os.kill(pid, signal.SIGKILL)
@@ -231,7 +229,7 @@ import sys
 from pathlib import Path
 from uwfgit.store.git.gitcmd import run_git
 from uwfgit.store.repository import open_store
-from uwfgit.store.locks.writing import alone
+from uwfgit.store.locks.holding import alone
 path = Path(sys.argv[1])
 store = open_store(path, home=Path(sys.argv[2]))
 with alone(store, command="uwf gc", wait=1) as held:

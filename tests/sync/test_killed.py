@@ -36,7 +36,6 @@ from uwfgit.store.layout import (
     thread_ref,
 )
 from uwfgit.store.local import Agreed, Local
-from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs
 from uwfgit.store.repository import open_store
 from uwfgit.sync.exchange.bundle import create_bundle
@@ -98,7 +97,7 @@ def look_at(path: Path, home: Path) -> dict[str, Oid]:
     """Open a store as the next command does; all of it is sound. Give its refs."""
     opened = open_store(path, home=home, fsync=False)
     refs = list_refs(opened, "refs/")
-    assert not list(lock_path(opened, "moves").glob("*"))
+    assert not list((opened.locks / "moves").glob("*"))
     git(opened, "fsck", "--strict", "--no-dangling")
     threads = [
         ThreadId(ref.removeprefix(THREAD_PREFIX))

@@ -44,7 +44,6 @@ from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.flock import lock
-from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import find_ref, list_refs, move_ref
 from uwfgit.sync.diverged.diverge import Way
 from uwfgit.sync.secrets.allowed import allow_findings
@@ -744,7 +743,7 @@ def test_a_running_thread_is_left_alone(ledger: Ledger, tmp_path: Path) -> None:
     thread = begin(ledger, tmp_path, prompt=f"Use {GITHUB}").thread
 
     with (
-        lock(lock_path(ledger.store, thread), command="somebody"),
+        lock(ledger.store.locks / thread, command="somebody"),
         pytest.raises(LockedError),
     ):
         redact(ledger, thread)

@@ -30,6 +30,8 @@ class Store(Struct, frozen=True, kw_only=True):
     path: Path
     state_dir: Path
     """The folder of local state: never in git, never pushed."""
+    locks: Path
+    """The folder of the files that our own locks are held on, a file each."""
     repo: pygit2.Repository
     fsync: bool = True
     raw: RawObjects
@@ -50,6 +52,7 @@ def make_store(
     return Store(
         path=path,
         state_dir=path / STATE_DIR,
+        locks=path / STATE_DIR / "locks",
         repo=repo,
         fsync=fsync,
         raw=raw,

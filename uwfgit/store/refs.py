@@ -24,6 +24,7 @@ from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.layout import THREAD_PREFIX
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import pause
+from uwfgit.store.locks.git_lock import remove_dead
 from uwfgit.store.locks.holding import (
     NO_MOVES,
     PACKED,
@@ -31,7 +32,6 @@ from uwfgit.store.locks.holding import (
     announce,
     compare,
     move_together,
-    remove_dead,
     require_plain,
 )
 from uwfgit.store.lookup.refscan import BROKEN, read_target

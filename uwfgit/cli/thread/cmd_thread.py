@@ -67,7 +67,6 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
     from uwfgit.model.ledger.ledger import find_tip
     from uwfgit.model.thread.hold import find_hold
     from uwfgit.store.locks.flock import read_dead_holder
-    from uwfgit.store.locks.holding import lock_path
 
     context = get_context(ctx)
     ledger = context.open_ledger()
@@ -92,7 +91,7 @@ def show(ctx: typer.Context, thread: ThreadArgument, new: NewOption = False) -> 
         ),
     )
     if context.output.is_text:
-        dead = read_dead_holder(lock_path(ledger.store, tip.thread))
+        dead = read_dead_holder(ledger.store.locks / tip.thread)
         if dead is not None:
             context.output.say(f"note: its runner died: {shown(str(dead))}")
             stop = f"uwf thread stop {tip.thread}"

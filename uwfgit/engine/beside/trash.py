@@ -14,7 +14,7 @@ from uwfgit.model.thread.family import named_children
 from uwfgit.model.thread.record import Record, load_record, open_record
 from uwfgit.model.thread.state import read_tip
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import write_whole
 from uwfgit.store.refs import find_ref, list_refs, move_refs
 
 

@@ -14,7 +14,7 @@ from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, thread_ref
 from uwfgit.store.locks.flock import Holder, Lock, lock, read_holder
-from uwfgit.store.locks.holding import hold_refs, lock_path
+from uwfgit.store.locks.holding import hold_refs
 from uwfgit.store.log import log_event
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def hold_slot(engine: Engine) -> Iterator[None]:
 
 def _try_slots(engine: Engine, stack: ExitStack) -> bool:
     for number in range(1, max(1, engine.settings.max_running) + 1):
-        path = lock_path(engine.ledger.store, f"slot-{number}")
+        path = engine.ledger.store.locks / f"slot-{number}"
         try:
             stack.enter_context(lock(path, command=engine.command, wait=0))
         except LockedError:
@@ -60,7 +60,7 @@ def _try_slots(engine: Engine, stack: ExitStack) -> bool:
 
 def thread_lock_path(ledger: Ledger, thread: ThreadId) -> Path:
     """Return the file whose lock a running thread holds."""
-    return lock_path(ledger.store, thread)
+    return ledger.store.locks / thread
 
 
 @contextmanager

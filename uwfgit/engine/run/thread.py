@@ -35,7 +35,7 @@ from uwfgit.model.workflow.inputs import input_nodes, require_inputs
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import write_whole
 
 
 def start_thread(  # noqa: PLR0913 - one argument a fact

@@ -21,8 +21,7 @@ from uwfgit.model.thread.state import AGENT_EMAIL, Tip, agent_label, encode_stat
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.signing import NO_SIGNER, Signer
 from uwfgit.store.layout import STATE_FILE, thread_folder, thread_ref
-from uwfgit.store.locks.holding import NO_MOVES, Moves
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import NO_MOVES, Moves, write_whole
 from uwfgit.store.objects import Person, TreeEntry, format_commit, new_file, read_commit
 from uwfgit.store.pack import Batch
 from uwfgit.store.refs import move_refs

@@ -21,8 +21,7 @@ from uwfgit.model.thread.derive import format_message
 from uwfgit.model.thread.record import NodePlaces
 from uwfgit.store.canonical import Json, format_path
 from uwfgit.store.layout import KEEP_REF, NODES, find_node_name
-from uwfgit.store.locks.holding import hold_refs
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import hold_refs, write_whole
 from uwfgit.store.objects import (
     TreeEntry,
     format_commit,

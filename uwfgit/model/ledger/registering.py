@@ -38,8 +38,7 @@ from uwfgit.store.layout import (
     workflow_folder,
     workflow_ref,
 )
-from uwfgit.store.locks.holding import NO_MOVES, Moves, hold_refs
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import NO_MOVES, Moves, hold_refs, write_whole
 from uwfgit.store.objects import (
     TreeEntry,
     new_file,

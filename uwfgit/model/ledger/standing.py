@@ -10,7 +10,6 @@ from uwfgit.model.ledger.ledger import ThreadRow
 from uwfgit.model.thread.state import Sharing, ThreadState, compare_sharing
 from uwfgit.store.handle import Store
 from uwfgit.store.locks.flock import read_holder
-from uwfgit.store.locks.holding import lock_path
 from uwfgit.store.refs import list_tracked
 
 
@@ -23,7 +22,7 @@ def status_of(state: ThreadState, *, running: bool, sharing: Sharing) -> str:
 
 def find_running(store: Store) -> frozenset[str]:
     """Find the threads whose lock is held, by the lock files that are not empty."""
-    folder = lock_path(store, "x").parent
+    folder = store.locks
     try:
         with os.scandir(folder) as entries:
             busy = [
@@ -36,7 +35,7 @@ def find_running(store: Store) -> frozenset[str]:
 
 def is_running(store: Store, thread: ThreadId) -> bool:
     """Whether somebody holds a thread's lock."""
-    return read_holder(lock_path(store, thread)) is not None
+    return read_holder(store.locks / thread) is not None
 
 
 def list_sharing(store: Store, rows: Sequence[ThreadRow]) -> Mapping[ThreadId, Sharing]:

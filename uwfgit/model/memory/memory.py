@@ -22,7 +22,7 @@ from uwfgit.model.thread.derive import format_message
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import memory_ref
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import write_whole
 from uwfgit.store.objects import (
     TREE_MODE,
     Commit,

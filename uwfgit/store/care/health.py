@@ -35,7 +35,8 @@ from uwfgit.store.layout import (
     thread_ref,
 )
 from uwfgit.store.locks.flock import Holder, read_holder
-from uwfgit.store.locks.holding import has_leftovers, list_git_locks, lock_path, tidy_up
+from uwfgit.store.locks.git_lock import list_git_locks
+from uwfgit.store.locks.holding import has_leftovers, tidy_up
 from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
 from uwfgit.store.pack import MANY_LOOSE, MANY_PACKS
@@ -327,7 +328,7 @@ def check_locks(store: Store) -> Iterator[HealthFinding]:
 
 
 def _iter_held(store: Store) -> Iterator[tuple[str, Holder]]:
-    folder = lock_path(store, "x").parent
+    folder = store.locks
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     for path in paths:
         holder = read_holder(path) if path.is_file() else None

@@ -24,8 +24,8 @@ from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, THREAD_PREFIX, TRASH_PREFIX
 from uwfgit.store.libgit2 import pygit2
 from uwfgit.store.locks.flock import Lock, lock
-from uwfgit.store.locks.holding import ANY, announce, list_git_locks, lock_path
-from uwfgit.store.locks.writing import alone
+from uwfgit.store.locks.git_lock import ANY, list_git_locks
+from uwfgit.store.locks.holding import alone, announce
 from uwfgit.store.pack import tidy_packs
 from uwfgit.store.refs import find_ref, list_refs, move_refs
 
@@ -149,7 +149,7 @@ def collect_garbage(
     version = read_git_version(environment)
     before = count_objects(store.path)
     tidy_packs(store)
-    with lock(lock_path(store, REPACK), command="uwf gc", wait=_REPACK_SECONDS):
+    with lock(store.locks / REPACK, command="uwf gc", wait=_REPACK_SECONDS):
         _collect(store, prune, version, environment, on_phase)
     after = count_objects(store.path)
     refs = list_refs(store, "refs/")
@@ -325,7 +325,7 @@ def merge_packs(store: Store, environment: Mapping[str, str]) -> bool:
     """
     with (
         suppress(LockedError, StoreError),
-        lock(lock_path(store, REPACK), command="git repack", wait=0) as held,
+        lock(store.locks / REPACK, command="git repack", wait=0) as held,
     ):
         store.raw.forget_packs()
         words = merge_words(read_git_version(environment))

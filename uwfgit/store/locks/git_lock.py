@@ -1,7 +1,7 @@
-"""Replace a file of git's by git's own protocol: ``<file>.lock``, then rename.
+"""Git's own locks, ``<file>.lock``: taken to replace a file, removed when left.
 
-A git that writes it at the same time loses nothing, and a crash leaves the old
-file or the new one. The lock has a second name of ours, which the kernel unlocks: so
+A git that writes the same file at the same time loses nothing, and a crash leaves the
+old file or the new one. A lock of ours has a second name, which the kernel unlocks: so
 one whose maker was killed is told from git's own, and removed.
 """
 
@@ -11,18 +11,26 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
 from uwfgit.errors import LockedError
 from uwfgit.shell import quote_word
-from uwfgit.store.locks.flock import is_let_go, pause, try_hold
+from uwfgit.store.handle import Store
+from uwfgit.store.locks.flock import Holder, is_let_go, pause, try_hold
+from uwfgit.store.log import log_event
 
+ANY: Final = "*"
+"""Stands for every ref."""
 _WAIT: Final = 2.0
 _OWN: Final = ".uwf-"
 _YOUNG: Final = 0.5
+_SETTLE: Final = 0.1
+"""How long a lock file of git's must stay the same to have no living maker."""
+_SLACK_MS: Final = 2000
+"""File systems' clocks are that coarse at most."""
 
 
 @contextmanager
@@ -115,3 +123,66 @@ def append(path: Path, make: Callable[[], str]) -> None:
             found += b"\n"
         file.write(found + text.encode("utf-8", "surrogateescape"))
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+
+
+def list_git_locks(path: Path) -> tuple[Path, ...]:
+    """Return the lock files of git's that stand in a repository, by name."""
+    return (*sorted(path.glob("*.lock")), *sorted((path / "refs").rglob("*.lock")))
+
+
+def remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
+    """Remove the locks of some refs that a process held when it died.
+
+    Args:
+        store: Where.
+        dead: The process.
+        names: The refs, or ``ANY``.
+    """
+    # After a loss of power nothing lives, and a lock's date may be lost as well.
+    paths = [path for path in _git_locks(store, names) if not remove_dead(store, path)]
+    found = {path: mark for path in paths if (mark := _mark(path))}
+    since = dead.since - _SLACK_MS
+    mine = {p: mark for p, mark in found.items() if mark[1] // 1_000_000 >= since}
+    if mine:
+        time.sleep(_SETTLE)
+    for path, mark in mine.items():
+        if _mark(path) == mark:
+            path.unlink(missing_ok=True)
+            log_event(store, "leftover-removed", file=str(path), holder=str(dead))
+
+
+def remove_dead(store: Store, path: Path) -> bool:
+    """Remove a lock file of git's that is older than this system's last start.
+
+    Nothing that ran then runs any more; a loss of power may leave the file, and not
+    what we had noted of it.
+
+    Returns:
+        Whether it was one.
+    """
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return False
+    started = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    mark = _mark(path)
+    if mark is None or mark[1] >= started * 1e9 - _SLACK_MS * 1e6:
+        return False
+    path.unlink(missing_ok=True)
+    log_event(store, "leftover-removed", file=str(path), holder="before the start")
+    return True
+
+
+def _git_locks(store: Store, names: Iterable[str]) -> Iterator[Path]:
+    for name in names:
+        if name == ANY:
+            yield from list_git_locks(store.path)
+        else:
+            yield store.path / f"{name}.lock"
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Tell one file of a name from the next."""
+    try:
+        stat = path.lstat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns

@@ -1,10 +1,13 @@
-"""Locks that guard refs, moves of several as one, and what a kill leaves undone.
+"""A store's own locks: of refs, of whoever writes, and what a kill leaves undone.
 
 libgit2 and git lock a ref by making ``<ref>.lock``; nobody removes that file when
 its maker is killed. Every move of refs is therefore announced in a file of ours
 that the kernel unlocks: who finds one whose maker is dead tidies up after it. No ref is
 renamed together with another, so a kill may fall between two. Whoever moves several
 notes before what moves whereto; the rest is moved from the notes.
+
+Who writes holds the store's lock as well, shared: so that nothing gets lost beside gc,
+other writers and passing failures.
 """
 
 from __future__ import annotations
@@ -12,18 +15,26 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
-from uwfgit.errors import LockedError, RefConflictError, UntrustedError
+from uwfgit.errors import (
+    ConflictError,
+    CorruptError,
+    LockedError,
+    RefConflictError,
+    StoreError,
+    UntrustedError,
+)
 from uwfgit.ids import Oid
 from uwfgit.shell import quote_word
-from uwfgit.store.handle import Store
+from uwfgit.store.files import only_mine
+from uwfgit.store.handle import Store, git_errors
 from uwfgit.store.libgit2 import pygit2
-from uwfgit.store.locks.flock import Holder, Lock, lock, pause, read_holder
+from uwfgit.store.locks.flock import Lock, lock, pause, read_holder
+from uwfgit.store.locks.git_lock import ANY, remove_dead, remove_leftovers
 from uwfgit.store.log import log_event
 from uwfgit.store.pack import sync_folder
 
@@ -33,24 +44,14 @@ _NONE: Final = "-"
 Moves: TypeAlias = Mapping[str, tuple[Oid | None, Oid | None]]
 """Ref → what it must point at, and what it shall; ``None`` for no ref."""
 NO_MOVES: Final[Moves] = MappingProxyType({})
-ANY: Final = "*"
-"""Stands for every ref."""
 _MOVES: Final = "moves"
 _PATIENCE: Final = 2.0
-_SETTLE: Final = 0.1
-"""How long a lock file of git's must stay the same to have no living maker."""
-_SLACK_MS: Final = 2000
-"""File systems' clocks are that coarse at most."""
-
-
-def lock_path(store: Store, name: str) -> Path:
-    """Name the file of one of our locks."""
-    return store.state_dir / "locks" / name
-
-
-def list_git_locks(path: Path) -> tuple[Path, ...]:
-    """Return the lock files of git's that stand in a repository, by name."""
-    return (*sorted(path.glob("*.lock")), *sorted((path / "refs").rglob("*.lock")))
+"""How long git's own locks are waited for."""
+_WRITER_WAIT: Final = 60.0
+"""Longer than a prune takes: what an agent said must not be lost to it."""
+_RETRY_SECONDS: Final = 1.0
+_PROBE: Final = bytes(1024 * 1024)
+T = TypeVar("T")
 
 
 @contextmanager
@@ -76,11 +77,11 @@ def hold_refs(
         LockedError: Someone else holds it; names the holder.
         StoreError: The lock file cannot be made.
     """
-    path = lock_path(store, name)
+    path = store.locks / name
     with lock(path, command=command, what=what, wait=wait) as held:
         guarded = list(refs)
         if held.previous is not None:
-            _remove_leftovers(store, held.previous, guarded)
+            remove_leftovers(store, held.previous, guarded)
             tidy_up(store)
         _require_free(store, guarded)
         yield held
@@ -93,7 +94,8 @@ def _require_free(store: Store, refs: Iterable[str]) -> None:
         LockedError: One stays held; names the file.
     """
     deadline = time.monotonic() + _PATIENCE
-    for path in _git_locks(store, refs):
+    for name in refs:
+        path = store.path / f"{name}.lock"
         while path.exists() and not remove_dead(store, path):
             tidy_up(store)
             if time.monotonic() > deadline:
@@ -125,11 +127,13 @@ def announce(
     Raises:
         StoreError: The file of ours cannot be made.
     """
-    folder = lock_path(store, _MOVES)
+    folder = store.locks / _MOVES
     tidy_up(store)
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
     notes = [name for name in names if name not in moves]
-    notes += [format_move(name, *move) for name, move in moves.items()]
+    notes += [
+        f"{name} {old or _NONE} {new or _NONE}" for name, (old, new) in moves.items()
+    ]
     with lock(path, command=command, notes=notes) as held:
         try:
             if store.fsync and len(moves) > 1:
@@ -143,7 +147,7 @@ def announce(
 
 def has_leftovers(store: Store) -> bool:
     """Whether a process that moved refs is at work, or was killed at it."""
-    folder = lock_path(store, _MOVES)
+    folder = store.locks / _MOVES
     return folder.is_dir() and any(folder.iterdir())
 
 
@@ -153,7 +157,7 @@ def tidy_up(store: Store) -> None:
     Costs the listing of an empty folder when there were none.
     """
     try:
-        paths = list(lock_path(store, _MOVES).iterdir())
+        paths = list((store.locks / _MOVES).iterdir())
     except OSError:
         return
     for path in paths:
@@ -172,70 +176,14 @@ def tidy_up(store: Store) -> None:
                     # that one's; it is looked at again.
                     continue
                 names = [note.partition(" ")[0] for note in notes]
-                _remove_leftovers(store, held.previous, names)
+                remove_leftovers(store, held.previous, names)
                 if not finish_moves(store, parse_moves(notes)):
                     continue
             path.unlink(missing_ok=True)
 
 
-def _remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
-    # After a loss of power nothing lives, and a lock's date may be lost as well.
-    paths = [path for path in _git_locks(store, names) if not remove_dead(store, path)]
-    found = {path: mark for path in paths if (mark := _mark(path))}
-    since = dead.since - _SLACK_MS
-    mine = {p: mark for p, mark in found.items() if mark[1] // 1_000_000 >= since}
-    if mine:
-        time.sleep(_SETTLE)
-    for path, mark in mine.items():
-        if _mark(path) == mark:
-            path.unlink(missing_ok=True)
-            log_event(store, "leftover-removed", file=str(path), holder=str(dead))
-
-
-def remove_dead(store: Store, path: Path) -> bool:
-    """Remove a lock file of git's that is older than this system's last start.
-
-    Nothing that ran then runs any more; a loss of power may leave the file, and not
-    what we had noted of it.
-
-    Returns:
-        Whether it was one.
-    """
-    if not hasattr(time, "CLOCK_BOOTTIME"):
-        return False
-    started = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    mark = _mark(path)
-    if mark is None or mark[1] >= started * 1e9 - _SLACK_MS * 1e6:
-        return False
-    path.unlink(missing_ok=True)
-    log_event(store, "leftover-removed", file=str(path), holder="before the start")
-    return True
-
-
-def _git_locks(store: Store, names: Iterable[str]) -> Iterator[Path]:
-    for name in names:
-        if name == ANY:
-            yield from list_git_locks(store.path)
-        else:
-            yield store.path / f"{name}.lock"
-
-
-def _mark(path: Path) -> tuple[int, int] | None:
-    """Tell one file of a name from the next."""
-    try:
-        stat = path.lstat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_mtime_ns
-
-
-def format_move(name: str, old: Oid | None, new: Oid | None) -> str:
-    """Write down one move of a ref; its name, which has no blank, stands first."""
-    return f"{name} {old or _NONE} {new or _NONE}"
-
-
 def parse_moves(notes: Iterable[str]) -> Moves:
-    """Read the moves among some notes; others are names alone."""
+    """Read the moves among some notes: ref, old and new; others are names alone."""
     moves = {}
     for note in notes:
         match note.split(" "):
@@ -366,3 +314,102 @@ def read_target(store: Store, name: str) -> Oid | None:
         return Oid(str(store.repo.lookup_reference(name).target))
     except KeyError:
         return None
+
+
+@contextmanager
+def writing(store: Store) -> Iterator[None]:
+    """Keep a prune of fresh objects, and others, away from what the block writes.
+
+    What libgit2 makes is the user's alone, unless the repository is a shared one.
+
+    Raises:
+        LockedError: Such a prune runs for very long; names it.
+    """
+    path = store.locks / "store"
+    with git_errors("read the store's config"):
+        is_shared = "core.sharedRepository" in store.repo.config
+    modes = nullcontext() if is_shared else only_mine()
+    with (
+        lock(path, command="write", wait=_WRITER_WAIT, shared=True, what="the store"),
+        modes,
+    ):
+        yield
+
+
+@contextmanager
+def alone(store: Store, *, command: str, wait: float) -> Iterator[Lock]:
+    """Keep all writers away, for what only a store at rest allows.
+
+    Raises:
+        LockedError: Somebody wrote all the time, or another one is alone.
+    """
+    path = store.locks / "store"
+    with lock(path, command=command, wait=wait, what="the store") as held:
+        yield held
+
+
+def write_whole(
+    store: Store, write: Callable[[], T], *, decides_anew: bool = False
+) -> T:
+    """Run what writes objects and moves a ref; all again when that passes.
+
+    A folder of objects that git removes while it is empty, or a ref that it
+    packs, make a write fail that succeeds a moment later. It starts from its
+    first object then: one written before may be gone as well.
+
+    Args:
+        store: Where to.
+        write: Writes all of it; called as often as needed for a second.
+        decides_anew: ``write`` also reads what its decision rests on, so that
+            after a lost race it can simply run again.
+
+    Raises:
+        StoreError: The store cannot be written; says why.
+        ConflictError: Others stood in the way all the time.
+    """
+    deadline = time.monotonic() + _RETRY_SECONDS
+    while True:
+        is_last = time.monotonic() >= deadline
+        try:
+            with writing(store):
+                return write()
+        except RefConflictError:
+            if is_last or not decides_anew:
+                raise
+        except CorruptError as exc:
+            # Read while it moved from pack to pack, or really missing.
+            if is_last or not _is_foreign(exc):
+                raise
+        except StoreError as exc:
+            if not _is_foreign(exc):
+                raise
+            _require_writable(store)
+            if is_last:
+                raise ConflictError(
+                    f"{exc.message} (tried for {_RETRY_SECONDS:g} s)",
+                    hint="another process may be in the way; try again",
+                ) from exc
+        pause()
+
+
+def _is_foreign(error: StoreError | CorruptError) -> bool:
+    """Whether git or the system failed, rather than a check of ours."""
+    return isinstance(error.__cause__, OSError | KeyError | pygit2.GitError)
+
+
+def _require_writable(store: Store) -> None:
+    """Find out why the store cannot be written, if it cannot.
+
+    libgit2 says it in its message only.
+    """
+    path = store.path / "objects" / f"tmp_uwf_{secrets.token_hex(8)}"
+    try:
+        try:
+            path.write_bytes(_PROBE)
+        finally:
+            path.unlink(missing_ok=True)
+    except OSError as exc:
+        raise StoreError(
+            f"cannot write to store '{store.path}': {exc.strerror}",
+            hint="nothing was changed; make room, or see to its permissions",
+        ) from exc

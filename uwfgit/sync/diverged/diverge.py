@@ -24,7 +24,7 @@ from uwfgit.shell import quote_word
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.layout import thread_ref
-from uwfgit.store.locks.writing import write_whole
+from uwfgit.store.locks.holding import write_whole
 from uwfgit.store.objects import Person, read_commit, write_commit
 from uwfgit.store.refs import (
     find_tracked,

@@ -25,8 +25,7 @@ from uwfgit.store.git.refbatch import move_many
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import WORKFLOW_PREFIX, find_ref_thread, thread_ref
-from uwfgit.store.locks.holding import hold_refs
-from uwfgit.store.locks.writing import writing
+from uwfgit.store.locks.holding import hold_refs, writing
 from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import (
     find_ref,

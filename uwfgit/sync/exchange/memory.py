@@ -16,7 +16,7 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.scratch import adopt_objects, open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import MEMORY_PREFIX, memory_ref
-from uwfgit.store.locks.writing import writing
+from uwfgit.store.locks.holding import writing
 from uwfgit.store.refs import find_ref, is_ancestor, move_ref, scan_refs
 from uwfgit.sync.exchange.exchange import RefOutcome, Result, compare
 from uwfgit.sync.exchange.push import Scan

@@ -16,7 +16,8 @@ from uwfgit.store.git.gitcmd import GitResult, check_operand
 from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.git.streaming import stream_git
 from uwfgit.store.handle import Store
-from uwfgit.store.locks.holding import ANY, announce
+from uwfgit.store.locks.git_lock import ANY
+from uwfgit.store.locks.holding import announce
 from uwfgit.store.refs import find_ref
 
 _REASON_CHARS: Final = 300

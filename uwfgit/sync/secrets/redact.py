@@ -23,7 +23,7 @@ from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import TRASH_PREFIX, WORKFLOW_PREFIX, memory_ref, thread_ref
 from uwfgit.store.local import Agreed
-from uwfgit.store.locks.writing import writing
+from uwfgit.store.locks.holding import writing
 from uwfgit.store.log import LOGS
 from uwfgit.store.objects import read_blob
 from uwfgit.store.refs import find_ref, move_refs, scan_refs
