@@ -306,6 +306,16 @@ def test_ctrl_c_keeps_what_was_said_before() -> None:
     assert talk.said == BAD
 
 
+def test_ctrl_c_while_a_model_reads_keeps_what_it_was_to_read() -> None:
+    def stopped(_said: str, _schema: object) -> AgentReply:
+        raise KeyboardInterrupt
+
+    talk = talk_to(Listener(_says(BAD)), _request(), replace(_read(""), read=stopped))
+
+    assert isinstance(talk.outcome, Interrupted)
+    assert talk.said == BAD
+
+
 USAGE: Final = Usage(
     turns=1, input_tokens=5, output_tokens=2, duration_ms=1, cost_usd=None
 )

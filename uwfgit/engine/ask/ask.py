@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -113,54 +113,41 @@ class Asking(Struct, frozen=True, kw_only=True):
 def talk_to(agent: Agent, request: AgentRequest, asking: Asking) -> Talk:
     """Ask an agent until its answer holds, with at most so many corrections.
 
-    Ctrl-C, at any moment, is an outcome like another.
+    Ctrl-C, at any moment, is an outcome like another: what was said until then counts.
     """
     talk = Talk(prompt=request.prompt, outcome=Interrupted(), recorder=asking.recorder)
-    try:
-        for heard in _listen(talk, agent, request, asking):
-            talk = heard
-    except KeyboardInterrupt:
-        return replace(talk, outcome=Interrupted())
-    return talk
-
-
-def _listen(
-    talk: Talk, agent: Agent, request: AgentRequest, asking: Asking
-) -> Iterator[Talk]:
-    """Yield the talk after each reply; the last one has the outcome."""
     problems: tuple[Problem, ...] = ()
-    while True:
-        began = request.now_ms() if talk.began_at_ms is None else talk.began_at_ms
-        said = agent.run(request)
-        talk = replace(talk, began_at_ms=began, ended_at_ms=request.now_ms())
-        reply = asking.recorder.reply(said)
-        if reply.is_session_refused and request.session_id is not None:
-            talk = _begin_again(talk, reply, asking)
-            prompt = _tell_all(talk, problems, asking) if problems else talk.prompt
-            request = replace(
-                request, session_id=None, session_total=None, prompt=prompt
+    try:
+        while True:
+            began = request.now_ms() if talk.began_at_ms is None else talk.began_at_ms
+            said = agent.run(request)
+            talk = replace(talk, began_at_ms=began, ended_at_ms=request.now_ms())
+            reply = asking.recorder.reply(said)
+            if reply.is_session_refused and request.session_id is not None:
+                talk = _begin_again(talk, reply, asking)
+                prompt = _tell_all(talk, problems, asking) if problems else talk.prompt
+                request = replace(
+                    request, session_id=None, session_total=None, prompt=prompt
+                )
+                continue
+            talk = _hear(talk, reply, request)
+            if reply.failure is not None or reply.node is not None:
+                return replace(talk, outcome=_end(reply))
+            found = extract_reply(
+                reply.text,
+                schema=asking.role.schema,
+                listed=asking.listed,
+                is_link=asking.is_link,
             )
-            continue
-        talk = _hear(talk, reply, request)
-        if reply.failure is not None or reply.node is not None:
-            yield replace(talk, outcome=_end(reply))
-            return
-        found = extract_reply(
-            reply.text,
-            schema=asking.role.schema,
-            listed=asking.listed,
-            is_link=asking.is_link,
-        )
-        if isinstance(found, Extraction):
-            yield replace(talk, outcome=Reply(found=found))
-            return
-        if request.correction >= asking.corrections:
-            failure = Failure(phase="output", message=_describe(found))
-            yield _have_read(replace(talk, outcome=failure), asking, request)
-            return
-        yield talk
-        problems = found
-        request = _correction(agent, request, talk, problems, asking)
+            if isinstance(found, Extraction):
+                return replace(talk, outcome=Reply(found=found))
+            if request.correction >= asking.corrections:
+                failure = Failure(phase="output", message=_describe(found))
+                return _have_read(replace(talk, outcome=failure), asking, request)
+            problems = found
+            request = _correction(agent, request, talk, problems, asking)
+    except KeyboardInterrupt:
+        return talk
 
 
 def _end(reply: AgentReply) -> AskOutcome:

@@ -81,7 +81,13 @@ def _extract(
 ) -> Extraction | tuple[Problem, ...]:
     form = merge_forms(schema)
     clean = _SURROGATE.sub(_REPLACEMENT, text)
-    split = split_reply(clean, _wanted(form, listed=listed))
+    is_any = listed and STATUS not in form.properties
+    names = {STATUS} if _PLAIN_STATUS in form.properties else {STATUS, _PLAIN_STATUS}
+    wanted = Wanted(
+        accepts=lambda fields: is_any or not names.isdisjoint(fields),
+        hints=lambda inner: (":" if is_any else _PLAIN_STATUS) in inner,
+    )
+    split = split_reply(clean, wanted)
     if not isinstance(split, Split):
         found = _split_without_status(clean, schema, form)
         if found is None:
@@ -104,21 +110,6 @@ def _extract(
     return _extract_fields(split, schema, form, listed=listed, is_link=is_link)
 
 
-def _wanted(form: Form, *, listed: bool) -> Wanted:
-    if listed and STATUS not in form.properties:
-        return Wanted(accepts=lambda _: True, hints=_may_be_mapping)
-    has_status = _PLAIN_STATUS in form.properties
-    names = {STATUS} if has_status else {STATUS, _PLAIN_STATUS}
-    return Wanted(
-        accepts=lambda fields: not names.isdisjoint(fields),
-        hints=lambda inner: _PLAIN_STATUS in inner,
-    )
-
-
-def _may_be_mapping(inner: str) -> bool:
-    return ":" in inner
-
-
 def _split_without_status(text: str, schema: Json, form: Form) -> Split | None:
     """Read a reply whose block lacks the status, where the role has but one."""
     statuses = {variant.status for variant in find_variants(schema)}
@@ -129,7 +120,7 @@ def _split_without_status(text: str, schema: Json, form: Form) -> Split | None:
         accepts=lambda fields: (
             not fields or not known or not known.isdisjoint(fields.keys())
         ),
-        hints=_may_be_mapping,
+        hints=lambda inner: ":" in inner,
     )
     split = split_reply(text, wanted)
     if not isinstance(split, Split):
@@ -172,9 +163,15 @@ def _extract_fields(
     is_link: Callable[[str], bool],
 ) -> Extraction | tuple[Problem, ...]:
     variants = find_variants(schema)
-    chosen = _choose(split.fields, variants, form)
-    if chosen is None:
+    status = split.fields.get(STATUS)
+    chosen: Form | Variant | None
+    chosen = next((each for each in variants if each.status == status), None)
+    if chosen is None and variants:
         return (_wrong_status(split.fields, variants),)
+    if chosen is None:
+        # A schema that names nothing means nothing by it.
+        names_nothing = not form.properties and not form.closed
+        chosen = replace(form, open=True) if names_nothing else form
     kept, warnings = _drop_unknown(split.fields, chosen, variants, listed=listed)
     output = normalise(kept)
     violations = validate_value(schema, output, is_link=is_link)
@@ -187,19 +184,6 @@ def _extract_fields(
     return Extraction(
         output=output, body=split.body, warnings=(*split.warnings, *warnings)
     )
-
-
-def _choose(
-    fields: Mapping[str, Json], variants: Iterable[Variant], form: Form
-) -> Form | Variant | None:
-    for variant in variants:
-        if variant.status == fields.get(STATUS):
-            return variant
-    if variants:
-        return None
-    # A schema that names nothing means nothing by it.
-    names_nothing = not form.properties and not form.closed
-    return replace(form, open=True) if names_nothing else form
 
 
 def _wrong_status(fields: Mapping[str, Json], variants: Iterable[Variant]) -> Problem:

@@ -83,10 +83,28 @@ def route(
     """
     said = last_output.get(STATUS)
     status = said if isinstance(said, str) and said else None
-    found = _find_target(graph, last_role, status, evaluate)
-    if isinstance(found, RoutingError):
-        return found
-    return _render_target(found, last_role, status, {**last_output, **injected})
+    target = _find_target(graph, last_role, status, evaluate)
+    if isinstance(target, RoutingError):
+        return target
+    values = {**last_output, **injected}
+    try:
+        prompt = render(target.prompt, values)
+        location = render(target.location or "", values)
+    except TemplateError as exc:
+        # Checked when the workflow was read, so this is a rendering too large.
+        return _refuse_prompt(
+            target, last_role, status, f": {exc}: {_one_line(target.prompt)}"
+        )
+    if not prompt.text.strip():
+        return _refuse_prompt(
+            target, last_role, status, f" renders blank: '{_one_line(target.prompt)}'"
+        )
+    return Routed(
+        role=target.role,
+        prompt=prompt.text,
+        location=location.text if location.text.strip() else None,
+        missing=tuple(dict.fromkeys((*prompt.missing, *location.missing))),
+    )
 
 
 def _find_target(
@@ -145,29 +163,6 @@ def missing_extra() -> ConfigError:
 
 def _one_line(expression: str) -> str:
     return " ".join(expression.split())[:_TEMPLATE_CHARS]
-
-
-def _render_target(
-    target: Target, role: str, status: str | None, values: Mapping[str, Json]
-) -> Routed | RoutingError:
-    try:
-        prompt = render(target.prompt, values)
-        location = render(target.location or "", values)
-    except TemplateError as exc:
-        # Checked when the workflow was read, so this is a rendering too large.
-        return _refuse_prompt(
-            target, role, status, f": {exc}: {_one_line(target.prompt)}"
-        )
-    if not prompt.text.strip():
-        return _refuse_prompt(
-            target, role, status, f" renders blank: '{_one_line(target.prompt)}'"
-        )
-    return Routed(
-        role=target.role,
-        prompt=prompt.text,
-        location=location.text if location.text.strip() else None,
-        missing=tuple(dict.fromkeys((*prompt.missing, *location.missing))),
-    )
 
 
 def _refuse_prompt(

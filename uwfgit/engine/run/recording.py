@@ -1,20 +1,31 @@
-"""What came of a cycle: a step or a failed try on record, else words kept aside."""
+"""What came of a cycle: a step or a failed try on record, else words kept aside.
+
+What was said too much of is cut from its middle: the start says what was asked and
+how the work began, the end what came of it.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from uwfgit.agents.base import Failure
+from uwfgit.agents.base import Failure, ToolCall, Turn
 from uwfgit.code.snapshots.watch import NOTHING_AROUND
 from uwfgit.constants import ERROR_STATUS, MAX_BLOB_BYTES, STATUS, SUSPEND
-from uwfgit.engine.ask.answer import Answer, cut_middle, find_answer, shorten_turns
-from uwfgit.engine.ask.ask import Talk
-from uwfgit.engine.ask.live import detail_payload, keep_words, live_path
-from uwfgit.engine.decide.plan import is_routing_error, outcome_with
+from uwfgit.engine.ask.answer import Answer, answer_of
+from uwfgit.engine.ask.ask import Interrupted, Talk
+from uwfgit.engine.ask.extract import Extraction
+from uwfgit.engine.ask.live import (
+    detail_payload,
+    keep_words,
+    live_path,
+    turn_payload,
+)
+from uwfgit.engine.decide.plan import outcome_with
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
 from uwfgit.engine.run.run import Run
@@ -28,9 +39,9 @@ from uwfgit.errors import (
 )
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.append import StepDraft, append_attempt, append_step
-from uwfgit.model.node import ERROR_TYPE, STEP_TYPE
+from uwfgit.model.node import ERROR_TYPE, STEP_TYPE, SUSPEND_TYPE
 from uwfgit.model.thread.family import family_of
-from uwfgit.model.thread.step import Code
+from uwfgit.model.thread.step import Code, ExtractedBy
 from uwfgit.model.wording import headline, last_line
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.handle import git_errors
@@ -43,6 +54,9 @@ _ERROR_CHARS: Final = 4_000
 _MAX_SAID_CHARS: Final = MAX_BLOB_BYTES // 8
 _DETAIL_BYTES: Final = 64 * 1024
 _WARNINGS: Final = 200
+_INDENT: Final = 128
+_KEPT_CHARS: Final = 1_000
+"""What stays of a text that is cut."""
 _TURNS_CUT: Final = "the turns were cut from their middle, to fit the record"
 
 
@@ -76,22 +90,7 @@ def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
     try:
         tip = find_ref(run.engine.ledger.store, thread_ref(run.thread))
         if tip == run.record.tip.commit:
-            answer = find_answer(
-                run.engine.ledger,
-                run.record,
-                talk,
-                asked={
-                    "start": run.record.tip.state.start,
-                    "prev": run.prev,
-                    "role": run.cycle.routed.role,
-                    "edgePrompt": run.cycle.routed.prompt,
-                    "cwd": str(run.cwd),
-                },
-                output_type=run.output_type,
-                role=run.role,
-                is_link=run.is_link,
-            )
-            end = record_answer(run, talk, answer)
+            end = record_answer(run, talk, _find_answer(run, talk))
             if run.agent.has_sessions:
                 _keep_session(run, talk, kept, end)
             return end
@@ -103,6 +102,39 @@ def _keep(run: Run, talk: Talk, kept: Kept) -> CycleEnd:
         return _keep_aside(run, talk, exc.message, RunEnd.REFUSED)
     error = "the thread's branch moved while the agent worked"
     return _keep_aside(run, talk, error, RunEnd.AGENT_FAILED)
+
+
+def _find_answer(run: Run, talk: Talk) -> Answer | Failure:
+    """Return what a talk amounts to."""
+    if isinstance(talk.outcome, Failure):
+        return talk.outcome
+    if isinstance(talk.outcome, Interrupted):
+        return Failure(phase="interrupted", message=talk.outcome.message)
+    found = talk.outcome.found
+    if isinstance(found, Extraction):
+        by: ExtractedBy = "correction" if len(talk.replies) > 1 else "frontmatter"
+        return Answer(
+            output=found.output,
+            output_type=SUSPEND_TYPE if found.suspended else run.output_type,
+            body=found.body,
+            extracted_by="model" if talk.outcome.is_read else by,
+        )
+    return answer_of(
+        found,
+        run.engine.ledger,
+        run.record,
+        recorder=talk.recorder,
+        asked={
+            "start": run.record.tip.state.start,
+            "prev": run.prev,
+            "role": run.cycle.routed.role,
+            "edgePrompt": run.cycle.routed.prompt,
+            "cwd": str(run.cwd),
+        },
+        output_type=run.output_type,
+        role=run.role,
+        is_link=run.is_link,
+    )
 
 
 def _keep_session(run: Run, talk: Talk, kept: Kept, end: CycleEnd) -> None:
@@ -188,11 +220,12 @@ def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
         # over it takes for ever: its words are kept all the same.
         return _record_attempt(run, talk, Failure(phase="output", message=exc.message))
     status, message = draft.output.get(STATUS), tip.state.suspend_message
-    if status != SUSPEND and is_routing_error(message):
+    is_suspended = outcome.status == "suspended"
+    if is_suspended and status != SUSPEND:
+        # Its graph gave no next role.
         error, end, said = message, RunEnd.REFUSED, None
     else:
-        is_waiting = tip.state.status == "suspended"
-        error, end = None, RunEnd.WAITING if is_waiting else RunEnd.DONE
+        error, end = None, RunEnd.WAITING if is_suspended else RunEnd.DONE
         said = headline(draft.body, draft.output)
     return CycleEnd(
         number=run.number,
@@ -301,3 +334,65 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return a text of at most ``limit`` characters, what was cut said in its place."""
+    if len(text) <= limit:
+        return text
+    note = f"\n[{len(text) - limit:,} characters cut]\n"
+    kept = max(limit - len(note), 0)
+    return text[: kept - kept // 2] + note + text[len(text) - kept // 2 :]
+
+
+def shorten_turns(turns: Sequence[Turn], limit: int) -> tuple[Turn, ...]:
+    """Return turns whose JSON has at most ``limit`` bytes.
+
+    Cut are results of tools first, then texts and arguments, then whole turns;
+    those in the middle before those at the ends, and no more than it takes.
+    """
+    found: list[Turn | None] = list(turns)
+    sizes = [_size(turn) for turn in turns]
+    size = sum(sizes)
+    order = sorted(range(len(found)), key=lambda n: abs(2 * n + 1 - len(found)))
+    for cut in (_cut_results, _cut_texts, lambda _: None):
+        for index in order:
+            turn = found[index]
+            if size <= limit or turn is None:
+                break
+            found[index] = cut(turn)
+            size += _size(found[index]) - sizes[index]
+            sizes[index] = _size(found[index])
+    return tuple(turn for turn in found if turn is not None)
+
+
+def _size(turn: Turn | None) -> int:
+    # In the record each of some twelve lines is indented by four to ten more.
+    return 0 if turn is None else len(encode_json(turn_payload(turn))) + _INDENT
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else cut_middle(text, _KEPT_CHARS)
+
+
+def _cut_results(turn: Turn) -> Turn:
+    return _with_calls(turn, lambda call: replace(call, result=_cut(call.result)))
+
+
+def _cut_texts(turn: Turn) -> Turn:
+    content = cut_middle(turn.content, _KEPT_CHARS)
+    turn = replace(turn, content=content, reasoning=_cut(turn.reasoning))
+    return _with_calls(turn, _cut_arguments)
+
+
+def _cut_arguments(call: ToolCall) -> ToolCall:
+    text = encode_json(call.arguments).decode()
+    if len(text) <= _KEPT_CHARS:
+        return call
+    return replace(call, arguments=cut_middle(text, _KEPT_CHARS))
+
+
+def _with_calls(turn: Turn, change: Callable[[ToolCall], ToolCall]) -> Turn:
+    if turn.tool_calls is None:
+        return turn
+    return replace(turn, tool_calls=tuple(map(change, turn.tool_calls)))
