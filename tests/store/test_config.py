@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from uwfgit.errors import InvalidError
-from uwfgit.store.safety.config import find_value, read_config
+from uwfgit.store.safety.config import read_config
 
 _TEXT = r"""
 # a comment \
@@ -40,7 +40,7 @@ def test_the_reading_is_gits_own(tmp_path: Path) -> None:
         check=True,
     ).stdout.decode()
 
-    ours = [(entry.key, entry.value) for entry in read_config(file)]
+    ours = [(entry.key, entry.value) for entry in read_config(file).entries]
 
     assert ours == [
         (key, value if found else None)
@@ -54,7 +54,7 @@ def test_an_entry_knows_its_line_and_how_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("\n[Core]\n\tsshCommand = x\n")
 
-    (entry,) = read_config(file)
+    (entry,) = read_config(file).entries
 
     assert (entry.key, entry.written, entry.line) == (
         "core.sshcommand",
@@ -68,17 +68,16 @@ def test_includes_are_entries_and_not_followed(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("[include]\npath = more\n")
 
-    assert [entry.key for entry in read_config(file)] == ["include.path"]
+    assert [entry.key for entry in read_config(file).entries] == ["include.path"]
 
 
 def test_the_last_value_holds(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("[a]\nb = 1\n[c]\nb = x\n[a]\nB = 2\n")
 
-    entries = read_config(file)
+    config = read_config(file)
 
-    assert find_value(entries, "a.b") == "2"
-    assert find_value(entries, "a.none") is None
+    assert config.values == {"a.b": "2", "c.b": "x"}
 
 
 @pytest.mark.parametrize(

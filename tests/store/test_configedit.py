@@ -24,7 +24,11 @@ def test_what_is_appended_reads_back_with_git_and_with_us(store: Store) -> None:
 
     assert git(store, "config", "remote.x.y.url").rstrip("\n") == ODD
     assert git(store, "config", "--get-all", "remote.x.y.fetch").split() == ["a", "b"]
-    found = [entry.value for entry in read_config(config) if entry.section == "remote"]
+    found = [
+        entry.value
+        for entry in read_config(config).entries
+        if entry.section == "remote"
+    ]
     assert found == [ODD, "a", "b"]
     assert config.stat().st_mode == mode
     assert git(store, "config", "uwf.format").strip() == "1"

@@ -58,7 +58,7 @@ def test_what_takes_recorded_work_away_is_found_and_dropped(
     for each in problems:
         assert each.mend is not None
         each.mend()
-    assert list_forced(read_config(store.path / "config")) == ()
+    assert list_forced(read_config(store.path / "config").entries) == ()
     assert git(store, "config", "remote.o.url") == "/x\n"
 
 

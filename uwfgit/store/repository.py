@@ -20,11 +20,12 @@ from uwfgit.errors import (
 )
 from uwfgit.shell import quote_word
 from uwfgit.store.handle import Store, git_errors, make_store
+from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.git_lock import replacing
 from uwfgit.store.locks.holding import tidy_up
 from uwfgit.store.safety import init, trust
-from uwfgit.store.safety.config import FORMAT, SHAPE, ConfigEntry, find_value, is_mirror
+from uwfgit.store.safety.config import FORMAT, REQUIRED, SHAPE, Config, is_mirror
 from uwfgit.store.safety.refspecs import drop_forced
 from uwfgit.store.safety.stores import (
     is_known,
@@ -35,6 +36,7 @@ from uwfgit.store.safety.stores import (
 )
 
 _STORE_CODES = frozenset({SHAPE, FORMAT})
+_OID_LINE = re.compile(rb"[0-9a-f]{40}\s*")
 
 
 def open_store(
@@ -90,12 +92,7 @@ def open_store(
         if path not in list_stores(home):
             # It was moved, and brought its id along.
             register_store(path, home=home)
-        with git_errors(f"fix the settings of store '{path}'"):
-            init.mend_settings(path, config)
-            init.mend_main(path)
-        with suppress(StoreError):
-            # Another in its place, which git does not run, is left alone.
-            trust.install_hook(path, "pre-push")
+        _mend(path, config)
         pygit2.settings.enable_fsync_gitdir(fsync)
     flags = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE
     with git_errors(f"open store '{path}'"):
@@ -105,6 +102,31 @@ def open_store(
         # One that may only be read is read as it is.
         tidy_up(store)
     return store
+
+
+def _mend(path: Path, config: Config) -> None:
+    """Put right what a checked store lacks to be written: settings, main, the hook.
+
+    Raises:
+        LockedError: Another process keeps the config, or ``main``, locked.
+        StoreError: It cannot be written.
+    """
+    with git_errors(f"fix the settings of store '{path}'"):
+        if not config.values.keys() >= REQUIRED:
+            init.add_settings(path)
+        try:
+            main = (path / HEAD_REF).read_bytes()
+        except FileNotFoundError:
+            pass
+        else:
+            # libgit2 moves no ref at all beside a file that holds no oid.
+            if not _OID_LINE.fullmatch(main):
+                init.mend_main(path)
+    # Whatever can be run there passed the checks: uwf wrote it.
+    if not os.access(path / "hooks" / "pre-push", os.X_OK):
+        with suppress(StoreError):
+            # Another in its place, which git does not run, is left alone.
+            trust.install_hook(path, "pre-push")
 
 
 def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
@@ -217,21 +239,21 @@ def _complete(path: Path, *, home: Path) -> None:
         init.make_private(path)
     # Plain remotes are made of mirrors where nothing else is wrong.
     inspection = trust.inspect_store(path)
-    mirrors = [entry for entry in inspection.config if is_mirror(entry)]
+    mirrors = [entry for entry in inspection.config.entries if is_mirror(entry)]
     if mirrors and len(mirrors) == len(inspection.problems):
         with git_errors(f"complete store '{path}'"):
-            drop_forced(path / "config", inspection.config)
+            drop_forced(path / "config", inspection.config.entries)
     config = _require_safe(path)
     _require_format(path, config, missing=True)
     if not is_known(path, home=home):
         _require_no_links(path)
     with git_errors(f"complete store '{path}'"):
-        drop_forced(path / "config", config)
+        drop_forced(path / "config", config.entries)
         init.complete_store(path, config)
     _adopt(path, home=home)
 
 
-def _require_safe(path: Path) -> tuple[ConfigEntry, ...]:
+def _require_safe(path: Path) -> Config:
     inspection = trust.inspect_store(path)
     if inspection.problems:
         raise _refusal(inspection.problems)
@@ -244,11 +266,9 @@ def _refusal(problems: tuple[Problem, ...]) -> StoreError | UntrustedError:
     return error(f"store refused: {first_of(told)}", hint=told[0].hint)
 
 
-def _require_format(
-    path: Path, config: tuple[ConfigEntry, ...], *, missing: bool
-) -> None:
+def _require_format(path: Path, config: Config, *, missing: bool) -> None:
     """Refuse another format; with ``missing``, none at all is fine."""
-    found = find_value(config, "uwf.format")
+    found = config.values.get("uwf.format")
     if found is None:
         if missing:
             return

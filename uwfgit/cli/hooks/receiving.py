@@ -109,5 +109,5 @@ def _find_setting(path: Path, key: str) -> ConfigEntry | None:
     from uwfgit.store.safety.config import read_config
 
     with git_errors(f"read the config of '{path}'"):
-        entries = read_config(path / "config")
+        entries = read_config(path / "config").entries
     return next((each for each in reversed(entries) if each.key == key.lower()), None)

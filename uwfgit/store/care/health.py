@@ -41,8 +41,7 @@ from uwfgit.store.lookup.table import Lookup
 from uwfgit.store.objects import read_commit, read_tag
 from uwfgit.store.pack import MANY_LOOSE, MANY_PACKS
 from uwfgit.store.refs import BUNDLE, list_refs, list_tracked
-from uwfgit.store.safety import init
-from uwfgit.store.safety.config import read_config
+from uwfgit.store.safety.config import Setting, check_settings, read_config
 from uwfgit.store.safety.refspecs import drop_forced, list_bare, list_forced
 
 Level = Literal["ok", "note", "problem"]
@@ -71,7 +70,8 @@ class HealthFinding(Struct, frozen=True, kw_only=True):
 
 def check_store_settings(store: Store) -> Iterator[HealthFinding]:
     """Compare the store's own git config with what uwf writes there."""
-    wrong = init.check_settings(read_config(store.path / "config"))
+    config = read_config(store.path / "config")
+    wrong = check_settings(config)
     for each in wrong:
         found = "missing" if each.found is None else f"'{each.found}'"
         yield HealthFinding(
@@ -81,7 +81,7 @@ def check_store_settings(store: Store) -> Iterator[HealthFinding]:
             hint=f"uwf git config {each.key} {each.wanted}",
             mend=_setter(store, each),
         )
-    forced = list_forced(read_config(store.path / "config"))
+    forced = list_forced(config.entries)
     for name in forced:
         yield HealthFinding(
             check="settings",
@@ -93,7 +93,7 @@ def check_store_settings(store: Store) -> Iterator[HealthFinding]:
         )
     if not wrong and not forced:
         yield HealthFinding(check="settings", level="ok", message="as uwf wrote them")
-    for name in list_bare(read_config(store.path / "config")):
+    for name in list_bare(config.entries):
         yield HealthFinding(
             check="settings",
             level="note",
@@ -105,10 +105,10 @@ def check_store_settings(store: Store) -> Iterator[HealthFinding]:
 
 def _drop_forced(store: Store) -> None:
     with git_errors("change the store's config"):
-        drop_forced(store.path / "config", read_config(store.path / "config"))
+        drop_forced(store.path / "config", read_config(store.path / "config").entries)
 
 
-def _setter(store: Store, setting: init.Setting) -> Callable[[], None]:
+def _setter(store: Store, setting: Setting) -> Callable[[], None]:
     def change() -> None:
         store.repo.config[setting.key] = setting.wanted
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from uwfgit.errors import ConfigError, InvalidError
 from uwfgit.store.files import read_start
-from uwfgit.store.safety.config import find_value, read_config
+from uwfgit.store.safety.config import read_config
 
 _POINTER_BYTES: Final = 64 * 1024
 
@@ -110,7 +110,7 @@ def enclosing_setting(enclosing: Enclosing, key: str) -> str | None:
     """
     path = enclosing.common_dir / "config"
     try:
-        return find_value(read_config(path), key)
+        return read_config(path).values.get(key)
     except InvalidError:
         return _read_with_libgit2(path, key)
     except OSError:

@@ -24,7 +24,7 @@ from uwfgit.store.git.scratch import open_scratch
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import write_object
 from uwfgit.store.raw import COMMIT, MAX_COMMIT_BYTES
-from uwfgit.store.safety.config import find_value, is_true, read_config
+from uwfgit.store.safety.config import is_true, read_config
 
 Mode = Literal["steps", "tip", "never"]
 
@@ -137,7 +137,7 @@ def read_signing(settings: Mapping[str, str], *, store: Path) -> Signing:
     Raises:
         ConfigError: ``uwf.sign`` is none of its values.
     """
-    own = find_value(read_config(store / "config"), KEY)
+    own = read_config(store / "config").values.get(KEY)
     told = settings.get(KEY) if own is None else own
     if told is None:
         is_default = is_true(settings.get(_DEFAULT_KEY, ""))

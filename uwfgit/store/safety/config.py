@@ -1,4 +1,4 @@
-"""A store's config, read without git: its settings, and which may stand there.
+"""A store's config, read without git: its settings, which may stand there, and shall.
 
 The check of a store must know its config before anything that would act on it (or
 follow its includes) has read it. What is not on the list of settings is refused, for
@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import InvalidError, Problem
 from uwfgit.shell import quote_word
 
@@ -91,6 +92,32 @@ _NUMBER: Final = re.compile(r"[0-9]+[kmg]?|true|false|yes|no|on|off|", re.IGNORE
 _COMMAND_URL: Final = re.compile(r"(?:ext|fd)::", re.IGNORECASE)
 _SHARED: Final = frozenset({"1", "2", "group", "all", "world", "everybody"})
 
+SETTINGS: Final = {
+    "core.logAllRefUpdates": "always",
+    "gc.auto": "0",
+    # libgit2 does not see that an object lives only in a cruft pack, and
+    # "writes" nothing; the next prune would take it.
+    "gc.cruftPacks": "false",
+    "gc.pruneExpire": "2.weeks.ago",
+    "gc.reflogExpire": "90.days",
+    "gc.reflogExpireUnreachable": "30.days",
+    # A gc that is killed leaves one that names commits it pruned.
+    "gc.writeCommitGraph": "false",
+    "maintenance.auto": "false",
+    "receive.autogc": "false",
+    "receive.denyNonFastForwards": "true",
+    "receive.fsckObjects": "true",
+    "transfer.fsckObjects": "true",
+    "uwf.format": str(FORMAT_VERSION),
+}
+"""What uwf writes into the config of every store."""
+REQUIRED: Final = frozenset(key.lower() for key in SETTINGS)
+"""Their keys, as a config's values have them."""
+_FREE: Final = frozenset(
+    {"gc.pruneExpire", "gc.reflogExpire", "gc.reflogExpireUnreachable"}
+)
+_ALIASES: Final = {"no": "false", "off": "false", "yes": "true", "on": "true"}
+
 
 class ConfigEntry(Struct, frozen=True, kw_only=True):
     """One setting: its dotted key and the parts of it, its value and its line.
@@ -109,13 +136,23 @@ class ConfigEntry(Struct, frozen=True, kw_only=True):
     line: int
 
 
+class Config(Struct, frozen=True, kw_only=True):
+    """The settings of one file: all in their order, and of each key what holds.
+
+    That is the last value, and an empty one for a key without ``=``.
+    """
+
+    entries: tuple[ConfigEntry, ...]
+    values: Mapping[str, str]
+
+
 def is_true(value: str | None) -> bool:
     """Whether git would read a value as true, as it does that of a key without one."""
     return value is None or value.lower() in _TRUE
 
 
-def read_config(path: Path) -> tuple[ConfigEntry, ...]:
-    """Read the settings of one file in their order; includes are entries.
+def read_config(path: Path) -> Config:
+    """Read the settings of one file; includes are entries.
 
     Raises:
         InvalidError: A line is not in the plain form git itself writes.
@@ -155,15 +192,8 @@ def read_config(path: Path) -> tuple[ConfigEntry, ...]:
                 line=number,
             )
         )
-    return tuple(entries)
-
-
-def find_value(entries: Sequence[ConfigEntry], key: str) -> str | None:
-    """Return the value that holds for a key (the last one), empty for none given."""
-    for entry in reversed(entries):
-        if entry.key == key:
-            return entry.value or ""
-    return None
+    values = {entry.key: entry.value or "" for entry in entries}
+    return Config(entries=tuple(entries), values=values)
 
 
 def _unquote(value: str) -> str | None:
@@ -213,9 +243,9 @@ def problem_at(
     return Problem(code=code, message=message, hint=hint, file=str(place))
 
 
-def is_shared(config: tuple[ConfigEntry, ...]) -> bool:
+def is_shared(config: Config) -> bool:
     """Whether a group may write to the repository, as its config says."""
-    value = find_value(config, "core.sharedrepository")
+    value = config.values.get("core.sharedrepository")
     if value is None:
         return False
     value = value.lower()
@@ -224,9 +254,9 @@ def is_shared(config: tuple[ConfigEntry, ...]) -> bool:
     return value in _SHARED or value in ("", "true", "yes", "on")
 
 
-def check_config(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
+def check_config(path: Path, config: Config) -> Iterator[Problem]:
     """Yield what may not stand in the config of the store at ``path``."""
-    for entry in config:
+    for entry in config.entries:
         reason = _find_refusal(entry)
         if reason is None:
             continue
@@ -277,11 +307,11 @@ def config_hint(path: Path) -> str:
     )
 
 
-def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Problem]:
-    if not config:
+def _check_format(path: Path, config: Config) -> Iterator[Problem]:
+    if not config.entries:
         yield problem_at(SHAPE, path / "config", "is empty", config_hint(path))
         return
-    bare = [entry for entry in config if entry.key == "core.bare"]
+    bare = [entry for entry in config.entries if entry.key == "core.bare"]
     if not bare or not is_true(bare[-1].value):
         yield problem_at(
             SHAPE,
@@ -289,7 +319,7 @@ def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
             "is not a bare repository",
             "'git clone --bare' makes one of it",
         )
-    if (find_value(config, "extensions.objectformat") or "sha1").lower() != "sha1":
+    if (config.values.get("extensions.objectformat") or "sha1").lower() != "sha1":
         yield problem_at(
             FORMAT,
             path,
@@ -298,7 +328,7 @@ def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
             f"git --git-dir={quote_word(str(path))} fast-export --all | "
             "git --git-dir=NEW fast-import",
         )
-    if (find_value(config, "extensions.refstorage") or "files").lower() != "files":
+    if (config.values.get("extensions.refstorage") or "files").lower() != "files":
         yield problem_at(
             FORMAT,
             path,
@@ -306,3 +336,28 @@ def _check_format(path: Path, config: tuple[ConfigEntry, ...]) -> Iterator[Probl
             f"convert it: git --git-dir={quote_word(str(path))} refs migrate "
             "--ref-format=files",
         )
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A setting that is not as uwf writes it; ``found`` is ``None`` when missing."""
+
+    key: str
+    wanted: str
+    found: str | None
+
+
+def check_settings(config: Config) -> tuple[Setting, ...]:
+    """Return the settings of a store that are missing, or differ where none may.
+
+    How long unreachable objects and reflogs stay is the user's own affair.
+    """
+    found = []
+    for key, wanted in SETTINGS.items():
+        value = config.values.get(key.lower())
+        if value is None or not (key in _FREE or _is_same(value, wanted)):
+            found.append(Setting(key=key, wanted=wanted, found=value))
+    return tuple(found)
+
+
+def _is_same(value: str, wanted: str) -> bool:
+    return _ALIASES.get(value.lower(), value.lower()) == wanted.lower()

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import shutil
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
-from uwfgit.constants import FORMAT_VERSION
 from uwfgit.errors import StoreError
 from uwfgit.store import genesis
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.locks.flock import pause
 from uwfgit.store.locks.git_lock import append, replacing
 from uwfgit.store.raw import RawObjects
-from uwfgit.store.safety.config import ConfigEntry, find_value, read_config
+from uwfgit.store.safety.config import REQUIRED, SETTINGS, Config, read_config
 from uwfgit.store.safety.ref_logs import list_logged
 from uwfgit.store.safety.stores import write_id
 from uwfgit.store.safety.trust import INNER, install_hook
@@ -37,29 +33,6 @@ _BARE: Final = """\
 \tfilemode = true
 \tbare = true
 """
-_SETTINGS: Final = (
-    ("core", "logAllRefUpdates", "always"),
-    ("gc", "auto", "0"),
-    # libgit2 does not see that an object lives only in a cruft pack, and
-    # "writes" nothing; the next prune would take it.
-    ("gc", "cruftPacks", "false"),
-    ("gc", "pruneExpire", "2.weeks.ago"),
-    ("gc", "reflogExpire", "90.days"),
-    ("gc", "reflogExpireUnreachable", "30.days"),
-    # A gc that is killed leaves one that names commits it pruned.
-    ("gc", "writeCommitGraph", "false"),
-    ("maintenance", "auto", "false"),
-    ("receive", "autogc", "false"),
-    ("receive", "denyNonFastForwards", "true"),
-    ("receive", "fsckObjects", "true"),
-    ("transfer", "fsckObjects", "true"),
-    ("uwf", "format", str(FORMAT_VERSION)),
-)
-_TARGET: Final = re.compile(rb"[0-9a-f]{40}\s*")
-_FREE: Final = frozenset(
-    {("gc", "pruneExpire"), ("gc", "reflogExpire"), ("gc", "reflogExpireUnreachable")}
-)
-_ALIASES: Final = {"no": "false", "off": "false", "yes": "true", "on": "true"}
 _FOLDERS: Final = (
     "objects/info",
     "objects/pack",
@@ -136,7 +109,7 @@ def make_private(path: Path) -> None:
             place.chmod(stat.S_IMODE(place.stat().st_mode) & ~0o077)
 
 
-def complete_store(path: Path, config: Sequence[ConfigEntry]) -> None:
+def complete_store(path: Path, config: Config) -> None:
     """Add what a checked bare repository lacks as a store; keep its refs and objects.
 
     Only its HEAD is pointed at ``main``. Its settings are written last: without
@@ -152,14 +125,15 @@ def complete_store(path: Path, config: Sequence[ConfigEntry]) -> None:
     _add_attributes(path / "info" / "attributes")
     install_hook(path, _PRE_PUSH)
     _add_main(path)
-    mend_settings(path, config)
+    if not config.values.keys() >= REQUIRED:
+        add_settings(path)
 
 
 def _build(scratch: Path, *, id_: str, fsync: bool) -> None:
     for name in _FOLDERS:
         (scratch / name).mkdir(parents=True)
     (scratch / "HEAD").write_text(f"ref: {_MAIN}\n")
-    (scratch / "config").write_text(_BARE + _format_settings(_SETTINGS))
+    (scratch / "config").write_text(_BARE + _format_settings(()))
     (scratch / "description").write_text(_DESCRIPTION)
     write_id(scratch, id_)
     (scratch / "info" / "attributes").write_bytes(genesis.ATTRIBUTES)
@@ -220,31 +194,21 @@ def _add_attributes(path: Path) -> None:
     path.write_bytes(text + b"".join(line + b"\n" for line in lines))
 
 
-def mend_main(path: Path) -> bool:
-    """Write a store's ``main`` again when a loss of power left its file without oid.
+def mend_main(path: Path) -> None:
+    """Write a store's ``main`` again, of which a loss of power left a file without oid.
 
-    libgit2 moves no ref at all beside such a file. What it pointed at stands last in
-    its log; without one it is where every store begins.
-
-    Returns:
-        Whether it had to be.
+    What it pointed at stands last in its log; without one it is where every store
+    begins.
 
     Raises:
         LockedError: Someone holds git's lock of it.
         OSError: It cannot be written.
     """
-    try:
-        data = (path / _MAIN).read_bytes()
-    except FileNotFoundError:
-        return False
-    if _TARGET.fullmatch(data):
-        return False
     objects = RawObjects(path / "objects")
     known = (oid for oid in list_logged(path, _MAIN) if objects.exists(oid))
     oid = next(known, genesis.GENESIS_OID)
     with replacing(path / _MAIN) as file:
         file.write(f"{oid}\n".encode())
-    return True
 
 
 def _add_main(path: Path) -> None:
@@ -264,61 +228,27 @@ def _add_main(path: Path) -> None:
         repo.set_head(_MAIN)
 
 
-class Setting(Struct, frozen=True, kw_only=True):
-    """A setting that is not as uwf writes it; ``found`` is ``None`` when missing."""
-
-    key: str
-    wanted: str
-    found: str | None
-
-
-def check_settings(config: Sequence[ConfigEntry]) -> tuple[Setting, ...]:
-    """Return the settings of a store that are missing, or differ where none may.
-
-    How long unreachable objects and reflogs stay is the user's own affair.
-    """
-    found = []
-    for section, name, wanted in _SETTINGS:
-        value = find_value(config, f"{section}.{name}".lower())
-        is_free = (section, name) in _FREE
-        if value is None or not (is_free or _is_same(value, wanted)):
-            found.append(Setting(key=f"{section}.{name}", wanted=wanted, found=value))
-    return tuple(found)
-
-
-def _is_same(value: str, wanted: str) -> bool:
-    return _ALIASES.get(value.lower(), value.lower()) == wanted.lower()
-
-
-def mend_settings(path: Path, config: Sequence[ConfigEntry]) -> None:
-    """Add the settings that a store's config lacks; costs nothing without any.
+def add_settings(path: Path) -> None:
+    """Add the settings that a store's config lacks.
 
     Raises:
         LockedError: Another process keeps the config locked.
         OSError: It cannot be written.
     """
-    if _missing_settings(config):
-        _add_settings(path / "config")
+    file = path / "config"
+    append(file, lambda: _format_settings(read_config(file).values.keys()))
 
 
-def _missing_settings(config: Sequence[ConfigEntry]) -> list[tuple[str, str, str]]:
-    return [
-        (section, name, value)
-        for section, name, value in _SETTINGS
-        if find_value(config, f"{section}.{name}".lower()) is None
-    ]
-
-
-def _format_settings(settings: Sequence[tuple[str, str, str]]) -> str:
+def _format_settings(known: Collection[str]) -> str:
+    """Write the settings whose keys, in lower case, are not known yet."""
     out: list[str] = []
     last = ""
-    for section, name, value in settings:
+    for key, value in SETTINGS.items():
+        if key.lower() in known:
+            continue
+        section, name = key.split(".")
         if section != last:
             out.append(f"[{section}]\n")
             last = section
         out.append(f"\t{name} = {value}\n")
     return "".join(out)
-
-
-def _add_settings(path: Path) -> None:
-    append(path, lambda: _format_settings(_missing_settings(read_config(path))))

@@ -24,7 +24,7 @@ from uwfgit.store.files import write_over
 from uwfgit.store.layout import HEAD_REF
 from uwfgit.store.safety.config import (
     SHAPE,
-    ConfigEntry,
+    Config,
     check_config,
     config_hint,
     is_shared,
@@ -104,7 +104,10 @@ class Inspection(Struct, frozen=True, kw_only=True):
     """What is wrong with a store, and its config as far as it could be read."""
 
     problems: tuple[Problem, ...]
-    config: tuple[ConfigEntry, ...]
+    config: Config
+
+
+_NO_CONFIG: Final = Config(entries=(), values={})
 
 
 def find_links(path: Path) -> tuple[Problem, ...]:
@@ -156,7 +159,7 @@ def inspect_store(path: Path) -> Inspection:
         found = _read_entries(path)
         shape = tuple(_check_shape(path, found))
         if shape:
-            return Inspection(problems=shape, config=())
+            return Inspection(problems=shape, config=_NO_CONFIG)
         config = read_config(path / "config")
         problems = (
             *_check_files(path, found, shared=is_shared(config)),
@@ -166,7 +169,7 @@ def inspect_store(path: Path) -> Inspection:
         )
         return Inspection(problems=problems or (*_find_damage(path),), config=config)
     except InvalidError as exc:
-        return Inspection(problems=exc.problems, config=())
+        return Inspection(problems=exc.problems, config=_NO_CONFIG)
     except OSError as exc:
         raise StoreError(f"cannot read store '{path}': {exc.strerror}") from exc
 

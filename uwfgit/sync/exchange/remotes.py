@@ -153,7 +153,7 @@ def list_remotes(store: Store) -> tuple[Remote, ...]:
         StoreError: It cannot be read.
     """
     with git_errors("read the store's config"):
-        entries = read_config(store.path / "config")
+        entries = read_config(store.path / "config").entries
     sections: dict[str, list[ConfigEntry]] = {}
     for entry in entries:
         if entry.section == "remote" and entry.subsection:
