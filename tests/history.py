@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tests.builders import git
 from tests.proof import assert_verified
 from uwfgit.ids import Oid, ThreadId
-from uwfgit.model.schema.check import find_refs, validate_node
+from uwfgit.model.node import validate_node
+from uwfgit.model.schema.check import find_refs
 from uwfgit.model.thread.derive import output_file, prompt_file, task_file
 from uwfgit.model.thread.event import Event, iter_events, read_event
 from uwfgit.model.thread.record import load_record, open_record

@@ -8,8 +8,8 @@ from uwfgit.model.node import (
     STEP_TYPE,
     find_builtin_schema,
     make_node,
+    validate_node,
 )
-from uwfgit.model.schema.check import validate_node
 from uwfgit.store.canonical import Json
 
 STEP = {

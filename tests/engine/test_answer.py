@@ -34,7 +34,6 @@ from uwfgit.model.node import (
     TEXT_TYPE,
     Node,
     make_node,
-    make_schema,
     make_text,
 )
 from uwfgit.model.thread.step import Step
@@ -523,7 +522,7 @@ def test_an_adapter_written_as_a_shell_script_drives_a_thread(
 ) -> None:
     thread = begin(ledger, tmp_path).thread
     schema = record_of(ledger, thread).workflow.roles["worker"].schema
-    output = make_node(make_schema(dict(schema)).hash, GOOD)
+    output = make_node(make_node(META_TYPE, dict(schema)).hash, GOOD)
     text = SHELL.format(
         hash=output.hash,
         data=output.data.decode(),

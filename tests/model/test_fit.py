@@ -25,11 +25,11 @@ from uwfgit.model.node import (
     Node,
     find_builtin_schema,
     make_node,
-    make_schema,
+    read_payload,
+    validate_node,
 )
-from uwfgit.model.schema.check import find_refs, validate_node, validate_value
+from uwfgit.model.schema.check import find_refs, validate_value
 from uwfgit.model.schema.fit import compile_fit, compile_refs
-from uwfgit.model.schema.typed import read_payload
 from uwfgit.model.thread.step import Hold, StepNode, read_start
 from uwfgit.model.workflow.workflow import workflow_from_node
 from uwfgit.store.canonical import Json
@@ -202,7 +202,9 @@ READERS: dict[Hash, Callable[[Node], object]] = {
     STEP_TYPE: lambda node: read_payload(node, StepNode),
     HOLD_TYPE: lambda node: read_payload(node, Hold),
     START_TYPE: read_start,
-    WORKFLOW_TYPE: lambda node: workflow_from_node(node, lambda _: make_schema({})),
+    WORKFLOW_TYPE: lambda node: workflow_from_node(
+        node, lambda _: make_node(META_TYPE, {})
+    ),
 }
 
 

@@ -22,7 +22,6 @@ from uwfgit.model.node import (
     META_TYPE,
     TEXT_TYPE,
     make_node,
-    make_schema,
     make_text,
 )
 from uwfgit.store.objects import write_blob
@@ -30,8 +29,9 @@ from uwfgit.store.raw import BLOB, name_object
 
 ONE: Final = make_text("one")
 TWO: Final = make_text("two")
-POINT: Final = make_schema(
-    {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+POINT: Final = make_node(
+    META_TYPE,
+    {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
 )
 
 

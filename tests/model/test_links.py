@@ -27,21 +27,22 @@ from uwfgit.errors import AmbiguousError, CorruptError
 from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.keep import drop_node, list_kept, put_nodes
 from uwfgit.model.ledger.ledger import Ledger, find_linkable, load_node
-from uwfgit.model.node import Node, make_node, make_schema, make_text
+from uwfgit.model.node import META_TYPE, Node, make_node, make_text
 from uwfgit.model.thread.links import LinkRule, Links, collect_links
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 from uwfgit.store.raw import BLOB, name_object
 
 PLAN: Final = make_text("1. Look.\n2. Fix.\n")
-REF_TYPE: Final = make_schema(
+REF_TYPE: Final = make_node(
+    META_TYPE,
     {
         "type": "object",
         "properties": {"to": {"type": "string", "format": "ocas_ref"}},
-    }
+    },
 )
-LIST_TYPE: Final = make_schema(
-    {"type": "array", "items": {"type": "string", "format": "ocas_ref"}}
+LIST_TYPE: Final = make_node(
+    META_TYPE, {"type": "array", "items": {"type": "string", "format": "ocas_ref"}}
 )
 PRIVATE: Final = make_text("The key is under the mat.")
 THEIRS, OURS = (make_text(text) for text in COLLIDING)

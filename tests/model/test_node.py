@@ -20,7 +20,6 @@ from uwfgit.model.node import (
     find_builtin_schema,
     format_nodes,
     make_node,
-    make_schema,
     make_text,
     node_file_name,
 )
@@ -70,7 +69,7 @@ def test_the_packaged_schema_of_a_type_has_its_hash(name: str) -> None:
 def test_a_json_type_is_a_schema_of_one_word(name: str) -> None:
     node = find_builtin_node(Hash(JSON_HASHES[name]))
 
-    assert node == make_schema({"type": name})
+    assert node == make_node(META_TYPE, {"type": name})
     assert node.hash == JSON_HASHES[name]
 
 
@@ -133,7 +132,7 @@ def test_a_payload_that_is_no_json_makes_no_node() -> None:
             id="text",
         ),
         pytest.param(
-            make_schema({"type": "string"}),
+            make_node(META_TYPE, {"type": "string"}),
             "7VQ43ZSJTEWA7.CTS5P6RD8HMCS.json",
             b'{\n  "type": "string"\n}\n',
             id="schema",

@@ -13,16 +13,10 @@ from uwfgit.model.node import (
     START_TYPE,
     find_builtin_schema,
     make_node,
-    make_schema,
     make_text,
-)
-from uwfgit.model.schema.check import (
-    Violation,
-    check_schema,
-    find_refs,
     validate_node,
-    validate_value,
 )
+from uwfgit.model.schema.check import Violation, check_schema, find_refs, validate_value
 from uwfgit.model.schema.messages import MESSAGE_CHARS
 from uwfgit.store.canonical import Json
 
@@ -341,8 +335,11 @@ def test_no_text_makes_a_format_raise(name: str, text: str) -> None:
 def test_schema_node_is_checked_as_a_schema() -> None:
     meta = find_builtin_schema(META_TYPE)
 
-    assert validate_node(make_schema({"type": "x"}), meta) != ()
-    assert validate_node(make_schema({"$anchor": "a", "required": ["b"]}), meta) == ()
+    assert validate_node(make_node(META_TYPE, {"type": "x"}), meta) != ()
+    assert (
+        validate_node(make_node(META_TYPE, {"$anchor": "a", "required": ["b"]}), meta)
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -489,8 +486,7 @@ def test_a_text_far_too_long_for_its_format_costs_nothing(name: str) -> None:
 def test_a_node_of_a_built_in_type_needs_no_jsonschema_to_fit() -> None:
     code = """
 import sys
-from uwfgit.model.node import make_text
-from uwfgit.model.schema.check import validate_node
+from uwfgit.model.node import make_text, validate_node
 assert validate_node(make_text("a"), {"type": "string"}) == ()
 assert "jsonschema" not in sys.modules
 """

@@ -3,9 +3,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node import STEP_TYPE, Node, find_builtin_schema, make_node
-from uwfgit.model.schema.check import validate_node
-from uwfgit.model.schema.typed import read_payload
+from uwfgit.model.node import (
+    STEP_TYPE,
+    Node,
+    find_builtin_schema,
+    make_node,
+    read_payload,
+    validate_node,
+)
 from uwfgit.model.thread.step import (
     Child,
     Code,

@@ -52,7 +52,7 @@ from tests.sync.tour import JUDGE, RESUME, START, TRY, WORK, Tour, make_tour, ti
 from uwfgit.engine.run.executor import poke_thread, resume_thread
 from uwfgit.engine.run.thread import fork_thread
 from uwfgit.model.ledger.ledger import Ledger
-from uwfgit.model.node import make_node, make_schema
+from uwfgit.model.node import META_TYPE, make_node
 from uwfgit.model.workflow.workflow import Target, Workflow
 from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.reading import open_reading
@@ -235,7 +235,7 @@ def collide_outputs(node_type: str) -> tuple[str, str]:
 def test_what_a_hash_names_in_one_thread_does_not_count_in_the_next(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    schema = make_schema(dict(make_workflow().roles["worker"].schema))
+    schema = make_node(META_TYPE, dict(make_workflow().roles["worker"].schema))
     plan, other = collide_outputs(schema.hash)
     forged = make_node(schema.hash, {"$status": "done", "plan": other})
     thread = begin(ledger, tmp_path).thread

@@ -1,26 +1,35 @@
 """Nodes: immutable typed values, and the built-in types with their schemas (pure).
 
-The only reader of the packaged ``schemas/``.
+The only reader of the packaged ``schemas/``. A hash says that a payload is the one
+that was named, never that it fits its type: whoever reads fields of a node that
+nobody verified asks here first.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
+from uwfgit.errors import CorruptError, Problem
 from uwfgit.ids import Hash
+from uwfgit.model.schema.fit import Test, compile_fit
 from uwfgit.store.canonical import (
     META_TYPE,
     TEXT_TYPE,
     Json,
     encode_payload,
+    format_path,
     node_hash,
     normalise,
 )
+
+if TYPE_CHECKING:
+    from uwfgit.model.schema.messages import Violation
 
 __all__ = [
     "BUILTIN_NAMES",
@@ -36,13 +45,17 @@ __all__ = [
     "TEXT_TYPE",
     "WORKFLOW_TYPE",
     "Node",
+    "Payload",
     "find_builtin_node",
     "find_builtin_schema",
     "format_nodes",
     "make_node",
-    "make_schema",
     "make_text",
+    "mistyped",
     "node_file_name",
+    "read_payload",
+    "require_typed",
+    "validate_node",
 ]
 
 WORKFLOW_TYPE: Final = Hash("CWDYA439XBW6X")
@@ -79,6 +92,9 @@ JSON_TYPES: Final = {
 """``{type: name}``, under the names of the public ``ocas`` store."""
 
 BUILTIN_NAMES: Final = {**JSON_TYPES, **FORMAT_TYPES}
+_BUILTIN: Final = frozenset(BUILTIN_NAMES.values())
+_NOTHING: Final[Mapping[str, Json]] = {}
+_Read = TypeVar("_Read")
 
 
 class Node(Struct, frozen=True, kw_only=True, gc=False):
@@ -112,11 +128,6 @@ def make_node(node_type: Hash, payload: Json) -> Node:
 def make_text(text: str) -> Node:
     """Make a text node."""
     return make_node(TEXT_TYPE, text)
-
-
-def make_schema(schema: Json) -> Node:
-    """Make a schema node; whether it is a valid schema is not checked here."""
-    return make_node(META_TYPE, schema)
 
 
 def node_file_name(node: Hash, node_type: Hash) -> str:
@@ -156,4 +167,94 @@ def _builtin_node(node_type: Hash) -> Node:
     payload = find_builtin_schema(node_type)
     if node_type == META_TYPE:
         return Node(hash=META_TYPE, type=META_TYPE, payload=payload)
-    return make_schema(payload)
+    return make_node(META_TYPE, payload)
+
+
+class Payload(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    rename="camel",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """The fields of some JSON, all of them: others are refused.
+
+    One that has a default is left out of the JSON where it has that; all others are
+    always there. Written by ``to_builtins``.
+    """
+
+
+def read_payload(
+    node: Node, kind: type[_Read], known: Mapping[str, Json] = _NOTHING
+) -> _Read:
+    """Read a node as the struct that declares the fields of its built-in type.
+
+    Args:
+        node: The node.
+        kind: The struct; it takes just what the type's schema does.
+        known: Fields of the struct that the node does not have.
+
+    Raises:
+        CorruptError: The payload does not fit; each place is a problem.
+    """
+    payload = node.payload
+    if isinstance(payload, dict) and payload.keys().isdisjoint(known):
+        # Not by the schema: that takes three times as long, and a thread has many.
+        try:
+            return convert({**payload, **known}, kind)
+        except ValidationError as exc:
+            raise mistyped(node) from exc
+    raise mistyped(node)
+
+
+def require_typed(node: Node) -> None:
+    """Refuse a node of a built-in type that does not fit it; others pass.
+
+    Raises:
+        CorruptError: The payload does not fit; each place is a problem.
+    """
+    fit = _find_fit(node.type) if node.type in _BUILTIN else None
+    if fit is not None and not fit(node.payload):
+        raise mistyped(node)
+
+
+@cache
+def _find_fit(node_type: Hash) -> Test | None:
+    # A schema node is never checked against the meta-schema's own payload.
+    schema = None if node_type == META_TYPE else find_builtin_schema(node_type)
+    return None if schema is None else compile_fit(schema)
+
+
+def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
+    """Check a node's payload against its type's schema.
+
+    A schema node is checked as a schema, never against the meta-schema.
+    """
+    # Only here is jsonschema needed, and it is slow to import.
+    from uwfgit.model.schema.check import (  # noqa: PLC0415
+        check_schema,
+        schema_violations,
+        validate_payload,
+    )
+
+    if node.type == META_TYPE:
+        return schema_violations(check_schema(node.payload))
+    is_packaged = schema == find_builtin_schema(node.type)
+    return validate_payload(schema, node.payload, is_packaged=is_packaged)
+
+
+def mistyped(node: Node) -> CorruptError:
+    """Return the error of a node that does not fit its built-in type."""
+    found = validate_node(node, find_builtin_schema(node.type))
+    problems = [
+        Problem(
+            code=CorruptError.code,
+            message=each.message,
+            path=f"node {node.hash}: {format_path(each.path) or '(root)'}",
+        )
+        for each in found
+    ]
+    # A number may be whole, and too large for one that counts.
+    return CorruptError(problems or f"node {node.hash} does not fit its type")

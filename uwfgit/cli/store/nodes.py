@@ -214,7 +214,8 @@ def check_node(
     ledger: Ledger, node: Node, *, thread: str | None
 ) -> tuple[Problem, ...]:
     """Check a node against its schema, and that all it links to is there."""
-    from uwfgit.model.schema.check import find_refs, validate_node
+    from uwfgit.model.node import validate_node
+    from uwfgit.model.schema.check import find_refs
 
     try:
         schema = load_schema(ledger, node.type, thread=thread)

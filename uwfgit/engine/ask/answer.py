@@ -23,9 +23,10 @@ from uwfgit.model.node import (
     SUSPEND_TYPE,
     Node,
     find_builtin_schema,
+    read_payload,
+    require_typed,
 )
 from uwfgit.model.schema.check import validate_value
-from uwfgit.model.schema.typed import read_payload, require_typed
 from uwfgit.model.thread.record import Record, read_node
 from uwfgit.model.thread.step import ExtractedBy, StepNode, Usage
 from uwfgit.model.workflow.workflow import Role

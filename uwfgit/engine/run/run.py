@@ -35,7 +35,7 @@ from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import StepPlace
 from uwfgit.model.ledger.commit import require_identity, require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_linkable
-from uwfgit.model.node import Node, make_schema
+from uwfgit.model.node import META_TYPE, Node, make_node
 from uwfgit.model.thread.derive import find_hash_words
 from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.links import LinkRule, can_link
@@ -146,7 +146,7 @@ class Run(Struct, frozen=True, kw_only=True):
             prev=place.prev,
             replaced=replaced,
             cwd=cwd,
-            output_type=make_schema(dict(role.schema)).hash,
+            output_type=make_node(META_TYPE, dict(role.schema)).hash,
             token=token,
             prompt_file=prompt_path(engine.ledger.store, token),
             recorder=Recorder(

@@ -15,8 +15,8 @@ from uwfgit.model.node import (
     Node,
     find_builtin_node,
     find_builtin_schema,
+    validate_node,
 )
-from uwfgit.model.schema.check import validate_node
 from uwfgit.model.thread.derive import format_message
 from uwfgit.model.thread.record import NodePlaces
 from uwfgit.store.canonical import Json, format_path

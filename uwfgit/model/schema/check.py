@@ -19,7 +19,6 @@ from uwfgit.constants import WORK_SECONDS
 from uwfgit.errors import OverrunError
 from uwfgit.ids import Hash, is_hash
 from uwfgit.model.bounded import run_bounded
-from uwfgit.model.node import Node, find_builtin_schema
 from uwfgit.model.schema.declared import find_closed_out, find_undeclared
 from uwfgit.model.schema.fit import Test, compile_fit, mentions_refs
 from uwfgit.model.schema.messages import (
@@ -37,7 +36,7 @@ from uwfgit.model.schema.subschema import (
     matches,
     measure_depth,
 )
-from uwfgit.store.canonical import META_TYPE, Json
+from uwfgit.store.canonical import Json
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, FormatChecker, ValidationError
@@ -66,7 +65,8 @@ __all__ = [
     "Violation",
     "check_schema",
     "find_refs",
-    "validate_node",
+    "schema_violations",
+    "validate_payload",
     "validate_value",
 ]
 
@@ -98,7 +98,9 @@ def check_schema(schema: Json) -> tuple[SchemaProblem, ...]:
     Fetches nothing; equal schemas are checked once.
     """
     try:
-        return run_bounded(lambda: _check(_canonical(schema)), "checking a schema")
+        return run_bounded(
+            lambda: _check(json.dumps(schema, sort_keys=True)), "checking a schema"
+        )
     except OverrunError as exc:
         found = describe_overrun(exc)
         return (SchemaProblem(path=(), code="J1", message=found.message),)
@@ -119,7 +121,7 @@ def validate_value(
         is_link: Tells which strings a ``format: ocas_ref`` accepts; without it
             any that has the shape of a hash.
     """
-    key = _canonical(schema)
+    key = json.dumps(schema, sort_keys=True)
     fit = _find_fit(key, has_links=is_link is not None)
     if fit is not None and fit(value):
         return ()
@@ -135,24 +137,26 @@ def _find_fit(key: str, *, has_links: bool) -> Test | None:
     return compile_fit(schema)
 
 
-def validate_node(node: Node, schema: Json) -> tuple[Violation, ...]:
-    """Check a node's payload against its type's schema.
+def validate_payload(
+    schema: Json, payload: Json, *, is_packaged: bool = False
+) -> tuple[Violation, ...]:
+    """Check the payload of a node against the schema of its type.
 
-    A schema node is checked as a schema, never against the meta-schema.
+    Args:
+        schema: The schema.
+        payload: The payload.
+        is_packaged: Whether the schema came with uwf: checking that one would take
+            longer than the rest of a step, and most that is put fits at a glance.
     """
-    if node.type == META_TYPE:
-        return _schema_violations(check_schema(node.payload))
-    # Checking a packaged schema would take longer than the rest of a step, and
-    # most that is put fits at a glance.
-    if schema == find_builtin_schema(node.type):
-        fit = compile_fit(schema)
-        if fit is not None and fit(node.payload):
-            return ()
-        compiled = _compile(_canonical(schema), is_trusted=True)
-        found = _validate(compiled, node.payload, None)
-        # jsonschema takes a line break behind an oid for no part of it.
-        return found or (Violation(path=(), message="does not fit its type"),)
-    return _bounded(lambda: validate_value(schema, node.payload), _NODE_SECONDS)
+    if not is_packaged:
+        return _bounded(lambda: validate_value(schema, payload), _NODE_SECONDS)
+    fit = compile_fit(schema)
+    if fit is not None and fit(payload):
+        return ()
+    compiled = _compile(json.dumps(schema, sort_keys=True), is_trusted=True)
+    found = _validate(compiled, payload, None)
+    # jsonschema takes a line break behind an oid for no part of it.
+    return found or (Violation(path=(), message="does not fit its type"),)
 
 
 def _bounded(
@@ -162,10 +166,6 @@ def _bounded(
         return run_bounded(work, "checking a value", seconds=seconds)
     except OverrunError as exc:
         return (describe_overrun(exc),)
-
-
-def _canonical(schema: Json) -> str:
-    return json.dumps(schema, sort_keys=True)
 
 
 @lru_cache(maxsize=256)
@@ -275,7 +275,7 @@ def _compile(
     """Make a validator, or say why the schema gives none."""
     from referencing import Registry  # noqa: PLC0415 - see above
 
-    violations = () if is_trusted else _schema_violations(_check(key))
+    violations = () if is_trusted else schema_violations(_check(key))
     return violations or _validator_class()(
         json.loads(key),
         registry=Registry(),
@@ -302,7 +302,7 @@ def _check_unique(
     if not wanted or not isinstance(instance, list):
         return
     # As JSON: there 1 and 1.0 are equal, and 1 and true are not.
-    written = {_canonical(_as_json(item)) for item in instance}
+    written = {json.dumps(_as_json(item), sort_keys=True) for item in instance}
     if len(written) < len(instance):
         yield ValidationError("has items that are equal")
 
@@ -317,7 +317,8 @@ def _as_json(value: Json) -> Json:
     return value
 
 
-def _schema_violations(problems: tuple[SchemaProblem, ...]) -> tuple[Violation, ...]:
+def schema_violations(problems: tuple[SchemaProblem, ...]) -> tuple[Violation, ...]:
+    """Return the errors among a schema's problems as violations."""
     return tuple(
         Violation(path=problem.path, message=problem.message)
         for problem in problems
@@ -351,7 +352,7 @@ def find_refs(schema: Json, payload: Json) -> tuple[Hash, ...]:
     Raises:
         OverrunError: They cannot be found within limits.
     """
-    if f'"{REF_FORMAT}"' not in _canonical(schema):
+    if f'"{REF_FORMAT}"' not in json.dumps(schema, sort_keys=True):
         return ()
     return run_bounded(
         lambda: tuple(dict.fromkeys(_iter_refs(schema, payload))),

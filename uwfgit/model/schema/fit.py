@@ -21,6 +21,7 @@ Collect: TypeAlias = Callable[[Json], Iterable[Hash]]
 
 _REF: Final = "ocas_ref"
 _MAX_DEPTH: Final = 12
+_PLAIN: Final = (str, bool, type(None))
 _IGNORED: Final = frozenset(
     ("title", "description", "$comment", "default", "examples", "deprecated")
 )
@@ -43,17 +44,11 @@ def compile_fit(schema: Json) -> Test | None:
 
 def _compile(schema: Json, depth: int) -> Test:
     if schema is True:
-        return _anything
+        schema = {}
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         raise _UnknownError
     tests = list(_tests(schema, depth))
-    if not tests:
-        return _anything
     return tests[0] if len(tests) == 1 else _all_of(tests)
-
-
-def _anything(_value: Json) -> bool:
-    return True
 
 
 def _tests(schema: Mapping[str, Json], depth: int) -> Iterator[Test]:
@@ -119,15 +114,13 @@ def _type(names: Json, _depth: int) -> Test:
 
 def _enum(values: Json, _depth: int) -> Test:
     # 1 and 1.0 are told apart by rules that are jsonschema's to know.
-    if not isinstance(values, list) or not all(map(_is_plain, values)):
+    if not isinstance(values, list):
+        raise _UnknownError
+    if not all(isinstance(value, _PLAIN) for value in values):
         raise _UnknownError
     wanted = frozenset(values)
     # To Python, 1 and true are equal; a plain value is no number.
-    return lambda value: _is_plain(value) and value in wanted
-
-
-def _is_plain(value: Json) -> bool:
-    return value is None or isinstance(value, (str, bool))
+    return lambda value: isinstance(value, _PLAIN) and value in wanted
 
 
 def _format(name: Json, _depth: int) -> Test:
@@ -226,7 +219,7 @@ def _object(schema: Mapping[str, Json], depth: int) -> Test:
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         raise _UnknownError
     tests = {name: _compile(inner, depth + 1) for name, inner in properties.items()}
-    other = None if rest is False else _compile(rest, depth + 1)
+    other = None if isinstance(rest, bool) else _compile(rest, depth + 1)
     needed = frozenset(required)
 
     def fits(value: Json) -> bool:
@@ -234,9 +227,11 @@ def _object(schema: Mapping[str, Json], depth: int) -> Test:
             return True
         if not needed <= value.keys():
             return False
+        if rest is False and not value.keys() <= tests.keys():
+            return False
         for name, item in value.items():
             test = tests.get(name, other)
-            if test is None or not test(item):
+            if test is not None and not test(item):
                 return False
         return True
 

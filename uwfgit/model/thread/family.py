@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from uwfgit.constants import MAX_NESTED
 from uwfgit.errors import CorruptError, UwfError
 from uwfgit.ids import Hash, ThreadId
-from uwfgit.model.node import STEP_TYPE
-from uwfgit.model.schema.typed import read_payload
+from uwfgit.model.node import STEP_TYPE, read_payload
 from uwfgit.model.thread.record import Record, load_record, read_nodes
 from uwfgit.model.thread.step import Child, StepNode
 from uwfgit.store.handle import Store

@@ -22,8 +22,9 @@ from uwfgit.model.node import (
     SUSPEND_TYPE,
     WORKFLOW_TYPE,
     Node,
+    read_payload,
+    require_typed,
 )
-from uwfgit.model.schema.typed import read_payload, require_typed
 from uwfgit.model.thread.state import Tip, iter_lineage, load_tip, mend_hint
 from uwfgit.model.thread.step import Start, Step, StepNode, read_start, read_step
 from uwfgit.model.wording import count_of

@@ -24,7 +24,7 @@ from uwfgit.errors import (
     NotFoundError,
 )
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.schema.typed import Payload
+from uwfgit.model.node import Payload
 from uwfgit.model.thread.derive import NONE
 from uwfgit.model.thread.step import Count, Usage
 from uwfgit.store.canonical import decode_json, encode_json, normalise

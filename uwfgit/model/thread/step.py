@@ -14,8 +14,7 @@ from msgspec.structs import asdict, astuple
 
 from uwfgit.constants import STATUS
 from uwfgit.ids import Hash, Oid, ThreadId
-from uwfgit.model.node import Node
-from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
+from uwfgit.model.node import Node, Payload, mistyped, read_payload
 from uwfgit.store.canonical import Json, Omittable
 
 Count = Annotated[int, Meta(ge=0)]
@@ -177,8 +176,8 @@ def read_step(
 
 def write_fields(step: StepFields) -> dict[str, Json]:
     """Write the fields of a StepNode as its payload has them."""
-    fields = StepFields(**fields_of(step, StepFields))
-    payload: dict[str, Json] = to_builtins(fields)
+    fields = {name: getattr(step, name) for name in StepFields.__struct_fields__}
+    payload: dict[str, Json] = to_builtins(StepFields(**fields))
     return payload
 
 

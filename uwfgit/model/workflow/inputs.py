@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.node import JSON_TYPES, Node, make_node, make_schema
+from uwfgit.model.node import JSON_TYPES, META_TYPE, Node, make_node
 from uwfgit.model.schema.check import validate_value
 from uwfgit.model.yaml.core import read_yaml
 from uwfgit.spelling import find_similar
@@ -92,6 +92,6 @@ def parse_input(schema: Mapping[str, Json], text: str) -> Json:
 
 def input_nodes(values: Mapping[str, Json]) -> tuple[Node, Node]:
     """Return the type and the node that a StartNode's ``inputs`` names."""
-    return make_schema({"type": "object"}), make_node(
+    return make_node(META_TYPE, {"type": "object"}), make_node(
         JSON_TYPES["object"], dict(values)
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, field, to_builtins
+from msgspec.structs import asdict
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import CorruptError, SizeError
@@ -18,10 +19,11 @@ from uwfgit.model.node import (
     META_TYPE,
     WORKFLOW_TYPE,
     Node,
+    Payload,
     make_node,
-    make_schema,
+    mistyped,
+    read_payload,
 )
-from uwfgit.model.schema.typed import Payload, fields_of, mistyped, read_payload
 from uwfgit.store.canonical import Omittable
 
 
@@ -115,7 +117,7 @@ def workflow_nodes(workflow: Workflow) -> tuple[Node, ...]:
     payload = to_builtins(workflow)
     schemas = {}
     for role in payload["roles"].values():
-        node = make_schema(role["frontmatter"])
+        node = make_node(META_TYPE, role["frontmatter"])
         schemas[node.hash] = node
         role["frontmatter"] = node.hash
     return (*schemas.values(), make_node(WORKFLOW_TYPE, payload))
@@ -147,5 +149,7 @@ def workflow_from_node(node: Node, find: Callable[[Hash], Node | None]) -> Workf
         if not isinstance(schema.payload, dict):
             message = f"schema {schema.hash} of role '{name}' is not a mapping"
             raise CorruptError(message)
-        roles[name] = Role(**fields_of(role, RoleFields), schema=schema.payload)
-    return Workflow(**fields_of(pinned, WorkflowFields), roles=roles)
+        fields = asdict(role)
+        del fields["frontmatter"]
+        roles[name] = Role(**fields, schema=schema.payload)
+    return Workflow(**{**asdict(pinned), "roles": roles})

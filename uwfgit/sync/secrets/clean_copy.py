@@ -37,8 +37,8 @@ from uwfgit.model.node import (
     WORKFLOW_TYPE,
     Node,
     make_node,
+    read_payload,
 )
-from uwfgit.model.schema.typed import fields_of, read_payload
 from uwfgit.model.thread.derive import find_hash_strings, find_hash_words, read_quote
 from uwfgit.model.thread.event import WORDS, Event, iter_events, read_event
 from uwfgit.model.thread.links import LinkRule, collect_links
@@ -345,7 +345,7 @@ def _redo_draft(redo: Redo, old: Node, record: Record, *, replaces: bool) -> Ste
     remarks = tuple(f"redacted: {name}" for name in sorted(redo.found))
     made |= {"usage": payload["usage"], "code": payload["code"]}
     step = read_payload(replace(old, payload=made), StepNode)
-    fields = fields_of(step, StepFields)
+    fields = {name: getattr(step, name) for name in StepFields.__struct_fields__}
     return StepDraft(
         **{**fields, "warnings": (*step.warnings, *remarks)},
         output=values,

@@ -8,8 +8,7 @@ from typing import Final
 from uwfgit.constants import MAX_STATE_BYTES, MAX_SUMMARY_BYTES
 from uwfgit.errors import CorruptError
 from uwfgit.ids import Hash
-from uwfgit.model.node import DETAIL_TYPE, HOLD_TYPE
-from uwfgit.model.schema.typed import read_payload
+from uwfgit.model.node import DETAIL_TYPE, HOLD_TYPE, read_payload
 from uwfgit.model.thread.derive import summary_file
 from uwfgit.model.thread.event import tell_hold, tell_summary
 from uwfgit.model.thread.record import NodePlaces

@@ -20,8 +20,9 @@ from uwfgit.model.node import (
     Node,
     find_builtin_node,
     node_file_name,
+    validate_node,
 )
-from uwfgit.model.schema.check import check_schema, find_refs, validate_node
+from uwfgit.model.schema.check import check_schema, find_refs
 from uwfgit.model.schema.fit import Collect, Test, compile_fit, compile_refs
 from uwfgit.model.thread.record import NodePlaces
 from uwfgit.store.canonical import (
