@@ -15,14 +15,20 @@ from tests.builders import make_step, make_workflow
 from tests.proof import assert_verified
 from uwfgit.engine.decide.conditions import (
     MAX_DEPTH,
+    Fault,
     evaluate,
     find_syntax_error,
     is_truthy,
     make_evaluator,
     require_conditions,
 )
-from uwfgit.engine.decide.moderator import Fault, Routed, RoutingError, route
-from uwfgit.engine.decide.plan import base_prompt, outcome_of
+from uwfgit.engine.decide.moderator import (
+    Routed,
+    RoutingError,
+    base_prompt,
+    outcome_of,
+    route,
+)
 from uwfgit.engine.run.executor import poke_thread, resume_thread
 from uwfgit.engine.run.thread import fork_thread, start_thread
 from uwfgit.errors import ConfigError, OverrunError

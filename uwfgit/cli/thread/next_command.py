@@ -112,7 +112,7 @@ def _find_detour(ledger: Ledger, thread: ThreadId) -> str | None:
     Damaged, or with conditions that cannot be evaluated here, it has none: resume
     says so.
     """
-    from uwfgit.engine.decide.plan import find_detour
+    from uwfgit.engine.decide.moderator import find_detour
     from uwfgit.model.thread.record import load_record
 
     try:

@@ -7,8 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from uwfgit.agents.base import Opens
-from uwfgit.engine.decide.moderator import Routed
-from uwfgit.engine.decide.plan import next_prompt
+from uwfgit.engine.decide.moderator import Routed, next_prompt
 from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.memory import find_session
 from uwfgit.engine.run.run import Run

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from uwfgit.constants import INPUTS, MAX_BLOB_BYTES, STATUS
-from uwfgit.engine.decide.moderator import Evaluate, Fault, missing_extra
-from uwfgit.errors import OverrunError
+from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.model.bounded import run_bounded
 from uwfgit.model.workflow.workflow import Workflow
 from uwfgit.store.canonical import Json
@@ -44,6 +43,16 @@ _REFUSED: Final = ("eval", "millis", "now", "random", "shuffle")
 _PLAIN_STATUS: Final = "status"
 _WHOLE: Final = frozenset({"output", "meta"})
 _SHOWN: Final = 200
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """Why a condition could not be evaluated."""
+
+    message: str
+
+
+Evaluate: TypeAlias = Callable[[str], bool | Fault]
+"""Tells whether an expression holds for the thread as it is."""
 
 
 class _Output(dict[str, Json]):
@@ -82,6 +91,14 @@ class _Meter(Struct):
 def is_installed() -> bool:
     """Whether conditions can be evaluated here."""
     return find_spec(_PACKAGE) is not None
+
+
+def missing_extra() -> ConfigError:
+    """Make the error for conditions that cannot be evaluated here."""
+    return ConfigError(
+        "the workflow has conditions (when:), which need JSONata; "
+        "run: pip install 'uwfgit[jsonata]'"
+    )
 
 
 def require_conditions(workflow: Workflow) -> None:

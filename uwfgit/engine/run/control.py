@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
-from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.decide.moderator import is_routing_error
 from uwfgit.engine.run.ends import RunEnd
 from uwfgit.engine.run.hold import ask_to_pause, thread_lock_path
 from uwfgit.engine.run.report import (

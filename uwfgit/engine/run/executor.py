@@ -9,8 +9,12 @@ from typing import Literal
 from msgspec.structs import replace
 
 from uwfgit.constants import END
-from uwfgit.engine.decide.moderator import Routed, RoutingError
-from uwfgit.engine.decide.plan import find_detour, next_prompt
+from uwfgit.engine.decide.moderator import (
+    Routed,
+    RoutingError,
+    find_detour,
+    next_prompt,
+)
 from uwfgit.engine.judge.judging import Supervisor
 from uwfgit.engine.judge.supervise import Look, supervise
 from uwfgit.engine.run.cycle import run_cycle

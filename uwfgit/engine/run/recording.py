@@ -25,7 +25,7 @@ from uwfgit.engine.ask.live import (
     live_path,
     turn_payload,
 )
-from uwfgit.engine.decide.plan import outcome_with
+from uwfgit.engine.decide.moderator import outcome_with
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
 from uwfgit.engine.run.run import Run

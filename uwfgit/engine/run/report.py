@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.constants import SUSPEND
-from uwfgit.engine.decide.plan import is_routing_error
+from uwfgit.engine.decide.moderator import is_routing_error
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.node import ERROR_TYPE

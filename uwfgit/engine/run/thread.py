@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from uwfgit.constants import END
+from uwfgit.constants import END, RULES_VERSION, START
 from uwfgit.engine.decide.conditions import require_conditions
-from uwfgit.engine.decide.moderator import Routed, RoutingError
-from uwfgit.engine.decide.plan import first_prompt
+from uwfgit.engine.decide.moderator import Routed, RoutingError, base_prompt
 from uwfgit.engine.run.hold import hold_thread
 from uwfgit.errors import (
     CorruptError,
@@ -25,14 +25,16 @@ from uwfgit.ids import Hash, ThreadId, mint_thread_id
 from uwfgit.model.ledger.branch import append_fork, append_start, append_word
 from uwfgit.model.ledger.commit import require_recordable
 from uwfgit.model.ledger.ledger import Ledger, find_step_commit, lineage
+from uwfgit.model.node import START_TYPE, make_node
 from uwfgit.model.thread.event import RUN_EVENTS, TABLE, EventName, iter_events
 from uwfgit.model.thread.family import find_child
 from uwfgit.model.thread.record import Record, load_record
 from uwfgit.model.thread.state import ForkedFrom, Tip, load_tip, read_tip
+from uwfgit.model.thread.step import Start, read_start
 from uwfgit.model.workflow.children import Resolve, pin_children, resolve_children
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.inputs import input_nodes, require_inputs
-from uwfgit.model.workflow.workflow import Workflow
+from uwfgit.model.workflow.workflow import Workflow, workflow_nodes
 from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 from uwfgit.store.locks.holding import write_whole
@@ -122,6 +124,45 @@ def start_thread(  # noqa: PLR0913 - one argument a fact
         extra=nodes,
     )
     return record.tip
+
+
+def first_prompt(
+    workflow: Workflow,
+    start: Mapping[str, Json],
+    *,
+    thread: str,
+    inputs: Mapping[str, Json] | None = None,
+) -> Routed | RoutingError:
+    """Return role, prompt and location of a thread's first step.
+
+    Args:
+        workflow: What the thread will pin.
+        start: Its StartNode's payload, as far as the caller chooses it.
+        thread: Its id.
+        inputs: What the run is given.
+
+    Raises:
+        ConfigError: There are conditions, which cannot be evaluated here.
+    """
+    return base_prompt(
+        workflow,
+        (),
+        task=start["prompt"],
+        thread=thread,
+        start=_first_start(workflow, start, inputs),
+        inputs=inputs,
+    )
+
+
+def _first_start(
+    workflow: Workflow, start: Mapping[str, Json], inputs: Mapping[str, Json] | None
+) -> Start | None:
+    """Return what conditions of ``$START`` see of a StartNode that is not made yet."""
+    if not isinstance(workflow.graph.get(START), tuple):
+        return None
+    pinned = workflow_nodes(workflow)[-1].hash
+    node = make_node(START_TYPE, {**start, "workflow": pinned, "rules": RULES_VERSION})
+    return replace(read_start(node), values=inputs)
 
 
 def require_task(prompt: str) -> None:

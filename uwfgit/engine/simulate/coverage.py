@@ -10,8 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.constants import END, NEW, RESUME, START, STATUS
-from uwfgit.engine.decide.moderator import Routed, route
-from uwfgit.engine.decide.plan import injected_values
+from uwfgit.engine.decide.moderator import Routed, make_router
 from uwfgit.engine.simulate.simulate import THREAD, SimulatedStep
 from uwfgit.model.picture.edge_counts import TakenEdge
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH
@@ -284,10 +283,10 @@ class _Walker(Struct, kw_only=True):
         edges: Edges = {status: target} if status is not None else ()
         if isinstance(target, Choice):
             edges = (replace(target, when=None),)
-        graph = {source: edges}
+        alone = replace(self.workflow, graph={source: edges})
         body = "" if source == START else f"<what {source} wrote>"
-        injected = injected_values(
-            body, task=self.task, thread=THREAD, inputs=self.inputs
+        follow = make_router(
+            alone, body, (), task=self.task, thread=THREAD, inputs=self.inputs
         )
-        routed = route(graph, source, output, injected=injected)
+        routed = follow(source, output)
         return routed if isinstance(routed, Routed) else routed.message

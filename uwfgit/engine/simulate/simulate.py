@@ -13,12 +13,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from uwfgit.constants import END, ERROR_STATUS, STATUS
-from uwfgit.engine.decide.conditions import make_evaluator
-from uwfgit.engine.decide.moderator import Routed, RoutingError, route
-from uwfgit.engine.decide.plan import (
+from uwfgit.engine.decide.moderator import (
+    Routed,
+    RoutingError,
     base_prompt,
-    injected_values,
     is_routing_error,
+    make_router,
     outcome_of,
 )
 from uwfgit.errors import Problem
@@ -220,20 +220,15 @@ class _Run(Struct, kw_only=True):
     def _end(self) -> SimulatedStep:
         """Show what the edge to ``$END`` says."""
         last = self.chain[-1]
-        routed = route(
-            self.workflow.graph,
-            last.role,
-            last.output,
-            injected=injected_values(
-                last.body, task=self.task, thread=THREAD, inputs=self.inputs
-            ),
-            evaluate=make_evaluator(
-                reversed(self.chain),
-                task=self.task,
-                thread=THREAD,
-                inputs=self.inputs,
-            ),
+        follow = make_router(
+            self.workflow,
+            last.body,
+            reversed(self.chain),
+            task=self.task,
+            thread=THREAD,
+            inputs=self.inputs,
         )
+        routed = follow(last.role, last.output)
         found = routed if isinstance(routed, Routed) else None
         return SimulatedStep(
             number=len(self.chain) + 1,

@@ -14,8 +14,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from uwfgit.constants import END, MAX_SUMMARY_BYTES
-from uwfgit.engine.decide.moderator import RoutingError
-from uwfgit.engine.decide.plan import first_prompt, next_prompt, outcome_with
+from uwfgit.engine.decide.moderator import RoutingError, next_prompt, outcome_with
+from uwfgit.engine.run.thread import first_prompt
 from uwfgit.errors import CorruptError, InvalidError, StateError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.ledger.append import (

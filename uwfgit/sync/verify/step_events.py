@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from uwfgit.constants import MAX_LINKED_NODES, MAX_TIME, SUSPEND
-from uwfgit.engine.decide.moderator import Routed, RoutingError
-from uwfgit.engine.decide.plan import outcome_of
+from uwfgit.engine.decide.moderator import Routed, RoutingError, outcome_of
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash
 from uwfgit.model.node import (

@@ -12,8 +12,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from uwfgit.engine.decide.moderator import Routed, RoutingError
-from uwfgit.engine.decide.plan import base_prompt
+from uwfgit.engine.decide.moderator import Routed, RoutingError, base_prompt
 from uwfgit.errors import ConfigError, OverrunError
 from uwfgit.ids import Hash, Oid, ThreadId
 from uwfgit.model.thread.record import NodePlaces
