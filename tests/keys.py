@@ -67,7 +67,7 @@ def signing(mode: Mode, *, key: Path | None = None, **changes: object) -> Signer
     """Make what signs in a test's own process."""
     options = () if key is None else ("-c", f"user.signingkey={key}")
     made = Signer(
-        read=lambda: Signing(mode=mode, options=options),
+        signing=lambda: Signing(mode=mode, options=options),
         make=sign_commit,
         environment=os.environ,
     )

@@ -78,7 +78,7 @@ def test_a_thread_is_not_run_whose_child_nobody_in_trust_vouches_for(
     assert hands.distrust_thread(tip) is None
 
     # As that of one which others have added to.
-    ledger.local.set_own(made, None)
+    ledger.local.set_foreign(made)
 
     assert hands.distrust_thread(tip) == (
         f"its child {made} has an event not signed by anyone in trust"

@@ -13,8 +13,8 @@ from uwfgit.errors import StoreError, UsageError
 from uwfgit.store.git import streaming
 from uwfgit.store.git.gitcmd import (
     check_operand,
-    clean_environment,
     find_git,
+    prepare_git,
     run_git,
 )
 from uwfgit.store.git.streaming import leave_to_git, pass_to_git
@@ -70,8 +70,9 @@ def test_repository_variables_cannot_lead_git_elsewhere(
     settings = {"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"}
     hostile = dict.fromkeys({*names} - settings, elsewhere) | environment
 
-    assert set(names) & set(clean_environment(hostile)) == {"GIT_NO_REPLACE_OBJECTS"}
-    assert clean_environment(hostile)["GIT_NO_REPLACE_OBJECTS"] == "1"
+    _, cleaned = prepare_git([], git_dir=bare, environment=hostile)
+    assert set(names) & set(cleaned) == {"GIT_NO_REPLACE_OBJECTS"}
+    assert cleaned["GIT_NO_REPLACE_OBJECTS"] == "1"
     result = run_git(["rev-parse", "--git-dir"], git_dir=bare, environment=hostile)
     assert result.text == str(bare)
 
@@ -100,8 +101,16 @@ def test_repository_variables_cannot_lead_git_elsewhere(
         pytest.param("GIT_SOMETHING_NEW", False, id="unknown"),
     ],
 )
-def test_the_environment_keeps_what_is_the_users(name: str, kept: bool) -> None:  # noqa: FBT001 - a table's column
-    assert (name in clean_environment({name: "1"})) is kept
+def test_the_environment_keeps_what_is_the_users(
+    name: str,
+    kept: bool,  # noqa: FBT001 - a table's column
+    environment: dict[str, str],
+) -> None:
+    given = {**environment, name: "1"}
+
+    _, cleaned = prepare_git([], git_dir=None, environment=given)
+
+    assert (name in cleaned) is kept
 
 
 def test_ext_addresses_run_nothing(

@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from tests.builders import settle
 from uwfgit.ids import Hash, Oid, ThreadId
+from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.handle import Store
 from uwfgit.store.local import AgentSession, Agreed, Local
+from uwfgit.store.objects import EMPTY_TREE, Person, write_commit
 
 THREAD = ThreadId("01J00000000000000000000001")
 OTHER = ThreadId("01J00000000000000000000002")
@@ -46,7 +48,7 @@ def test_reading_makes_no_file(local: Local, file: Path) -> None:
     assert local.find_session(THREAD, "planner", "claude") is None
     assert local.find_folder(THREAD) is None
     assert local.find_trusted(THREAD) is None
-    assert local.find_own(THREAD) is None
+    assert not local.is_known_foreign(THREAD)
 
     assert not file.exists()
 
@@ -134,13 +136,34 @@ def test_trust_can_be_taken_back(local: Local) -> None:
     assert local.find_trusted(THREAD) is None
 
 
-def test_a_thread_is_known_to_be_made_here_or_foreign(local: Local) -> None:
-    local.set_own(THREAD, OID)
-    own = local.find_own(THREAD)
+def _commit(store: Store, parent: Oid) -> Oid:
+    ada = Person(name="Ada", email="ada@example.com", time=0)
+    return write_commit(
+        store,
+        tree=EMPTY_TREE,
+        parents=(parent,),
+        author=ada,
+        committer=ada,
+        message="",
+    )
 
-    local.set_own(THREAD, None)
 
-    assert (own, local.find_own(THREAD)) == (OID, "foreign")
+def test_a_thread_is_foreign_from_the_first_commit_of_others_on(
+    store: Store, local: Local
+) -> None:
+    own = _commit(store, GENESIS_OID)
+    theirs = _commit(store, own)
+    later = _commit(store, theirs)
+    local.record_commit(own)
+    assert not local.is_foreign(THREAD, own)
+    assert not local.is_known_foreign(THREAD)
+
+    assert local.is_foreign(THREAD, theirs)
+    local.record_commit(theirs)
+    local.record_commit(later)
+
+    assert local.is_foreign(THREAD, later)
+    assert local.is_known_foreign(THREAD)
 
 
 def _garbage(file: Path) -> None:
@@ -257,11 +280,11 @@ def test_a_thread_is_not_foreign_for_good_because_the_disk_was_full(
     with Local(moved) as cramped:
         assert not cramped.is_made_here(OID)
         in_the_way.unlink()
-        assert not cramped.set_own(THREAD, None)
+        assert not cramped.set_foreign(THREAD)
 
     with Local(moved) as later:
         assert later.is_made_here(OID)
-        assert later.find_own(THREAD) is None
+        assert not later.is_known_foreign(THREAD)
 
 
 def test_one_that_is_dropped_unclosed_closes_its_file(

@@ -204,7 +204,7 @@ def test_every_approval_that_the_program_makes_travels(
 def test_a_signed_approval_travels(ada: Person, bob: Person, tmp_path: Path) -> None:
     keys: Keys = make_keys(tmp_path / "keys", ada="ada@example.com")
     thread = ada.begin(DONE)
-    options = signing("steps", key=keys.make("ada")).options
+    options = signing("steps", key=keys.make("ada")).signing().options
     name = f"approved/{thread}/1"
     who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
     text = "Good.\n\nAs agreed."

@@ -302,7 +302,7 @@ def test_an_approval_is_signed_by_who_made_it(
     ada: Person, keys: Keys, maker: str, problem: str | None
 ) -> None:
     thread = ada.begin(DONE)
-    options = signing("steps", key=keys.make("ada")).options
+    options = signing("steps", key=keys.make("ada")).signing().options
     who = ("-c", "user.name=x", "-c", f"user.email={maker}")
     name = f"approved/{thread}/1"
     git(ada.store, *who, *options, "tag", "-s", "-m", "ok", name, f"thread/{thread}")

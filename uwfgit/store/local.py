@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -24,6 +24,8 @@ from uwfgit.store.database import (
     put_aside,
     write,
 )
+from uwfgit.store.genesis import GENESIS_OID
+from uwfgit.store.objects import read_commit
 
 _VERSION: Final = 1
 _FOREIGN: Final = "foreign"
@@ -98,7 +100,7 @@ class Local(StateFile, eq=False):
         somebody else's.
         """
         statement = "INSERT OR IGNORE INTO made VALUES (?)"
-        is_kept = self._write(statement, _raw(commit), is_synced=True)
+        is_kept = self._write(statement, (bytes.fromhex(commit),), is_synced=True)
         if not is_kept and self.on_missed is not None:
             on_missed, self.on_missed = self.on_missed, None
             on_missed()
@@ -106,15 +108,18 @@ class Local(StateFile, eq=False):
 
     def is_made_here(self, commit: Oid) -> bool:
         """Whether this machine made a commit."""
-        return bool(self._read("SELECT 1 FROM made WHERE oid = ?", _raw(commit)))
+        key = (bytes.fromhex(commit),)
+        return bool(self._read("SELECT 1 FROM made WHERE oid = ?", key))
 
     def record_verified(self, commit: Oid) -> bool:
         """Keep that a commit, and all below it, was verified here."""
-        return self._write("INSERT OR IGNORE INTO verified VALUES (?)", _raw(commit))
+        key = (bytes.fromhex(commit),)
+        return self._write("INSERT OR IGNORE INTO verified VALUES (?)", key)
 
     def is_verified_here(self, commit: Oid) -> bool:
         """Whether a commit was verified here."""
-        return bool(self._read("SELECT 1 FROM verified WHERE oid = ?", _raw(commit)))
+        key = (bytes.fromhex(commit),)
+        return bool(self._read("SELECT 1 FROM verified WHERE oid = ?", key))
 
     def record_put(self, step: str, nodes: Iterable[Hash]) -> bool:
         """Keep which nodes were put during a run, named as in ``UWF_STEP``."""
@@ -128,12 +133,12 @@ class Local(StateFile, eq=False):
 
     def set_last(self, thread: ThreadId) -> bool:
         """Keep the thread this user worked on last: ``@last``."""
-        return self._write("INSERT OR REPLACE INTO fact VALUES ('last', ?)", (thread,))
+        return self._set_fact("last", thread)
 
     def last(self) -> ThreadId | None:
         """Return the thread this user worked on last."""
-        rows = self._read("SELECT value FROM fact WHERE name = 'last'")
-        return ThreadId(rows[0][0]) if rows else None
+        value = self._find_fact("last")
+        return None if value is None else ThreadId(value)
 
     def set_session(
         self, thread: ThreadId, role: str, agent: str, session: AgentSession | None
@@ -231,22 +236,37 @@ class Local(StateFile, eq=False):
         """Return what a thread's next run is to be told."""
         return self._find_fact(f"note {thread}")
 
-    def set_own(self, thread: ThreadId, upto: Oid | None) -> bool:
-        """Keep that all of a thread up to a commit was made here.
+    def is_foreign(self, thread: ThreadId, tip: Oid) -> bool:
+        """Whether any event of a thread was made on another machine.
 
-        ``None``: some of it was not, which no later event changes. That is not
-        kept when this file could not be read to its end.
+        Costs one look for a thread that this machine alone moved, and one more for
+        each event since it was asked last.
+
+        Raises:
+            CorruptError: A commit on the way cannot be read.
         """
-        if upto is None and not self._is_whole:
-            return False
-        return self._set_fact(f"own {thread}", upto or _FOREIGN)
+        known = self._find_fact(f"own {thread}")
+        if known in (tip, _FOREIGN):
+            return known == _FOREIGN
+        oid = tip
+        while oid not in (GENESIS_OID, known):
+            if not self.is_made_here(oid):
+                self.set_foreign(thread)
+                return True
+            oid = read_commit(self.store, oid).parents[0]
+        self._set_fact(f"own {thread}", tip)
+        return False
 
-    def find_own(self, thread: ThreadId) -> Oid | Literal["foreign"] | None:
-        """Return up to which commit a thread is known to be made here."""
-        value = self._find_fact(f"own {thread}")
-        if value == _FOREIGN:
-            return "foreign"
-        return Oid(value) if value is not None else None
+    def set_foreign(self, thread: ThreadId) -> bool:
+        """Keep that some of a thread was made elsewhere; no later event changes that.
+
+        It is not kept when this file could not be read to its end.
+        """
+        return self._is_whole and self._set_fact(f"own {thread}", _FOREIGN)
+
+    def is_known_foreign(self, thread: ThreadId) -> bool:
+        """Whether some of a thread was found to be made elsewhere."""
+        return self._find_fact(f"own {thread}") == _FOREIGN
 
     def set_child(self, step: str, child: ThreadId) -> bool:
         """Keep which thread does a step, from before a record names it."""
@@ -363,10 +383,6 @@ class Local(StateFile, eq=False):
         except OSError:
             return False
         return True
-
-
-def _raw(oid: Oid) -> tuple[bytes]:
-    return (bytes.fromhex(oid),)
 
 
 def _read_version(db: sqlite3.Connection) -> int:

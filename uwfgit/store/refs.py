@@ -314,15 +314,11 @@ def find_tracked(store: Store, thread: ThreadId) -> dict[str, Oid]:
             if entry.is_dir(follow_symlinks=False) and (oid := _read_loose(path)):
                 loose[entry.name] = oid
     # In this order, as all of them are read.
-    packed = dict(_find_packed(store.path / "packed-refs", thread))
-    return dict(sorted({**packed, **loose}.items()))
-
-
-def _find_packed(path: Path, thread: ThreadId) -> Iterator[tuple[str, Oid]]:
     try:
-        data = path.read_bytes()
+        data = (store.path / "packed-refs").read_bytes()
     except OSError:
-        return
+        data = b""
+    packed = {}
     # A search for the plain text first: ten thousand lines take a regular
     # expression twenty times as long.
     start = 0
@@ -330,10 +326,11 @@ def _find_packed(path: Path, thread: ThreadId) -> Iterator[tuple[str, Oid]]:
         line = data.rfind(b"\n", 0, found) + 1
         start = data.find(b"\n", found)
         text = data[line:start].decode("utf-8", "surrogateescape")
-        oid, _, name = text.partition(" ")
+        target, _, name = text.partition(" ")
         match = _THREAD.fullmatch(name)
-        if match and is_oid(oid):
-            yield match[1], Oid(oid)
+        if match and is_oid(target):
+            packed[match[1]] = Oid(target)
+    return dict(sorted({**packed, **loose}.items()))
 
 
 def has_object(store: Store, oid: Oid) -> bool:

@@ -61,11 +61,11 @@ def require_agreed(
 def _is_ours(ledger: Ledger, record: Record, tree: WorkTree, target: Oid) -> bool:
     """Whether a snapshot was taken here, by a thread that others did not touch."""
     from uwfgit.code.chain import chain_ref, find_snapshot
-    from uwfgit.model.ledger.ledger import is_foreign, lineage
+    from uwfgit.model.ledger.ledger import lineage
 
     threads = {record.tip.thread, *lineage(ledger, record.tip)}
     is_here = any(find_snapshot(tree, chain_ref(t), target) for t in threads)
-    return is_here and not is_foreign(ledger, record.tip)
+    return is_here and not ledger.local.is_foreign(record.tip.thread, record.tip.commit)
 
 
 def _screen(tree: WorkTree, record: Record, target: Oid) -> list[str]:

@@ -91,7 +91,6 @@ def _iter_trees(
 def _iter_folders(
     context: CommandContext, ledger: Ledger, record: Record
 ) -> Iterator[Path]:
-    from uwfgit.model.ledger.ledger import is_foreign
 
     if context.folder is not None:
         yield context.folder
@@ -99,7 +98,7 @@ def _iter_folders(
     if chosen is not None:
         yield chosen
     # A foreign thread's own folders are someone else's text.
-    if not is_foreign(ledger, record.tip):
+    if not ledger.local.is_foreign(record.tip.thread, record.tip.commit):
         state = record.tip.state
         if state.steps:
             yield Path(record.step(state.head, state.steps).cwd)

@@ -17,7 +17,7 @@ from uwfgit.cli.frame.world import child_environment
 from uwfgit.errors import StateError, UwfError
 from uwfgit.ids import Oid, ThreadId
 from uwfgit.model.ledger.kin import iter_below
-from uwfgit.model.ledger.ledger import Ledger, is_foreign
+from uwfgit.model.ledger.ledger import Ledger
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.record import open_record
 from uwfgit.model.thread.state import Tip, load_tip
@@ -140,7 +140,7 @@ class WorkerHands(Struct, kw_only=True):
 
     def _is_vouched_for(self, tip: Tip) -> bool:
         """Whether a thread was made here, or its newest events are signed."""
-        if not is_foreign(self.ledger, tip):
+        if not self.ledger.local.is_foreign(tip.thread, tip.commit):
             return True
         signer = find_voucher(
             self.ledger,
@@ -171,9 +171,10 @@ class WorkerHands(Struct, kw_only=True):
         words += ["--agent", self.agent] if self.agent is not None else []
         # Who is trusted with commands is trusted with what agents remember.
         words += ["--memory"] if self.trust_pushers else []
+        is_foreign = self.ledger.local.is_foreign
         if self.trees is not None:
             words += ["--cwd", str(self._place(self.trees, tip))]
-        elif is_foreign(self.ledger, tip) and not self._is_its_repository(tip):
+        elif is_foreign(tip.thread, tip.commit) and not self._is_its_repository(tip):
             words += ["--cwd", str(self.repo)]
         return start_run(
             words,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -257,7 +257,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.store.git.signing import Signer, read_signing, sign_commit
 
         return Signer(
-            read=lambda: read_signing(self.git_settings, store=store.path),
+            signing=cache(lambda: read_signing(self.git_settings, store=store.path)),
             make=sign_commit,
             environment=self.environment,
             warn=self.output.warn,

@@ -104,7 +104,7 @@ def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[HealthFin
 
     try:
         signer = context.make_signer(ledger.store)
-        mode = signer.signing.mode
+        mode = signer.signing().mode
         require_signing(replace(ledger, identity=context.identity, signer=signer))
     except UwfError as exc:
         yield HealthFinding(

@@ -63,10 +63,9 @@ def check_command(
 
 def _look(context: CommandContext, ledger: Ledger, record: Record) -> Iterator[_Found]:
     from uwfgit.cli.thread.trusting import find_folder_of
-    from uwfgit.model.ledger.ledger import is_foreign
 
     yield _look_at_state(ledger, record)
-    is_own = not is_foreign(ledger, record.tip)
+    is_own = not ledger.local.is_foreign(record.tip.thread, record.tip.commit)
     folder = find_folder_of(context, ledger, record, is_own=is_own)
     yield _look_at_folder(record, folder)
     role = _role(record)
@@ -263,11 +262,11 @@ def _look_at_trust(
     context: CommandContext, ledger: Ledger, record: Record
 ) -> Iterator[_Found]:
     from uwfgit.model.ledger.kin import iter_below
-    from uwfgit.model.ledger.ledger import is_foreign
     from uwfgit.sync.exchange.foreign import find_voucher, list_unagreed
 
     threads = (record, *iter_below(ledger, record))
-    foreign = [each.tip for each in threads if is_foreign(ledger, each.tip)]
+    tips = (each.tip for each in threads)
+    foreign = [tip for tip in tips if ledger.local.is_foreign(tip.thread, tip.commit)]
     if not foreign:
         return
     count, why = 0, "you agreed to run it"

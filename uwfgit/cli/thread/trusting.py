@@ -132,11 +132,11 @@ def _list_foreign(
         CorruptError: One of them does not verify.
     """
     from uwfgit.model.ledger.kin import iter_below
-    from uwfgit.model.ledger.ledger import is_foreign
 
     below = iter_below(ledger, record) if delegates else ()
     threads = (record, *below)
-    foreign = [each for each in threads if is_foreign(ledger, each.tip)]
+    is_foreign = ledger.local.is_foreign
+    foreign = [each for each in threads if is_foreign(each.tip.thread, each.tip.commit)]
     if not foreign:
         return []
     from uwfgit.cli.check.checks import make_verify

@@ -25,7 +25,7 @@ from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import add_usage
 from uwfgit.store.log import log_event
-from uwfgit.store.safety.trust import changed_files, fingerprint
+from uwfgit.store.safety.trust import fingerprint
 
 _LOGGED_CHARS: Final = 300
 
@@ -153,9 +153,10 @@ def _talk(run: Run) -> CycleEnd:
             failure = Failure(phase="budget", message=meter.excess)
             usage = add_usage(talk.usage, meter.unheard)
             talk = replace(talk, outcome=failure, usage=usage)
-        if tampered := changed_files(guard, fingerprint(store.path)):
+        if tampered := guard ^ fingerprint(store.path):
             # What such an agent reports is no step.
-            message = f"the agent changed the store's own files: {', '.join(tampered)}"
+            names = ", ".join(sorted({name for name, _ in tampered}))
+            message = f"the agent changed the store's own files: {names}"
             if isinstance(talk.outcome, Failure):
                 message = f"{message}; {talk.outcome.message}"
             talk = replace(talk, outcome=Failure(phase="agent", message=message))

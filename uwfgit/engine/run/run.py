@@ -293,7 +293,7 @@ def require_short(what: str, asked: Json, *, most: int = MAX_ASKED_BYTES) -> Non
 
 def _began_here(ledger: Ledger, tip: Tip) -> bool:
     """Whether the task of a thread is this machine's user's text."""
-    if ledger.local.find_own(tip.thread) != "foreign":
+    if not ledger.local.is_known_foreign(tip.thread):
         return True
     first = tip.commit
     for oid in iter_first_parents(ledger.store, tip.commit):

@@ -285,7 +285,7 @@ def require_signing(ledger: Ledger) -> None:
     Raises:
         StoreError: They cannot be; says why.
     """
-    if ledger.signer.signing.mode == "never":
+    if ledger.signer.signing().mode == "never":
         return
     name, email = ledger.identity.name, ledger.identity.email
     person = Person(name=name, email=email, time=0)

@@ -45,14 +45,12 @@ from uwfgit.model.thread.state import (
 )
 from uwfgit.model.thread.step import Step
 from uwfgit.spelling import LEAST_END, match_ids
-from uwfgit.store.genesis import GENESIS_OID
 from uwfgit.store.git.settings import Identity
 from uwfgit.store.git.signing import Signer
 from uwfgit.store.handle import Store
 from uwfgit.store.layout import KEEP_REF, TRASH_PREFIX
 from uwfgit.store.local import Local
 from uwfgit.store.lookup.table import Lookup, NodeRow, ThreadTipRow
-from uwfgit.store.objects import read_commit
 from uwfgit.store.refs import list_refs
 
 _NUMBER_CHARS = 9
@@ -382,27 +380,6 @@ def find_linkable(ledger: Ledger, node: Hash) -> Node | None:
         return find_node(ledger, node)
     except (AmbiguousError, CorruptError):
         return None
-
-
-def is_foreign(ledger: Ledger, tip: Tip) -> bool:
-    """Whether any event of a thread was made on another machine.
-
-    Costs one look at local state for a thread that this machine alone moved,
-    and one more for each event since it was asked last.
-    """
-    known = ledger.local.find_own(tip.thread)
-    if known == tip.commit:
-        return False
-    if known == "foreign":
-        return True
-    oid: Oid = tip.commit
-    while oid not in {GENESIS_OID, known}:
-        if not ledger.local.is_made_here(oid):
-            ledger.local.set_own(tip.thread, None)
-            return True
-        oid = read_commit(ledger.store, oid).parents[0]
-    ledger.local.set_own(tip.thread, tip.commit)
-    return False
 
 
 def lineage(ledger: Ledger, tip: Tip) -> tuple[ThreadId, ...]:

@@ -111,10 +111,9 @@ def run_git(
     Raises:
         StoreError: There is no git binary, or it took too long.
     """
-    cleaned = clean_environment(environment)
+    command, cleaned = prepare_git(args, git_dir=git_dir, environment=environment)
     if index is not None:
         cleaned["GIT_INDEX_FILE"] = str(index)
-    command = git_command(args, git_dir=git_dir, environment=environment)
     if is_grouped:
         word = next(each for each in args if "." not in each and each[:1] != "-")
         return _run_group(command, word, cleaned, cwd, input or b"", timeout)
@@ -166,7 +165,9 @@ def run_code_git(
     Raises:
         StoreError: There is no git binary, or it took too long.
     """
-    cleaned = clean_environment(environment)
+    command, cleaned = prepare_git(
+        args, git_dir=None, environment=environment, options=CODE_OPTIONS
+    )
     cleaned["GIT_OPTIONAL_LOCKS"] = "0"
     if literal:
         cleaned["GIT_LITERAL_PATHSPECS"] = "1"
@@ -177,9 +178,6 @@ def run_code_git(
         # Between quotes, for it is a list that colons divide.
         path = str(objects[1]).replace("\\", "\\\\").replace('"', '\\"')
         cleaned["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{path}"'
-    command = git_command(
-        args, git_dir=None, environment=environment, options=CODE_OPTIONS
-    )
     return _run_group(command, args[0], cleaned, root, input, timeout)
 
 
@@ -241,28 +239,6 @@ def check_operand(text: str) -> str:
     return text
 
 
-def git_command(
-    args: Sequence[str],
-    *,
-    git_dir: Path | None,
-    environment: Mapping[str, str],
-    options: Sequence[str] = OPTIONS,
-) -> list[str]:
-    """Return the words that start git on a repository.
-
-    Raises:
-        StoreError: There is no git binary.
-    """
-    git = find_git(environment)
-    if git is None:
-        raise StoreError(
-            "git is not installed, or not on your PATH",
-            hint="install git 2.25 or later",
-        )
-    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
-    return [str(git), *options, *where, *args]
-
-
 def exit_code(returncode: int) -> int:
     """Tell an end by a signal the way a shell does."""
     return returncode if returncode >= 0 else _SIGNAL_BASE - returncode
@@ -307,8 +283,27 @@ _KEPT_PREFIXES: Final = (
 )
 
 
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment git gets: the user's, without any repository's."""
+def prepare_git(
+    args: Sequence[str],
+    *,
+    git_dir: Path | None,
+    environment: Mapping[str, str],
+    options: Sequence[str] = OPTIONS,
+) -> tuple[list[str], dict[str, str]]:
+    """Return the words that start git on a repository, and its environment.
+
+    That is the user's, without any repository's.
+
+    Raises:
+        StoreError: There is no git binary.
+    """
+    git = find_git(environment)
+    if git is None:
+        raise StoreError(
+            "git is not installed, or not on your PATH",
+            hint="install git 2.25 or later",
+        )
+    where = [] if git_dir is None else [f"--git-dir={git_dir}"]
     cleaned = {
         name: value
         for name, value in environment.items()
@@ -324,4 +319,4 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     # A missing object must not make git fetch it, by whatever command a
     # repository's config names for that.
     cleaned["GIT_NO_LAZY_FETCH"] = "1"
-    return cleaned
+    return [str(git), *options, *where, *args], cleaned

@@ -50,9 +50,13 @@ class Signing(Struct, frozen=True, kw_only=True):
 
 
 class Signer(Struct, kw_only=True, eq=False):
-    """Signs for one command; the settings are read when first they matter."""
+    """Signs for one command.
 
-    read: Callable[[], Signing] = Signing
+    ``signing`` gives what the user's settings say. They are read when first they
+    matter, and once: whoever makes a signer sees to that.
+    """
+
+    signing: Callable[[], Signing] = Signing
     environment: Mapping[str, str] = field(default_factory=dict)
     make: Callable[
         [Store, bytes, bytes | None, tuple[str, ...], Mapping[str, str]], bytes
@@ -60,29 +64,16 @@ class Signer(Struct, kw_only=True, eq=False):
     """Has git sign; unused by one that never signs."""
     warn: Callable[[str], None] = lambda _: None
     """Told why what had to be kept was not signed."""
-    _signing: Signing | None = None
     _is_proven: bool = False
     _has_given_up: bool = False
 
-    @property
-    def signing(self) -> Signing:
-        """What the settings say.
+    def wants(self, *, is_last: bool = True) -> bool:
+        """Whether to sign an event, the last of its command or not.
 
         Raises:
             ConfigError: ``uwf.sign`` is none of its values.
         """
-        if self._signing is None:
-            self._signing = self.read()
-        return self._signing
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Return what git has to be told to sign as the user does."""
-        return self.signing.options
-
-    def wants(self, *, is_last: bool = True) -> bool:
-        """Whether to sign an event, the last of its command or not."""
-        mode = self.signing.mode
+        mode = self.signing().mode
         return mode == "steps" or (mode == "tip" and is_last)
 
     def prove(self, store: Store, commit: bytes) -> None:
@@ -91,7 +82,7 @@ class Signer(Struct, kw_only=True, eq=False):
         Raises:
             StoreError: It could not; says why.
         """
-        if not self._is_proven and self.signing.mode != "never":
+        if not self._is_proven and self.signing().mode != "never":
             self.sign(store, commit)
         self._is_proven = True
 
@@ -112,7 +103,8 @@ class Signer(Struct, kw_only=True, eq=False):
         if self._has_given_up:
             raise refusal("it was interrupted")
         try:
-            return self.make(store, commit, tree, self.options, self.environment)
+            options = self.signing().options
+            return self.make(store, commit, tree, options, self.environment)
         except KeyboardInterrupt:
             self._has_given_up = True
             raise

@@ -21,9 +21,8 @@ from uwfgit.store.git.gitcmd import (
     CODE_OPTIONS,
     OPTIONS,
     GitResult,
-    clean_environment,
     exit_code,
-    git_command,
+    prepare_git,
 )
 from uwfgit.store.locks.flock import Lock
 
@@ -55,9 +54,10 @@ def leave_to_git(
         held: A lock that git holds on to until it ends.
     """
     try:
+        command, cleaned = prepare_git(args, git_dir=git_dir, environment=environment)
         child = subprocess.Popen(  # noqa: S603 - the one door
-            git_command(args, git_dir=git_dir, environment=environment),
-            env=clean_environment(environment),
+            command,
+            env=cleaned,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -196,13 +196,13 @@ def _start(
     stdout: int | None,
     stderr: int | None,
 ) -> subprocess.Popen[bytes]:
-    command = git_command(
+    command, cleaned = prepare_git(
         args, git_dir=git_dir, environment=environment, options=options
     )
     try:
         return subprocess.Popen(  # noqa: S603 - the one door
             command,
-            env=clean_environment(environment),
+            env=cleaned,
             cwd=cwd,
             stdin=stdin,
             stdout=stdout,

@@ -379,11 +379,11 @@ def install_hook(git_dir: Path, name: str) -> bool:
     return True
 
 
-def fingerprint(path: Path) -> dict[str, str]:
-    """Return a digest of each file that steers git in a store: no agent changes one.
+def fingerprint(path: Path) -> frozenset[tuple[str, str]]:
+    """Return the files that steer git in a store, with digests: no agent changes one.
 
-    A file that cannot be read has an empty digest, so its coming and going
-    shows as well.
+    Two of them differ by what was changed in between. A file that cannot be read has
+    an empty digest, so its coming and going shows as well.
     """
     names = ["config", "info/attributes"]
     with suppress(OSError):
@@ -392,10 +392,4 @@ def fingerprint(path: Path) -> dict[str, str]:
     for name in names:
         with suppress(OSError), open(f"{path}/{name}", "rb") as file:  # noqa: PTH123 - twice a step
             found[name] = hashlib.sha256(file.read()).hexdigest()
-    return found
-
-
-def changed_files(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
-    """Name the files that differ between two fingerprints."""
-    names = before.keys() | after.keys()
-    return tuple(sorted(n for n in names if before.get(n) != after.get(n)))
+    return frozenset(found.items())

@@ -282,7 +282,7 @@ def approve(
         raise StateError(f"step {number} of thread {thread} is approved already")
     if sign is None:
         sign = _wants_signature(ledger, environment)
-    options = ledger.signer.options
+    options = ledger.signer.signing().options
     who = {
         "GIT_COMMITTER_NAME": ledger.identity.name,
         "GIT_COMMITTER_EMAIL": ledger.identity.email,
@@ -316,7 +316,7 @@ def _wants_signature(ledger: Ledger, environment: Mapping[str, str]) -> bool:
     )
     if done.code == 0:
         return done.text == "true"
-    return ledger.signer.signing.mode != "never"
+    return ledger.signer.signing().mode != "never"
 
 
 def _choose_part(
