@@ -202,11 +202,18 @@ def detail_payload(
     }
 
 
-def clear_live(path: Path) -> None:
-    """Remove the turns of a run that was killed, or that is recorded."""
+def clear_live(path: Path) -> bool:
+    """Remove the turns of a run that was killed, or that is recorded.
+
+    Return whether another file stands there: kept words stay.
+    """
     with suppress(OSError):
-        if _is_live(path):
+        with path.open("rb") as file:
+            is_live = file.read(len(_FIRST)) in (_FIRST, b"")
+        if is_live:
             path.unlink()
+    # pathlib's own raises where the folder cannot be read.
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def keep_words(path: Path, text: str) -> None:
@@ -221,20 +228,9 @@ def keep_words(path: Path, text: str) -> None:
 
 def _make_room(path: Path) -> None:
     """Let nothing stand at a path; kept words move beside it."""
-    try:
-        is_live = _is_live(path)
-    except FileNotFoundError:
-        return
-    if is_live:
-        path.unlink()
-        return
-    names = (path.with_name(f"{path.stem}.{number}.jsonl") for number in count(1))
-    path.rename(next(name for name in names if not name.exists()))
-
-
-def _is_live(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_FIRST)) in (_FIRST, b"")
+    if clear_live(path):
+        names = (path.with_name(f"{path.stem}.{number}.jsonl") for number in count(1))
+        path.rename(next(name for name in names if not name.exists()))
 
 
 @contextmanager

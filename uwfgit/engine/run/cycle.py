@@ -41,6 +41,13 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
         StoreError: The prompt cannot be written for the agent, or the step was
             to be signed and could not be.
     """
+    # What was kept for the thread's next run, then what is said now.
+    kept = engine.ledger.local.find_note(record.tip.thread)
+    said = [text for text in (kept, cycle.note) if text is not None]
+    if said:
+        masked: set[str] = set()
+        note = engine.masker.mask("\n\n".join(said), masked)
+        cycle = replace(cycle, note=note, masked=tuple(masked))
     run = Run.prepare(engine, record, cycle)
     if run.is_budgeted:
         limits = engine.settings.limits
@@ -74,9 +81,9 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             end = _run_child(run, run.agent)
         else:
             end = _run_agent(run)
-    if end.step is not None and cycle.kept_note is not None:
+    if end.step is not None and kept is not None:
         # The note that was kept for it is recorded with it.
-        use_up_note(engine.ledger.local, run.thread, cycle.kept_note)
+        use_up_note(engine.ledger.local, run.thread, kept)
     return end
 
 

@@ -111,8 +111,6 @@ class Cycle(Struct, frozen=True, kw_only=True):
     cwd: Path | None
     ground: Ground | None = None
     note: str | None = None
-    kept_note: str | None = None
-    """The part of the note that was kept for the thread's next run."""
     masked: tuple[str, ...] = ()
     """The secrets that were masked in the note."""
     steps_left: int = 100

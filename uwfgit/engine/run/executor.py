@@ -23,19 +23,16 @@ from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.hold import (
     hold_to_run,
     is_pause_asked,
-    take_pause,
     thread_lock_path,
 )
 from uwfgit.engine.run.report import (
     RunReport,
     StepReport,
-    count_steps,
     make_step_report,
     report_interrupted,
     report_run,
     report_waiting,
 )
-from uwfgit.engine.run.telling import with_note
 from uwfgit.errors import (
     BudgetError,
     ConflictError,
@@ -91,46 +88,49 @@ def exec_thread(
         limit = most if count is None else count
         first = _route(record) if _can_go_on(engine, record) else None
         ground = engine.admit(record, first.role, agent, cwd) if first else None
-        ends: list[CycleEnd] = []
         reports: list[StepReport] = []
-        began, is_paused = record.tip.commit, False
+        last: CycleEnd | None = None
+        began, is_paused, ran = record.tip.commit, False, 0
         try:
             while _can_go_on(engine, record):
                 # Children's steps count too unless a count of cycles was asked for.
-                left = limit - (count_steps(ends) if count is None else len(ends))
+                left = limit - (ran if count is None else len(reports))
                 if left <= 0:
                     break
                 is_idle = record.tip.state.status == "idle"
                 cycle = Cycle(
                     event="step" if is_idle else "resume",
-                    routed=_route(record) if first is None or ends else first,
+                    routed=_route(record) if first is None or last else first,
                     agent=agent,
                     cwd=cwd,
                     ground=ground,
-                    steps_left=most - count_steps(ends),
+                    steps_left=most - ran,
                     go_on=_go_on,
                     is_last=lambda: (
                         left == 1  # noqa: B023 - asked while this cycle runs
                         or is_pause_asked(ledger, thread, held.holder)
                     ),
                 )
-                cycle = with_note(engine, cycle, thread, None)
-                ends.append(_run_next(engine, record, cycle, is_first=not ends))
-                reports.append(_tell(record, ends[-1], on_step))
-                is_paused = take_pause(ledger, thread, held)
-                if ends[-1].end is not RunEnd.DONE or is_paused:
+                last, report = _run_next(
+                    engine, record, cycle, on_step, is_first=last is None
+                )
+                reports.append(report)
+                ran += 1 + last.below
+                is_paused = is_pause_asked(ledger, thread, held.holder)
+                if last.end is not RunEnd.DONE or is_paused:
                     break
                 if engine.supervisor is not None:
-                    steps = engine.taken + len(ends)
+                    steps = engine.taken + len(reports)
                     look = _look(engine, record, engine.supervisor, steps)
                     if look.stops:
-                        return report_waiting(record, report_run(record, ends, reports))
+                        told = report_run(record, reports, last, ran=ran)
+                        return report_waiting(record, told)
                     engine = replace(engine, beside=look.beside)
         except KeyboardInterrupt:
             # Read again: it may have come right after a ref was moved.
             return report_interrupted(load_record(engine.ledger.store, thread), began)
         is_limited = count is None and not is_paused
-        return report_run(record, ends, reports, limited=is_limited)
+        return report_run(record, reports, last, ran=ran, limited=is_limited)
 
 
 def _look(engine: Engine, record: Record, who: Supervisor, steps: int) -> Look:
@@ -171,15 +171,25 @@ def _can_go_on(engine: Engine, record: Record) -> bool:
 
 
 def _run_next(
-    engine: Engine, record: Record, cycle: Cycle, *, is_first: bool
-) -> CycleEnd:
+    engine: Engine,
+    record: Record,
+    cycle: Cycle,
+    on_step: Callable[[StepReport], None] | None,
+    *,
+    is_first: bool,
+) -> tuple[CycleEnd, StepReport]:
+    """Run a cycle and tell what it did.
+
+    Raises:
+        UwfError: It could not begin, and was the first of its run.
+    """
     try:
-        return run_cycle(engine, record, cycle)
+        end = run_cycle(engine, record, cycle)
     except UwfError as exc:
         if is_first:
             raise
         # What ran before it is reported all the same.
-        return CycleEnd(
+        end = CycleEnd(
             number=record.tip.state.steps + 1,
             role=cycle.routed.role,
             step=None,
@@ -188,6 +198,10 @@ def _run_next(
             end=RunEnd.HELD if isinstance(exc, ConflictError) else RunEnd.REFUSED,
             code=exc.code if isinstance(exc, BudgetError) else None,
         )
+    report = make_step_report(record.tip.state, end)
+    if on_step is not None:
+        on_step(report)
+    return end, report
 
 
 def _require_runnable(record: Record) -> None:
@@ -235,19 +249,15 @@ def resume_thread(
             raise StateError(message, hint=detour)
         routed = _route(record)
         ground = engine.admit(record, routed.role, agent, cwd)
-        cycle = with_note(
-            engine,
-            Cycle(
-                event="resume",
-                routed=routed,
-                agent=agent,
-                cwd=cwd,
-                ground=ground,
-                steps_left=engine.settings.limits.max_steps,
-                go_on=_go_on,
-            ),
-            thread,
-            note,
+        cycle = Cycle(
+            event="resume",
+            routed=routed,
+            agent=agent,
+            cwd=cwd,
+            ground=ground,
+            note=note,
+            steps_left=engine.settings.limits.max_steps,
+            go_on=_go_on,
         )
         return _run_one(engine, record, cycle, on_step)
 
@@ -260,8 +270,8 @@ def _run_one(
 ) -> RunReport:
     began = record.tip.commit
     try:
-        end = run_cycle(engine, record, cycle)
-        return report_run(record, [end], [_tell(record, end, on_step)])
+        end, report = _run_next(engine, record, cycle, on_step, is_first=True)
+        return report_run(record, [report], end, ran=1 + end.below)
     except KeyboardInterrupt:
         return report_interrupted(
             load_record(engine.ledger.store, record.tip.thread), began
@@ -308,10 +318,10 @@ def poke_thread(
             agent=agent,
             cwd=cwd,
             ground=ground,
+            note=note,
             steps_left=engine.settings.limits.max_steps,
             go_on=_go_on,
         )
-        cycle = with_note(engine, cycle, thread, note)
         return _run_one(engine, record, cycle, on_step)
 
 
@@ -353,12 +363,3 @@ def _route(record: Record) -> Routed:
             hint="there is nothing to resume; fork the thread or start another",
         )
     return routed
-
-
-def _tell(
-    record: Record, end: CycleEnd, on_step: Callable[[StepReport], None] | None
-) -> StepReport:
-    report = make_step_report(record.tip.state, end)
-    if on_step is not None:
-        on_step(report)
-    return report

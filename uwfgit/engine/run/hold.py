@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -86,7 +86,12 @@ def hold_to_run(engine: Engine, thread: ThreadId) -> Iterator[Lock]:
     with hold_thread(engine.ledger, thread, command=engine.command) as held:
         if ended := end_left(engine.ledger, thread, engine.end_run):
             engine.tell(say_left(ended))
-        yield held
+        try:
+            yield held
+        finally:
+            # Who asked this holder to pause asked no other.
+            with suppress(OSError):
+                _pause_file(engine.ledger, thread).unlink(missing_ok=True)
 
 
 def prompt_path(store: Store, run: str) -> Path:
@@ -150,17 +155,6 @@ def is_pause_pending(ledger: Ledger, thread: ThreadId) -> bool:
     """Whether whoever runs a thread now was asked to pause, and did not yet."""
     holder = read_holder(thread_lock_path(ledger, thread))
     return is_pause_asked(ledger, thread, holder)
-
-
-def take_pause(ledger: Ledger, thread: ThreadId, held: Lock) -> bool:
-    """Whether this holder was asked to pause; it is told once."""
-    if not is_pause_asked(ledger, thread, held.holder):
-        return False
-    try:
-        _pause_file(ledger, thread).unlink(missing_ok=True)
-    except OSError:
-        return False
-    return True
 
 
 def _pause_file(ledger: Ledger, thread: ThreadId) -> Path:

@@ -293,11 +293,14 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         f"the prompt uses '{name}', which has no value"
         for name in run.cycle.routed.missing
     )
-    # As far as one node holds them.
-    room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
-    turns = shorten_turns(talk.turns, room)
-    cut = () if turns == tuple(talk.turns) else (_TURNS_CUT,)
-    detail = detail_payload(run.agent.kind, talk.prompt, talk.last, turns)
+    detail = detail_payload(run.agent.kind, talk.prompt, talk.last, talk.turns)
+    cut: tuple[str, ...] = ()
+    if len(encode_json(detail)) > MAX_BLOB_BYTES - _DETAIL_BYTES:
+        # As far as one node holds them.
+        room = MAX_BLOB_BYTES - len(encode_json(talk.prompt)) - _DETAIL_BYTES
+        turns = shorten_turns(talk.turns, room)
+        detail["turns"] = [turn_payload(turn) for turn in turns]
+        cut = () if turns == talk.turns else (_TURNS_CUT,)
     if talk.session is not None:
         detail["session"] = dict(talk.session)
     completed_at_ms = answer.completed_at_ms or talk.ended_at_ms or ledger.now_ms()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,11 +64,6 @@ class RunReport(Struct, frozen=True, kw_only=True):
     """How many steps were taken, those of children with them."""
 
 
-def count_steps(ends: Iterable[CycleEnd]) -> int:
-    """Count the steps that cycles took, children's with them."""
-    return sum(1 + end.below for end in ends)
-
-
 def make_step_report(state: ThreadState, end: CycleEnd) -> StepReport:
     """Put what a cycle did beside the state it left the thread in."""
     return StepReport(
@@ -123,25 +118,26 @@ def with_problem(
 
 def report_run(
     record: Record,
-    ends: Sequence[CycleEnd],
     steps: Sequence[StepReport],
+    last: CycleEnd | None,
     *,
+    ran: int,
     limited: bool = False,
 ) -> RunReport:
     """Say what cycles did, and by the last of them how it ended.
 
     Args:
         record: The thread after them.
-        ends: How they ended.
         steps: What is told of them.
+        last: How the last of them ended, if there was one.
+        ran: How many steps they took, children's with them.
         limited: Whether ``limits.maxSteps`` bounded them.
     """
     state = record.tip.state
-    if not ends:
+    if last is None:
         report = make_run_report(state, tuple(steps), end=RunEnd.DONE)
         is_waiting = state.status == "suspended"
         return report_waiting(record, report) if is_waiting else report
-    last, ran = ends[-1], count_steps(ends)
     problem, hint, end, code = last.error, None, last.end, last.code
     if last.end is RunEnd.INTERRUPTED and last.error is None:
         # One that is no failure itself was interrupted while its step was recorded.

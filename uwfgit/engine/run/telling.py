@@ -8,11 +8,9 @@ from operator import countOf, itemgetter
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.prompt import PromptParts, assemble_prompt
-from uwfgit.engine.run.engine import Cycle, Engine
 from uwfgit.engine.run.run import Run, require_short
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.node import STEP_TYPE
@@ -31,19 +29,6 @@ from uwfgit.store.local import AgentSession, Local
 
 _PROMPT_BYTES: Final = MAX_BLOB_BYTES - 2 * 1024 * 1024
 """As JSON, so that a detail has room for turns beside it."""
-
-
-def with_note(
-    engine: Engine, cycle: Cycle, thread: ThreadId, note: str | None
-) -> Cycle:
-    """Tell a cycle what was kept for the thread's next run, then what is said now."""
-    kept = engine.ledger.local.find_note(thread)
-    if kept is None and note is None:
-        return cycle
-    found: set[str] = set()
-    said = "\n\n".join(text for text in (kept, note) if text is not None)
-    masked = engine.masker.mask(said, found)
-    return replace(cycle, note=masked, kept_note=kept, masked=tuple(found))
 
 
 def use_up_note(local: Local, thread: ThreadId, told: str) -> None:
