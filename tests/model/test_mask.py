@@ -15,7 +15,7 @@ from uwfgit.model.mask import (
     Masker,
     Secret,
     collect_secrets,
-    is_secret_name,
+    find_name_kind,
     mask_warnings,
 )
 
@@ -231,7 +231,7 @@ def test_a_secret_never_shows_its_value() -> None:
     ],
 )  # fmt: skip
 def test_a_secret_is_named_by_whole_words(name: str, *, expected: bool) -> None:
-    assert is_secret_name(name) is expected
+    assert (find_name_kind(name) == "secret") is expected
 
 
 @pytest.mark.parametrize(

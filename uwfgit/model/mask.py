@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 from urllib.parse import quote, quote_plus, urlsplit
 
 from msgspec import Struct
@@ -104,20 +105,18 @@ class Secret(Struct, frozen=True, kw_only=True):
         return f"Secret(name={self.name!r})"
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a variable is named, by whole words, as those are that hold secrets.
+def find_name_kind(name: str) -> Literal["secret", "key"] | None:
+    """Return what a variable holds that is named so, by whole words.
 
-    A ``SORT_KEY`` opens nothing, and a ``MONKEY`` has no key.
+    A ``SORT_KEY`` is some key that opens nothing, and a ``MONKEY`` has none.
     """
-    *before, last = _words_of(name) or [""]
-    if last in {"key", "keys"}:
-        return bool(before) and before[-1] in _KEY_WORDS
+    *before, last = map(str.lower, _NAME_WORD.findall(name) or [""])
+    if last in {"key", "keys"} and before[-1:] and before[-1] in _KEY_WORDS:
+        return "secret"
     word = last.removesuffix("s")
-    return word.endswith(_SECRET_ENDS) or word in _SECRET_WORDS
-
-
-def _words_of(name: str) -> list[str]:
-    return [word.lower() for word in _NAME_WORD.findall(name)]
+    if word.endswith(_SECRET_ENDS) or word in _SECRET_WORDS:
+        return "secret"
+    return "key" if last == "key" else None
 
 
 def collect_secrets(
@@ -129,22 +128,17 @@ def collect_secrets(
         variables: Names and values.
         names: Take only these, and those named like a secret; ``None``: all.
     """
-    return tuple(
-        secret
-        for name, value in variables.items()
-        if names is None
-        or name in names
-        or is_secret_name(name)
+    found: list[Secret] = []
+    for name, value in variables.items():
+        kind = find_name_kind(name)
+        is_named = kind == "secret" or (names is not None and name in names)
         # The value says what some key is.
-        or (_words_of(name)[-1:] == ["key"] and _looks_random(value))
-        for secret in _secrets_of(name, value, names)
-    )
+        if is_named or names is None or (kind == "key" and _looks_random(value)):
+            found += _secrets_of(name, value, is_named=is_named)
+    return tuple(found)
 
 
-def _secrets_of(
-    name: str, value: str, names: Collection[str] | None
-) -> Iterator[Secret]:
-    is_named = is_secret_name(name) or (names is not None and name in names)
+def _secrets_of(name: str, value: str, *, is_named: bool) -> Iterator[Secret]:
     words = _WORDS_OF_SECRET if is_named else _WORDS_OF_OTHER
     label = _NAME_CHARS.sub("-", name)
     for text in (value.strip(), *_parts_of(value.strip())):
@@ -169,7 +163,7 @@ def _parts_of(value: str) -> Iterator[str]:
         except (ValueError, RecursionError):
             return
         for key, item in fields.items() if isinstance(fields, dict) else ():
-            if isinstance(item, str) and is_secret_name(key):
+            if isinstance(item, str) and find_name_kind(key) == "secret":
                 yield item
 
 
@@ -209,6 +203,7 @@ def _is_word(part: str) -> bool:
     return re.fullmatch(_PART, part) is not None and not re.search(_CONSONANTS, part)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Masker:
     """Replaces known values in text. Nothing is prepared before it is first asked.
 
@@ -216,10 +211,9 @@ class Masker:
     names has the first.
     """
 
-    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
-        self.secrets = tuple(secrets)
-        self._needles: dict[str, str] | None = None
-        self._encoded: frozenset[str] = frozenset()
+    secrets: Sequence[Secret] = ()
+    _needles: dict[str, str] | None = None
+    _encoded: frozenset[str] = frozenset()
 
     def mask(self, text: str, found: set[str] | None = None) -> str:
         """Return a text without the values.

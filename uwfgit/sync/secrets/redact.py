@@ -179,7 +179,9 @@ def _make_masker(
     """Make what takes out the secrets, in each way in which they stand anywhere."""
     tips = [load_tip(store, each).commit for each in others]
     more = _find_same(store, tips, found, environment)
-    return Masker(Secret(name=each.rule, value=each.secret) for each in (*found, *more))
+    return Masker(
+        [Secret(name=each.rule, value=each.secret) for each in (*found, *more)]
+    )
 
 
 def _find_same(
