@@ -37,7 +37,6 @@ class Surroundings:
     variables: Mapping[str, str] = field(repr=False)
 
 
-_EXTRACT: Final = "extract"
 Factory = Callable[[AgentSettings, Surroundings], Agent]
 
 
@@ -238,33 +237,30 @@ def unknown_kind(kind: str, *, key: str) -> ConfigError:
     )
 
 
-def make_reader(
-    settings: Settings, *, variables: Mapping[str, str], now_ms: Callable[[], int]
-) -> Callable[[str, Json], AgentReply] | None:
-    """Return what reads the fields out of a reply; ``None`` if no model is set for it.
+def read_fields(
+    settings: Settings,
+    model: str,
+    text: str,
+    schema: Json,
+    *,
+    variables: Mapping[str, str],
+    now_ms: Callable[[], int],
+) -> AgentReply:
+    """Ask a model for the fields of a reply that has none.
 
-    Its model: ``modelOverrides.extract``, else the model ``extract``, else the
-    default one. That something of it is missing is told when it is asked.
+    That the model is not there, or something of it is missing, is a failure.
     """
-    word = settings.model_overrides.get(_EXTRACT)
-    word = word or (_EXTRACT if _EXTRACT in settings.models else settings.default_model)
-    if word is None:
-        return None
+    from uwfgit.agents.builtin.make import chat_model  # noqa: PLC0415 - only when used
+    from uwfgit.agents.builtin.reader import ModelReader  # noqa: PLC0415 - only when used
+    from uwfgit.config.providers import find_model  # noqa: PLC0415 - only when used
 
-    def read(text: str, schema: Json) -> AgentReply:
-        from uwfgit.agents.builtin.make import chat_model  # noqa: PLC0415 - only when used
-        from uwfgit.agents.builtin.reader import ModelReader  # noqa: PLC0415 - only when used
-        from uwfgit.config.providers import find_model  # noqa: PLC0415 - only when used
-
-        key = f"modelOverrides.{_EXTRACT}"
-        try:
-            place = find_model(settings, word, variables=variables, key=key)
-        except ConfigError as exc:
-            failure = Failure(phase="output", message=exc.message)
-            return AgentReply(text="", failure=failure)
-        return ModelReader(model=chat_model(place), now_ms=now_ms).read(text, schema)
-
-    return read
+    key = "modelOverrides.extract"
+    try:
+        place = find_model(settings, model, variables=variables, key=key)
+    except ConfigError as exc:
+        failure = Failure(phase="output", message=exc.message)
+        return AgentReply(text="", failure=failure)
+    return ModelReader(model=chat_model(place), now_ms=now_ms).read(text, schema)
 
 
 def make_judge(

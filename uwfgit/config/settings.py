@@ -131,8 +131,9 @@ class SettingEntry:
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything configured: layers merged, paths absolute; by default, the defaults.
 
-    ``agent_overrides`` is keyed by workflow and role; ``entries`` lists every
-    value with its origin.
+    ``agent_overrides`` is keyed by workflow and role; ``extract_model`` reads the
+    fields of a reply that has none: the override, else the model ``extract``, else the
+    default one; ``entries`` lists every value with its origin.
     """
 
     agents: Mapping[str, AgentSettings] = field(default_factory=dict)
@@ -144,6 +145,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     supervise: JudgeSettings | None = None
     summarize: JudgeSettings | None = None
     model_overrides: Mapping[str, str] = field(default_factory=dict)
+    extract_model: str | None = None
     max_running: int = 4
     limits: Limits = field(default_factory=Limits)
     workflow_paths: tuple[Path, ...] = ()
@@ -264,6 +266,11 @@ def _build(
         return None if entry is None else entry.value
 
     folder = home / Path(own.source).parent
+    overrides = _group(entries, "modelOverrides", lambda _, of: of[()])
+    models = _group(
+        entries, "models", lambda name, of: _model(name, of, source=own.source)
+    )
+    usual = "extract" if "extract" in models else get("defaultModel")
     return Settings(
         agents=_group(
             entries,
@@ -278,13 +285,12 @@ def _build(
             and (choice := _choice(entry, theirs)) is not None
         },
         providers=_group(entries, "providers", _provider),
-        models=_group(
-            entries, "models", lambda name, of: _model(name, of, source=own.source)
-        ),
+        models=models,
         default_model=get("defaultModel"),
         supervise=_judge(get, "supervise"),
         summarize=_judge(get, "summarize"),
-        model_overrides=_group(entries, "modelOverrides", lambda _, of: of[()]),
+        model_overrides=overrides,
+        extract_model=overrides.get("extract") or usual,
         max_running=get("concurrency.maxRunning"),
         limits=Limits(
             **{each.name: get(f"limits.{each.encode_name}") for each in fields(Limits)}

@@ -28,16 +28,26 @@ if TYPE_CHECKING:
 
 def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
     """Put an engine over a ledger."""
-    from uwfgit.agents.registry import choose_agent, make_reader
+    from uwfgit.agents.registry import choose_agent, read_fields
     from uwfgit.engine.run.engine import Engine
 
+    settings = context.settings
     environment = child_environment(context.environment)
+    read_reply = None
+    if settings.extract_model is not None:
+        read_reply = partial(
+            read_fields,
+            settings,
+            settings.extract_model,
+            variables=context.variables,
+            now_ms=now_ms,
+        )
     roots: dict[Path, Path] = {}
 
     def choose(flag: str | None, workflow: str, role: str) -> Agent:
         agent = choose_agent(
             flag,
-            settings=context.settings,
+            settings=settings,
             workflow=workflow,
             role=role,
             base_dir=context.folder or Path("/"),
@@ -58,7 +68,7 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
 
     return Engine(
         ledger=ledger,
-        settings=context.settings,
+        settings=settings,
         choose=choose,
         environment=environment,
         home=context.home,
@@ -73,9 +83,7 @@ def make_engine(context: CommandContext, ledger: Ledger) -> Engine:
             else lambda: None
         ),
         on_wait=lambda why: context.output.say(shown(why)),
-        read_reply=make_reader(
-            context.settings, variables=context.variables, now_ms=now_ms
-        ),
+        read_reply=read_reply,
         end_run=end_run,
     )
 
