@@ -152,8 +152,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _signals_raise():
             code = run_command(words, context)
-            if code == 0 or context.output.is_text:
-                context.output.flush_notes()
+            for note in context.output.notes if code == 0 else ():
+                talk(note)
             if sys.stdout is not None:
                 sys.stdout.flush()
     except Terminated:

@@ -71,6 +71,8 @@ _LONG: Final = 200
 _CELL: Final = 2_000
 """Characters of a cell; one that is longer belongs to someone who means harm."""
 _PROGRESS: Final = re.compile(r"[^:]{1,80}(: [^:]{1,80})?: +\d+(%| |$).*")
+_LOG: Final = "GITHUB_ACTIONS"
+"""Is set where what is printed goes into a log that takes lines for commands."""
 _DEFAULT_WIDTH: Final = 80
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 6
@@ -82,7 +84,8 @@ class Output(Struct, kw_only=True):
 
     options: GlobalOptions
     environment: Mapping[str, str]
-    _notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is to be told once the command has succeeded, in JSON and YAML."""
 
     @property
     def is_text(self) -> bool:
@@ -141,17 +144,11 @@ class Output(Struct, kw_only=True):
         if self.is_text:
             talk(message)
         else:
-            self._notes.append(message)
+            self.notes.append(message)
 
     def warn(self, message: str) -> None:
         """Warn on stderr in one line."""
         self.say(f"warning: {shown(message)}")
-
-    def flush_notes(self) -> None:
-        """Print the notes that waited for the command to succeed."""
-        notes, self._notes = self._notes, []
-        for note in notes:
-            talk(note)
 
     def paint(self, text: str, word: str) -> str:
         """Colour a text as a status word is, where colours are wanted."""
@@ -204,16 +201,12 @@ def write(text: str, *, is_data: bool = False, has_commands: bool = False) -> No
 
 
 def _for_log(text: str, stream: Any) -> str:  # noqa: ANN401 - as _is_terminal
-    return without_commands(text) if _is_log() and not _is_file(stream) else text
-
-
-def _is_log() -> bool:
-    """Whether what is printed goes into a log that takes lines for commands."""
-    return bool(os.environ.get("GITHUB_ACTIONS"))
+    is_log = os.environ.get(_LOG) and not _is_file(stream)
+    return without_commands(text) if is_log else text
 
 
 def _unsafe() -> re.Pattern[str]:
-    return pattern_with_commands() if _is_log() else UNSAFE
+    return pattern_with_commands() if os.environ.get(_LOG) else UNSAFE
 
 
 def _is_file(stream: Any) -> bool:  # noqa: ANN401 - as _is_terminal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -64,9 +65,7 @@ def admit(
 
     tip = record.tip
     named = partial(choose, agent, record.workflow.name, role)
-    foreign = _list_foreign(
-        context, ledger, record, delegates=_delegates(record, named)
-    )
+    foreign = _list_foreign(context, ledger, record, named)
     is_own = all(each.record is not record for each in foreign)
     folder = Path(os.path.realpath(cwd)) if cwd is not None else None
     if folder is None:
@@ -108,33 +107,29 @@ class _Foreign(Struct, frozen=True, kw_only=True):
     events: tuple[Oid, ...]
 
 
-def _delegates(record: Record, choose: Callable[[], Agent]) -> bool:
-    """Whether threads may do steps of one; others are spared the look for them.
-
-    By a role of its workflow, or by the agent that is to play the next one.
-    """
-    from uwfgit.agents.base import WorkflowAgent
-
-    if any(role.workflow is not None for role in record.workflow.roles.values()):
-        return True
-    try:
-        return isinstance(choose(), WorkflowAgent)
-    except UwfError:
-        return False
-
-
 def _list_foreign(
-    context: CommandContext, ledger: Ledger, record: Record, *, delegates: bool
+    context: CommandContext,
+    ledger: Ledger,
+    record: Record,
+    choose: Callable[[], Agent],
 ) -> list[_Foreign]:
     """Return a thread and those that do its steps, as far as others made them.
+
+    Args:
+        choose: Gives the agent that is to play the next role.
 
     Raises:
         CorruptError: One of them does not verify.
     """
+    from uwfgit.agents.base import WorkflowAgent
     from uwfgit.model.ledger.kin import iter_below
 
-    below = iter_below(ledger, record) if delegates else ()
-    threads = (record, *below)
+    # A thread that none can do a step of is spared the look for them.
+    delegates = any(role.workflow for role in record.workflow.roles.values())
+    if not delegates:
+        with suppress(UwfError):
+            delegates = isinstance(choose(), WorkflowAgent)
+    threads = (record, *(iter_below(ledger, record) if delegates else ()))
     is_foreign = ledger.local.is_foreign
     foreign = [each for each in threads if is_foreign(each.tip.thread, each.tip.commit)]
     if not foreign:
