@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from uwfgit.model.mask import Masker
     from uwfgit.store.git.enclosing import Enclosing
     from uwfgit.store.git.settings import Identity
-    from uwfgit.store.git.signing import Signer
     from uwfgit.store.handle import Store
 
 CONFIG_FILE: Final = "config.yaml"
@@ -217,7 +216,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
         from uwfgit.model.ledger.ledger import Ledger
         from uwfgit.model.node import STEP_TYPE
         from uwfgit.store.git.settings import Identity
-        from uwfgit.store.git.signing import NO_SIGNER
+        from uwfgit.store.git.signing import Signer, read_signing, sign_commit
         from uwfgit.store.local import Local
         from uwfgit.store.lookup.table import Lookup
 
@@ -246,21 +245,17 @@ class CommandContext(Struct, kw_only=True, dict=True):
             local=local,
             # Readers commit nothing; asking git's config for a name would cost them.
             identity=self.identity if write else Identity(name="", email=""),
-            signer=self.make_signer(store) if write else NO_SIGNER,
+            signer=Signer(
+                signing=cache(
+                    lambda: read_signing(self.git_settings, store=store.path)
+                ),
+                make=sign_commit,
+                environment=self.environment,
+                warn=self.output.warn,
+            ),
             now_ms=now_ms,
             random=os.urandom,
             utc_offset=utc_offset() if write else 0,
-        )
-
-    def make_signer(self, store: Store) -> Signer:
-        """Return what signs the commits of a store, should the user want that."""
-        from uwfgit.store.git.signing import Signer, read_signing, sign_commit
-
-        return Signer(
-            signing=cache(lambda: read_signing(self.git_settings, store=store.path)),
-            make=sign_commit,
-            environment=self.environment,
-            warn=self.output.warn,
         )
 
     @cached_property

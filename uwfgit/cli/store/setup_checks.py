@@ -103,9 +103,8 @@ def check_signing(context: CommandContext, ledger: Ledger) -> Iterator[HealthFin
     from uwfgit.model.ledger.commit import require_signing
 
     try:
-        signer = context.make_signer(ledger.store)
-        mode = signer.signing().mode
-        require_signing(replace(ledger, identity=context.identity, signer=signer))
+        mode = ledger.signer.signing().mode
+        require_signing(replace(ledger, identity=context.identity))
     except UwfError as exc:
         yield HealthFinding(
             check="signing", level="problem", message=exc.message, hint=exc.hint
