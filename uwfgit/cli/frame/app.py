@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Final, TextIO
@@ -143,7 +144,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     _signals.clear()
-    _prepare_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            with suppress(ValueError, OSError):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     context = CommandContext(
         options=GlobalOptions(),
         environment=dict(os.environ),
@@ -345,14 +349,6 @@ def _log_folders(context: CommandContext) -> Iterator[Path]:
             yield store / "uwf" / "logs"
     with suppress(UwfError, OSError):
         yield context.home / "logs"
-
-
-def _prepare_streams() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            with suppress(ValueError, OSError):
-                reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _silence(stream: TextIO) -> None:
