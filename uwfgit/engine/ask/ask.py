@@ -61,6 +61,8 @@ class Talk(Struct, frozen=True, kw_only=True):
     outcome: AskOutcome
     recorder: Recorder
     replies: tuple[AgentReply, ...] = ()
+    last: AgentReply = AgentReply(text="")
+    """The newest of them; an empty one where there is none."""
     turns: tuple[Turn, ...] = ()
     usage: Usage | None = None
     remarks: tuple[str, ...] = ()
@@ -70,11 +72,6 @@ class Talk(Struct, frozen=True, kw_only=True):
     """When the agent was first asked."""
     ended_at_ms: int | None = None
     """When it had last answered; what is made of the answer comes after."""
-
-    @property
-    def last(self) -> AgentReply:
-        """The newest reply; an empty one where there is none."""
-        return self.replies[-1] if self.replies else AgentReply(text="")
 
     @property
     def said(self) -> str:
@@ -184,7 +181,11 @@ def _have_read(talk: Talk, asking: Asking, request: AgentRequest) -> Talk:
         end = talk.outcome
     # Its words are no reply of the agent's.
     return replace(
-        heard, replies=talk.replies, outcome=end, remarks=(*talk.remarks, remark)
+        heard,
+        replies=talk.replies,
+        last=talk.last,
+        outcome=end,
+        remarks=(*talk.remarks, remark),
     )
 
 
@@ -205,6 +206,7 @@ def _hear(talk: Talk, reply: AgentReply, request: AgentRequest) -> Talk:
     return replace(
         talk,
         replies=(*talk.replies, reply),
+        last=reply,
         turns=(*talk.turns, *numbered),
         usage=add_usage(talk.usage, reply.usage),
     )

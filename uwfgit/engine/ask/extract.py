@@ -172,7 +172,15 @@ def _extract_fields(
         # A schema that names nothing means nothing by it.
         names_nothing = not form.properties and not form.closed
         chosen = replace(form, open=True) if names_nothing else form
-    kept, warnings = _drop_unknown(split.fields, chosen, variants, listed=listed)
+    kept: dict[str, Json] = {}
+    warnings = [*split.warnings]
+    for name, value in split.fields.items():
+        if is_named(chosen, name) or (name == STATUS and not listed):
+            kept[name] = value
+            continue
+        owners = [each.status for each in variants if name in each.properties]
+        why = f"belongs to {STATUS} '{owners[0]}'" if owners else "is not known"
+        warnings.append(shorten(f"field '{name}' {why} and was dropped"))
     output = normalise(kept)
     violations = validate_value(schema, output, is_link=is_link)
     if violations and isinstance(chosen, Variant):
@@ -181,9 +189,7 @@ def _extract_fields(
         violations = validate_value(narrow, output, is_link=is_link) or violations
     if violations:
         return tuple(map(_field_problem, violations))
-    return Extraction(
-        output=output, body=split.body, warnings=(*split.warnings, *warnings)
-    )
+    return Extraction(output=output, body=split.body, warnings=tuple(warnings))
 
 
 def _wrong_status(fields: Mapping[str, Json], variants: Iterable[Variant]) -> Problem:
@@ -195,25 +201,6 @@ def _wrong_status(fields: Mapping[str, Json], variants: Iterable[Variant]) -> Pr
         message=shorten(f"found {found}, must be one of {', '.join(allowed)}"),
         hint="give the status that fits what you did",
     )
-
-
-def _drop_unknown(
-    fields: Mapping[str, Json],
-    chosen: Form | Variant,
-    variants: Iterable[Variant],
-    *,
-    listed: bool,
-) -> tuple[dict[str, Json], tuple[str, ...]]:
-    kept: dict[str, Json] = {}
-    warnings: list[str] = []
-    for name, value in fields.items():
-        if is_named(chosen, name) or (name == STATUS and not listed):
-            kept[name] = value
-            continue
-        owners = [each.status for each in variants if name in each.properties]
-        why = f"belongs to {STATUS} '{owners[0]}'" if owners else "is not known"
-        warnings.append(shorten(f"field '{name}' {why} and was dropped"))
-    return kept, tuple(warnings)
 
 
 def _field_problem(violation: Violation) -> Problem:

@@ -80,20 +80,16 @@ def split_reply(text: str, wanted: Wanted) -> Split | tuple[Problem, ...]:
     agent only thought: a draft is no answer. A block at the start wins over
     others; elsewhere it must be the only one.
     """
-    start = _skip_blank(text, 0)
+    content = _LEADING.sub("", text, count=1)
+    start = len(text) - len(content)
     if _DELIMITER.match(text, start):
-        return _split(text, start, wanted)
+        return _split(text, content, wanted)
     thought = _end_of_thoughts(text, start)
-    found = _split(text, _skip_blank(text, thought), wanted)
+    found = _split(text, _LEADING.sub("", text[thought:], count=1), wanted)
     if thought == start or not isinstance(found, Split):
         return found
     warning = "thoughts before the block are not part of the body"
     return replace(found, warnings=(warning, *found.warnings))
-
-
-def _skip_blank(text: str, start: int) -> int:
-    leading = _LEADING.match(text, start)
-    return leading.end() if leading else start
 
 
 def _end_of_thoughts(text: str, start: int) -> int:
@@ -125,11 +121,11 @@ def _find_thoughts(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
         met = True
 
 
-def _split(text: str, start: int, wanted: Wanted) -> Split | tuple[Problem, ...]:
-    content = text[start:]
+def _split(text: str, content: str, wanted: Wanted) -> Split | tuple[Problem, ...]:
+    """Split the end of a reply, in which its answer stands."""
     if not content:
         return _problem("the reply is empty", None)
-    line = text.count("\n", 0, start) + 1
+    line = text.count("\n", 0, len(text) - len(content)) + 1
     if not _DELIMITER.match(content):
         return _search(content, line, wanted)
     gap = next(_iter_gaps(content, line), None)
