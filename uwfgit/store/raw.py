@@ -249,11 +249,24 @@ class RawObjects(Struct, eq=False):
         return RawObject(int(kind), size, data)
 
     def _open(self) -> pygit2.Odb:
-        if self._packs is None:
-            self._packs = pygit2.Odb()
-            self._folders = self._folders or _list_folders(self.folder)
-            for folder in self._folders:
-                self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
+        """Open the packs of the folder and of those it borrows from, as git would."""
+        if self._packs is not None:
+            return self._packs
+        waiting = [] if self._folders else [str(self.folder)]
+        while waiting and len(self._folders) < _MOST_FOLDERS:
+            folder = waiting.pop(0)
+            if folder in self._folders:
+                continue
+            self._folders.append(folder)
+            with suppress(OSError), open(f"{folder}/info/alternates", "rb") as file:  # noqa: PTH123 - no Path is made for each store
+                waiting += [
+                    os.path.normpath(os.path.join(folder, line))  # noqa: PTH118 - as above
+                    for line in os.fsdecode(file.read(_MAX_ALTERNATES)).split("\n")
+                    if line and not line.startswith("#")
+                ]
+        self._packs = pygit2.Odb()
+        for folder in self._folders:
+            self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
         return self._packs
 
 
@@ -286,23 +299,6 @@ def name_object(kind: int, data: bytes) -> Oid:
 
 def _path(folder: str, oid: str) -> str:
     return f"{folder}/{oid[:2]}/{oid[2:]}"
-
-
-def _list_folders(own: Path) -> list[str]:
-    """List an ``objects`` folder and those it borrows from, as git would."""
-    waiting, found = [str(own)], list[str]()
-    while waiting and len(found) < _MOST_FOLDERS:
-        folder = waiting.pop(0)
-        if folder in found:
-            continue
-        found.append(folder)
-        with suppress(OSError), open(f"{folder}/info/alternates", "rb") as file:  # noqa: PTH123 - no Path is made for each store
-            waiting += [
-                os.path.normpath(os.path.join(folder, line))  # noqa: PTH118 - as above
-                for line in os.fsdecode(file.read(_MAX_ALTERNATES)).split("\n")
-                if line and not line.startswith("#")
-            ]
-    return found
 
 
 def _read_loose(folder: str, oid: str, *, limit: int | None) -> RawObject | None:

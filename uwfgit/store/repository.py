@@ -71,7 +71,7 @@ def open_store(
         LockedError: Settings are to be mended, and another process keeps the
             config locked.
     """
-    path = resolve_path(path)
+    path = Path(os.path.realpath(path))
     if not os.path.lexists(path):
         raise NotFoundError("store", str(path), hint=_init_hint(path))
     if not is_known(path, home=home):
@@ -86,8 +86,7 @@ def open_store(
             f"store '{path}' was not made or trusted by you on this machine",
             hint=f"if you know it: uwf store trust {quote_word(str(path))}",
         )
-    config = _require_safe(path)
-    _require_format(path, config, missing=False)
+    config = _require_usable(path, is_new=False)
     if write:
         if path not in list_stores(home):
             # It was moved, and brought its id along.
@@ -147,7 +146,7 @@ def init_store(path: Path, *, home: Path, fsync: bool = True) -> bool:
         FormatVersionError: A newer uwf made it.
         LockedError: Another process keeps its config locked.
     """
-    path = resolve_path(path)
+    path = Path(os.path.realpath(path))
     names = []
     try:
         with suppress(FileNotFoundError):
@@ -173,10 +172,11 @@ def trust_store(path: Path, *, home: Path) -> bool:
         UntrustedError: It holds what no store may: naming it does not help.
         StoreError: It is no repository that uwf can read.
     """
-    path = resolve_path(path)
+    path = Path(os.path.realpath(path))
     if not os.path.lexists(path):
         raise NotFoundError("store", str(path), hint=_init_hint(path))
-    _require_safe(path)
+    if problems := trust.inspect_store(path).problems:
+        raise _refusal(problems)
     return _adopt(path, home=home)
 
 
@@ -227,11 +227,6 @@ def _require_no_links(path: Path) -> None:
         raise _refusal(links)
 
 
-def resolve_path(path: Path) -> Path:
-    """Return the one spelling of a store's path: absolute, without links."""
-    return Path(os.path.realpath(path))
-
-
 def _complete(path: Path, *, home: Path) -> None:
     init.await_maker(path)
     problems = trust.inspect_store(path).problems
@@ -243,8 +238,7 @@ def _complete(path: Path, *, home: Path) -> None:
     if mirrors and len(mirrors) == len(inspection.problems):
         with git_errors(f"complete store '{path}'"):
             drop_forced(path / "config", inspection.config.entries)
-    config = _require_safe(path)
-    _require_format(path, config, missing=True)
+    config = _require_usable(path, is_new=True)
     if not is_known(path, home=home):
         _require_no_links(path)
     with git_errors(f"complete store '{path}'"):
@@ -253,25 +247,24 @@ def _complete(path: Path, *, home: Path) -> None:
     _adopt(path, home=home)
 
 
-def _require_safe(path: Path) -> Config:
-    inspection = trust.inspect_store(path)
-    if inspection.problems:
-        raise _refusal(inspection.problems)
-    return inspection.config
-
-
 def _refusal(problems: tuple[Problem, ...]) -> StoreError | UntrustedError:
     told = sorted(problems, key=lambda problem: problem.code not in _STORE_CODES)
     error = StoreError if told[0].code in _STORE_CODES else UntrustedError
     return error(f"store refused: {first_of(told)}", hint=told[0].hint)
 
 
-def _require_format(path: Path, config: Config, *, missing: bool) -> None:
-    """Refuse another format; with ``missing``, none at all is fine."""
-    found = config.values.get("uwf.format")
+def _require_usable(path: Path, *, is_new: bool) -> Config:
+    """Refuse a repository that is not safe, or of a format uwf cannot read.
+
+    With ``is_new`` it need not be a store yet.
+    """
+    inspection = trust.inspect_store(path)
+    if inspection.problems:
+        raise _refusal(inspection.problems)
+    found = inspection.config.values.get("uwf.format")
     if found is None:
-        if missing:
-            return
+        if is_new:
+            return inspection.config
         raise StoreError(
             f"'{path}' is a bare repository, but not yet a store",
             hint=_init_hint(path),
@@ -282,6 +275,7 @@ def _require_format(path: Path, config: Config, *, missing: bool) -> None:
         raise FormatVersionError(
             f"store '{path}'", found=found, supported=str(FORMAT_VERSION)
         )
+    return inspection.config
 
 
 def _init_hint(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +23,13 @@ def find_elsewhere(error: NotFoundError, context: CommandContext) -> str | None:
     ``None`` too when this store knows the thread or hash itself: then it lacks
     only a step of that number, or the node is of another kind or thread.
     """
-    from uwfgit.store.repository import resolve_path
     from uwfgit.store.safety.stores import list_stores
 
     first = error.name.partition(":")[0]
     if error.kind not in _KINDS or not (find_thread_id(first) or find_hash(first)):
         return None
     try:
-        own = resolve_path(context.store_choice.path)
+        own = Path(os.path.realpath(context.store_choice.path))
         others = [path for path in list_stores(context.home) if path != own]
     except UwfError:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -55,7 +56,6 @@ def pre_receive_command(ctx: typer.Context) -> None:
 
 def _find_place(environment: Mapping[str, str]) -> tuple[Path, Path | None]:
     from uwfgit.store.git.reading import require_whole
-    from uwfgit.store.repository import resolve_path
 
     git_dir = environment.get("GIT_DIR")
     if not git_dir:
@@ -63,12 +63,12 @@ def _find_place(environment: Mapping[str, str]) -> tuple[Path, Path | None]:
             "this is for git to call, on a push",
             hint="install it with: uwf hooks install --server DIR",
         )
-    path = resolve_path(Path(git_dir))
+    path = Path(os.path.realpath(git_dir))
     require_whole(path)
     quarantine = environment.get("GIT_QUARANTINE_PATH") or environment.get(
         "GIT_OBJECT_DIRECTORY"
     )
-    return path, resolve_path(Path(quarantine)) if quarantine else None
+    return path, Path(os.path.realpath(quarantine)) if quarantine else None
 
 
 def _read_pushes(stream: Iterable[bytes]) -> list[Push]:

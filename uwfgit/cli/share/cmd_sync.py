@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -364,7 +365,7 @@ def _clone(
     workflows: bool,
 ) -> int:
     from uwfgit.store.git.refbatch import pack_refs
-    from uwfgit.store.repository import open_store, resolve_path
+    from uwfgit.store.repository import open_store
     from uwfgit.sync.exchange.remotes import (
         DEFAULT_NAME,
         absolute_url,
@@ -373,7 +374,7 @@ def _clone(
         find_remote,
     )
 
-    path, address = resolve_path(target), absolute_url(url, context.cwd)
+    path, address = Path(os.path.realpath(target)), absolute_url(url, context.cwd)
     goes_on = False
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         goes_on = is_begun(path, address, home=context.home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -42,13 +43,13 @@ def init(
     worktrees; elsewhere the user's own. With --store PATH it is any other. An
     existing store, or a bare repository, is completed and trusted.
     """
-    from uwfgit.store.repository import init_store, resolve_path
+    from uwfgit.store.repository import init_store
 
     context = get_context(ctx)
     if user and context.options.store is not None:
         raise UsageError("--user and --store name two stores", hint="give one")
     chosen = context.home / "store" if user else context.store_choice.path
-    path = resolve_path(chosen)
+    path = Path(os.path.realpath(chosen))
     created = init_store(path, home=context.home)
     done = "created store" if created else "store was there:"
     context.output.emit(
@@ -80,11 +81,11 @@ def trust(
     Its config and hooks are checked first: a store that would run something is
     refused all the same.
     """
-    from uwfgit.store.repository import resolve_path, trust_store
+    from uwfgit.store.repository import trust_store
 
     context = get_context(ctx)
     chosen = context.resolve(path) if path else context.store_choice.path
-    store = resolve_path(chosen)
+    store = Path(os.path.realpath(chosen))
     added = trust_store(store, home=context.home)
     context.output.emit(
         {"store": str(store), "trusted": True},

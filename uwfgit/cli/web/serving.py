@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ from uwfgit.cli.frame.context import CommandContext
 from uwfgit.cli.web.stores import SHAPES, on_bug, serve_store
 from uwfgit.errors import StoreError, UsageError, UwfError
 from uwfgit.store.handle import Store
-from uwfgit.store.repository import open_store, resolve_path
+from uwfgit.store.repository import open_store
 from uwfgit.store.safety.stores import list_stores
 from uwfgit.web.edit.files import Desk
 from uwfgit.web.serve.app import make_app
@@ -119,7 +120,7 @@ def _stores(
 ) -> list[Served]:
     paths = [own.path]
     if wishes.all_stores:
-        mine = resolve_path(own.path)
+        mine = Path(os.path.realpath(own.path))
         paths += [path for path in list_stores(context.home) if path != mine]
     served = []
     for number, path in enumerate(paths):

@@ -17,7 +17,6 @@ from uwfgit.store.git.enclosing import find_enclosing
 from uwfgit.store.handle import Store, git_errors, make_store
 from uwfgit.store.libgit2 import RepositoryOpenFlag, pygit2
 from uwfgit.store.raw import COMMIT, TAG, RawObjects
-from uwfgit.store.repository import resolve_path
 from uwfgit.store.safety.trust import check_history
 
 _MOST_BYTES: Final = 128 * 1024
@@ -33,7 +32,7 @@ def find_repository(folder: Path) -> Path:
     Raises:
         NotFoundError: There is no repository right there.
     """
-    path = resolve_path(folder)
+    path = Path(os.path.realpath(folder))
     if os.path.lexists(path / ".git"):
         enclosing = find_enclosing(path)
         if enclosing is not None and enclosing.root == path:

@@ -202,9 +202,16 @@ def find_identity(
     What is missing is made up of login and host. Characters that a commit may not
     hold are left out.
     """
-    name = _find_part("name", environment, settings)
-    email = _find_part("email", environment, settings)
-    email = email or _clean(environment.get("EMAIL", ""))
+    found = {}
+    for part in ("name", "email"):
+        given = (
+            environment.get(f"GIT_COMMITTER_{part.upper()}"),
+            settings.get(f"committer.{part}"),
+            settings.get(f"user.{part}"),
+        )
+        found[part] = next(filter(None, (_clean(each or "") for each in given)), "")
+    name = found["name"]
+    email = found["email"] or _clean(environment.get("EMAIL", ""))
     if name and email:
         return Identity(name=name, email=email)
     login = _find_login(environment)
@@ -212,17 +219,6 @@ def find_identity(
     return Identity(
         name=name or login, email=email or f"{login}@{host}", is_default=True
     )
-
-
-def _find_part(
-    part: str, environment: Mapping[str, str], settings: Mapping[str, str]
-) -> str:
-    given = (
-        environment.get(f"GIT_COMMITTER_{part.upper()}"),
-        settings.get(f"committer.{part}"),
-        settings.get(f"user.{part}"),
-    )
-    return next(filter(None, (_clean(each or "") for each in given)), "")
 
 
 def _iter_configs(
