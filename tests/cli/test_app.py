@@ -200,12 +200,13 @@ def test_verbose_names_the_store_and_the_agent_on_stderr(uwf: Uwf, thread: str) 
     assert not any(line in plain.err for line in ("store:", "agent of role"))
 
 
-def test_a_value_that_looks_like_a_global_option_is_a_value(uwf: Uwf) -> None:
-    started = uwf("thread", "start", "ping.yaml", "-p", "--json")
+@pytest.mark.parametrize("value", ["--json", "--wait"])
+def test_a_value_that_looks_like_an_option_is_a_value(uwf: Uwf, value: str) -> None:
+    started = uwf("thread", "start", "ping.yaml", "-p", value)
 
     assert started.code == 0
     assert started.out.startswith("thread ")
-    assert "--json" in uwf("thread", "read", "@last").out
+    assert f"\n{value}\n" in uwf("thread", "read", "@last").out
 
 
 def test_behind_two_hyphens_nothing_is_an_option(uwf: Uwf) -> None:

@@ -20,7 +20,7 @@ import typer
 from uwfgit import errors
 from uwfgit.cli.frame.commands import CONTEXT, Group, Root, value_options
 from uwfgit.cli.frame.context import CommandContext
-from uwfgit.cli.frame.options import GlobalOptions, fill_wait, root_options
+from uwfgit.cli.frame.options import GlobalOptions, root_options
 from uwfgit.cli.frame.output import format_json, format_yaml, talk
 from uwfgit.cli.frame.screen import shown, shown_lines
 from uwfgit.errors import UsageError, UwfError
@@ -183,7 +183,7 @@ def run_command(words: list[str], context: CommandContext) -> int:
     """
     try:
         # Not root.main(): it would turn Ctrl-C into an exit code of its own.
-        given = fill_wait(words) or ["--help"]
+        given = words or ["--help"]
         with (
             context.closing,
             make_program().make_context("uwf", given, obj=context) as ctx,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -136,6 +137,22 @@ class _Parameters:
 
 class Command(_Parameters, TyperCommand):
     """A command that also takes the global options, unseen in its help."""
+
+    alone: ClassVar[Mapping[str, tuple[str, str]]] = MappingProxyType({})
+    """Options that may stand alone: the value they then have, and the pattern of a
+    word behind them that is their value instead."""
+
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
+        """Read the words; an option that stands alone is given its value."""
+        end = args.index("--") if "--" in args else len(args)
+        words = list(args)
+        for index, word in enumerate(args[:end]):
+            if word in self.alone:
+                value, following = self.alone[word]
+                after = args[index + 1] if index + 1 < len(args) else "--"
+                if not re.fullmatch(following, after):
+                    words[index] = f"{word}={value}"
+        return list(super().parse_args(ctx, words))
 
     def collect_usage_pieces(self, ctx: Click) -> list[str]:  # noqa: ARG002 - the interface's
         """Name the arguments as their metavars say, without Typer's braces."""

@@ -8,8 +8,6 @@ the parser itself tells an option from another option's value
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
@@ -120,21 +118,6 @@ def _declare(
     A parameter of a command with the same name would get the option's value,
     hence the prefix.
     """
-
-
-_WAIT: Final = "--wait"
-_SPAN: Final = re.compile(r"[0-9]+[dhm]", re.ASCII)
-
-
-def fill_wait(words: Sequence[str]) -> list[str]:
-    """Return the words with a ``--wait`` that names no time given one of six hours."""
-    last = words.index("--") if "--" in words else len(words)
-    found = list(words)
-    for index in range(last):
-        follower = found[index + 1] if index + 1 < last else ""
-        if found[index] == _WAIT and not _SPAN.fullmatch(follower):
-            found[index] = f"{_WAIT}=6h"
-    return found
 
 
 @lru_cache(maxsize=1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwfgit.cli.frame.commands import Click, Command, add_command, make_single
+from uwfgit.cli.frame.commands import Command, add_command, make_single
 from uwfgit.cli.frame.context import get_context
 from uwfgit.cli.frame.output import agrees, format_fields
 from uwfgit.errors import StoreError, UsageError
@@ -21,12 +22,9 @@ reindex_app = make_single()
 
 
 class GcCommand(Command):
-    """A command whose ``--prune`` may stand alone, as git's does."""
+    """A command whose ``--prune`` takes no value but behind a ``=``, as git's does."""
 
-    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        """Return an option that stands alone its value."""
-        words = ["--prune=old" if word == "--prune" else word for word in args]
-        return list(super().parse_args(ctx, words))
+    alone = MappingProxyType({"--prune": ("old", r"(?!)")})
 
 
 @add_command(gc_app, "gc", cls=GcCommand)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -20,7 +21,7 @@ from uwfgit.cli.frame.arguments import (
     read_text,
     require_least,
 )
-from uwfgit.cli.frame.commands import Click, Command
+from uwfgit.cli.frame.commands import Command
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import format_fields, write
 from uwfgit.cli.thread.next_command import USUAL_WAYS, tell_refusal, way_on
@@ -151,16 +152,9 @@ StartCwdOption = Annotated[
 
 
 class StartCommand(Command):
-    """A command whose ``--worktree`` may stand alone."""
+    """A command whose ``--worktree`` may name no folder."""
 
-    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        """Return an option that stands alone an empty value."""
-        words = []
-        for place, word in enumerate(args):
-            after = args[place + 1] if place + 1 < len(args) else "-"
-            alone = word == "--worktree" and after.startswith("-")
-            words.append("--worktree=" if alone else word)
-        return list(super().parse_args(ctx, words))
+    alone = MappingProxyType({"--worktree": ("", r"(?s)(?!-).*")})
 
 
 class _Begin(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,12 @@ from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import count_of
 from uwfgit.cli.frame.screen import shown
 from uwfgit.cli.thread.next_command import way_on
-from uwfgit.cli.thread.runs import exec_command, poke_command, resume_command
+from uwfgit.cli.thread.runs import (
+    ExecCommand,
+    exec_command,
+    poke_command,
+    resume_command,
+)
 from uwfgit.constants import READ_CHARS
 from uwfgit.errors import UsageError
 from uwfgit.ids import find_hash
@@ -44,7 +49,7 @@ RemovedArgument = Annotated[
 
 add_later(app, "start", cls="StartCommand", where="thread.cmd_start:start_command")
 add_later(app, "run", where="thread.cmd_start:run_command")
-add_command(app, "exec", "step")(exec_command)
+add_command(app, "exec", "step", cls=ExecCommand)(exec_command)
 add_command(app, "resume")(resume_command)
 add_command(app, "poke")(poke_command)
 add_later(app, "join", where="thread.cmd_start:join_command")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -29,6 +30,7 @@ from uwfgit.cli.frame.arguments import (
     read_text,
     require_least,
 )
+from uwfgit.cli.frame.commands import Command
 from uwfgit.cli.frame.context import CommandContext, get_context
 from uwfgit.cli.frame.output import write
 from uwfgit.cli.frame.screen import shown
@@ -62,6 +64,12 @@ class _Call(Struct, frozen=True, kw_only=True):
     budget: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     """What else a worker in the background is called with."""
+
+
+class ExecCommand(Command):
+    """A command whose ``--wait`` may name no time."""
+
+    alone = MappingProxyType({"--wait": ("6h", r"[0-9]+[dhm]")})
 
 
 def exec_command(  # noqa: PLR0917 - its options, as typer reads them
