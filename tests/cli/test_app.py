@@ -315,6 +315,12 @@ def test_usage_errors_are_json_too_when_asked_for(
     }
 
 
+def test_usage_errors_are_json_also_before_any_command(uwf: Uwf) -> None:
+    shown = uwf("--json", "--nope", "thread", "list")
+
+    assert (shown.code, shown.error["code"]) == (2, "usage")
+
+
 def test_a_value_in_a_wrong_command_line_does_not_ask_for_json(uwf: Uwf) -> None:
     shown = uwf("thread", "poke", "-p", "--json")
 

@@ -182,8 +182,9 @@ def run_command(words: list[str], context: CommandContext) -> int:
         KeyboardInterrupt, BrokenPipeError: As they come.
     """
     try:
-        # Not root.main(): it would turn Ctrl-C into an exit code of its own.
-        given = words or ["--help"]
+        # Not root.main(): it would turn Ctrl-C into an exit code of its own. The
+        # parser takes words away.
+        given = [*words] or ["--help"]
         with (
             context.closing,
             make_program().make_context("uwf", given, obj=context) as ctx,
