@@ -143,7 +143,7 @@ def test_an_interrupt_after_a_step_was_recorded_records_it_no_second_time(
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(recording, "headline", interrupted)
+    monkeypatch.setattr(recording, "first_line", interrupted)
     engine = acting(ledger, saying(DONE, BAD, DONE))
 
     report = exec_thread(engine, thread, count=3)

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 from typing import Final
-
-from uwfgit.constants import STATUS
 
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60_000
@@ -62,12 +59,6 @@ def first_line(text: str) -> str | None:
 def without_mark(line: str) -> str:
     """Return a line without the mark of a markdown heading; ``#42`` is none."""
     return re.sub(r"^#{1,6}(?:\s+|$)", "", line.strip())
-
-
-def headline(body: str, fields: Mapping[str, object]) -> str | None:
-    """Return one line of an answer: its body's first, else its first field of text."""
-    texts = (v for k, v in fields.items() if k != STATUS and isinstance(v, str))
-    return first_line(body) or first_line(next(texts, ""))
 
 
 def last_line(text: str) -> str | None:

@@ -81,15 +81,21 @@ def split_reply(text: str, wanted: Wanted) -> Split | tuple[Problem, ...]:
     others; elsewhere it must be the only one.
     """
     content = _LEADING.sub("", text, count=1)
+    warnings: tuple[str, ...] = ()
     start = len(text) - len(content)
-    if _DELIMITER.match(text, start):
-        return _split(text, content, wanted)
-    thought = _end_of_thoughts(text, start)
-    found = _split(text, _LEADING.sub("", text[thought:], count=1), wanted)
-    if thought == start or not isinstance(found, Split):
+    if not _DELIMITER.match(text, start):
+        thought = _end_of_thoughts(text, start)
+        if thought > start:
+            content = _LEADING.sub("", text[thought:], count=1)
+            warnings = ("thoughts before the block are not part of the body",)
+    if not content:
+        return _problem("the reply is empty", None)
+    line = text.count("\n", 0, len(text) - len(content)) + 1
+    split = _split_at_start if _DELIMITER.match(content) else _search
+    found = split(content, line, wanted)
+    if not isinstance(found, Split):
         return found
-    warning = "thoughts before the block are not part of the body"
-    return replace(found, warnings=(warning, *found.warnings))
+    return replace(found, warnings=(*warnings, *found.warnings))
 
 
 def _end_of_thoughts(text: str, start: int) -> int:
@@ -121,22 +127,12 @@ def _find_thoughts(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
         met = True
 
 
-def _split(text: str, content: str, wanted: Wanted) -> Split | tuple[Problem, ...]:
-    """Split the end of a reply, in which its answer stands."""
-    if not content:
-        return _problem("the reply is empty", None)
-    line = text.count("\n", 0, len(text) - len(content)) + 1
-    if not _DELIMITER.match(content):
-        return _search(content, line, wanted)
+def _split_at_start(
+    content: str, line: int, wanted: Wanted
+) -> Split | tuple[Problem, ...]:
     gap = next(_iter_gaps(content, line), None)
     if gap is None:
         return _problem("the block is not closed", line, "add a line '---' below it")
-    return _split_at_start(content, line, gap, wanted)
-
-
-def _split_at_start(
-    content: str, line: int, gap: _Gap, wanted: Wanted
-) -> Split | tuple[Problem, ...]:
     try:
         value, warnings = _read(gap)
     except InvalidError as exc:
@@ -151,10 +147,12 @@ def _split_at_start(
     found = _search(content, line, wanted)
     if isinstance(found, Split):
         return found
-    if value and isinstance(value, dict):
-        return _problem(f"the block has no {STATUS}", gap.line, f"add {STATUS} to it")
-    what = "is empty" if value == {} else "is not a mapping of fields"
-    return _problem(f"the block {what}", gap.line, f"give {STATUS} and its fields")
+    what, hint = "is not a mapping of fields", f"give {STATUS} and its fields"
+    if value == {}:
+        what = "is empty"
+    elif isinstance(value, dict):
+        what, hint = f"has no {STATUS}", f"add {STATUS} to it"
+    return _problem(f"the block {what}", gap.line, hint)
 
 
 def _iter_gaps(content: str, line: int) -> Iterator[_Gap]:

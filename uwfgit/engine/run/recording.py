@@ -42,7 +42,7 @@ from uwfgit.model.ledger.append import StepDraft, append_attempt, append_step
 from uwfgit.model.node import ERROR_TYPE, STEP_TYPE, SUSPEND_TYPE
 from uwfgit.model.thread.family import family_of
 from uwfgit.model.thread.step import Code, ExtractedBy
-from uwfgit.model.wording import headline, last_line
+from uwfgit.model.wording import first_line, last_line
 from uwfgit.store.canonical import Json, encode_json
 from uwfgit.store.handle import git_errors
 from uwfgit.store.layout import thread_ref
@@ -226,7 +226,9 @@ def record_answer(run: Run, talk: Talk, answer: Answer | Failure) -> CycleEnd:
         error, end, said = message, RunEnd.REFUSED, None
     else:
         error, end = None, RunEnd.WAITING if is_suspended else RunEnd.DONE
-        said = headline(draft.body, draft.output)
+        fields = (text for name, text in draft.output.items() if name != STATUS)
+        texts = (text for text in fields if isinstance(text, str))
+        said = first_line(draft.body) or first_line(next(texts, ""))
     return CycleEnd(
         number=run.number,
         role=run.cycle.routed.role,
