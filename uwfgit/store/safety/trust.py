@@ -144,7 +144,10 @@ def check_history(path: Path) -> tuple[Problem, ...]:
     Raises:
         OSError: The folder cannot be read.
     """
-    return tuple(_check_history(path, _read_entries(path)))
+    packed = b""
+    if "packed-refs" in _read_entries(path):
+        packed = (path / "packed-refs").read_bytes()
+    return tuple(_check_history(path, packed))
 
 
 def inspect_store(path: Path) -> Inspection:
@@ -161,13 +164,17 @@ def inspect_store(path: Path) -> Inspection:
         if shape:
             return Inspection(problems=shape, config=_NO_CONFIG)
         config = read_config(path / "config")
+        packed = b""
+        if "packed-refs" in found:
+            packed = (path / "packed-refs").read_bytes()
         problems = (
             *_check_files(path, found, shared=is_shared(config)),
             *check_config(path, config),
             *_check_hooks(path, found),
-            *_check_history(path, found),
+            *_check_history(path, packed),
         )
-        return Inspection(problems=problems or (*_find_damage(path),), config=config)
+        problems = problems or (*_find_damage(path, packed),)
+        return Inspection(problems=problems, config=config)
     except InvalidError as exc:
         return Inspection(problems=exc.problems, config=_NO_CONFIG)
     except OSError as exc:
@@ -282,9 +289,7 @@ def is_own_hook(path: Path) -> bool:
         return False
 
 
-def _check_history(
-    path: Path, found: Mapping[str, os.stat_result]
-) -> Iterator[Problem]:
+def _check_history(path: Path, packed: bytes) -> Iterator[Problem]:
     for name, what in _CHANGED_HISTORY:
         if os.path.lexists(path / name):
             yield problem_at(HISTORY, path / name, f"shows a changed history: {what}")
@@ -296,9 +301,7 @@ def _check_history(
         is_changed = False
     except NotADirectoryError:
         is_changed = True
-    if not is_changed and "packed-refs" in found:
-        is_changed = b" refs/replace/" in (path / "packed-refs").read_bytes()
-    if is_changed:
+    if is_changed or b" refs/replace/" in packed:
         git = f"git --git-dir={quote_word(str(path))} replace"
         yield problem_at(
             HISTORY,
@@ -308,7 +311,7 @@ def _check_history(
         )
 
 
-def _find_damage(path: Path) -> Iterator[Problem]:
+def _find_damage(path: Path, packed: bytes) -> Iterator[Problem]:
     """Find what a crash, or a full disk, has cut.
 
     git refuses such a repository. libgit2 reads on, and threads would seem not to
@@ -317,15 +320,11 @@ def _find_damage(path: Path) -> Iterator[Problem]:
     with (path / "HEAD").open("rb") as file:
         if not _HEAD.fullmatch(file.read(_HEAD_BYTES)):
             yield problem_at(SHAPE, path / "HEAD", "is damaged", _head_hint(path))
-    try:
-        data = (path / "packed-refs").read_bytes()
-    except FileNotFoundError:
-        return
     # Every command asks: counting ten thousand lines takes a tenth of the pattern.
-    kinds = (data.count(b" refs/"), data.count(b"\n^"), data.startswith(b"#"))
-    if sum(kinds) != data.count(b"\n") or (data and data[-1:] != b"\n"):
-        good = _GOOD_LINES.match(data)
-        line = data.count(b"\n", 0, good.end() if good else 0) + 1
+    kinds = (packed.count(b" refs/"), packed.count(b"\n^"), packed.startswith(b"#"))
+    if sum(kinds) != packed.count(b"\n") or (packed and packed[-1:] != b"\n"):
+        good = _GOOD_LINES.match(packed)
+        line = packed.count(b"\n", 0, good.end() if good else 0) + 1
         yield problem_at(
             SHAPE,
             path / "packed-refs",
