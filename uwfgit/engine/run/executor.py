@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -80,8 +81,8 @@ def exec_thread(
         UntrustedError: Others made it, and the user has not agreed to run it.
         LockedError: Someone else runs it.
     """
-    ledger = engine.ledger
     with hold_to_run(engine, thread) as held:
+        is_pausing = partial(is_pause_asked, engine.ledger, thread, held.holder)
         record = load_record(engine.ledger.store, thread)
         _require_runnable(record)
         most = engine.settings.limits.max_steps
@@ -106,17 +107,14 @@ def exec_thread(
                     ground=ground,
                     steps_left=most - ran,
                     go_on=_go_on,
-                    is_last=lambda: (
-                        left == 1  # noqa: B023 - asked while this cycle runs
-                        or is_pause_asked(ledger, thread, held.holder)
-                    ),
+                    is_last=lambda: left == 1 or is_pausing(),  # noqa: B023 - asked while it runs
                 )
                 last, report = _run_next(
                     engine, record, cycle, on_step, is_first=last is None
                 )
                 reports.append(report)
                 ran += 1 + last.below
-                is_paused = is_pause_asked(ledger, thread, held.holder)
+                is_paused = is_pausing()
                 if last.end is not RunEnd.DONE or is_paused:
                     break
                 if engine.supervisor is not None:
