@@ -20,10 +20,12 @@ from uwfgit.engine.run.hold import hold_slot
 from uwfgit.engine.run.memory import find_session
 from uwfgit.engine.run.recording import end_unrecorded, keep_talk, record_answer
 from uwfgit.engine.run.run import Run
-from uwfgit.engine.run.telling import tell, use_up_note
+from uwfgit.engine.run.telling import tell
+from uwfgit.ids import ThreadId
 from uwfgit.model.ledger.commit import require_signing
 from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import add_usage
+from uwfgit.store.local import Local
 from uwfgit.store.log import log_event
 from uwfgit.store.safety.trust import fingerprint
 
@@ -83,8 +85,14 @@ def run_cycle(engine: Engine, record: Record, cycle: Cycle) -> CycleEnd:
             end = _run_agent(run)
     if end.step is not None and kept is not None:
         # The note that was kept for it is recorded with it.
-        use_up_note(engine.ledger.local, run.thread, kept)
+        _use_up_note(engine.ledger.local, run.thread, kept)
     return end
+
+
+def _use_up_note(local: Local, thread: ThreadId, told: str) -> None:
+    """Keep what was said since a run was told; the rest is recorded with it."""
+    rest = (local.find_note(thread) or "").removeprefix(told)
+    local.set_note(thread, rest.lstrip("\n") or None)
 
 
 def _run_child(run: Run, agent: WorkflowAgent) -> CycleEnd:

@@ -29,7 +29,6 @@ from uwfgit.engine.decide.moderator import outcome_with
 from uwfgit.engine.run.ends import CycleEnd, RunEnd
 from uwfgit.engine.run.memory import Kept, keep_memory, total_of
 from uwfgit.engine.run.run import Run
-from uwfgit.engine.run.telling import find_pending
 from uwfgit.errors import (
     ConflictError,
     InvalidError,
@@ -40,7 +39,9 @@ from uwfgit.errors import (
 from uwfgit.ids import Hash, ThreadId
 from uwfgit.model.ledger.append import StepDraft, append_attempt, append_step
 from uwfgit.model.node import ERROR_TYPE, STEP_TYPE, SUSPEND_TYPE
+from uwfgit.model.thread.event import STEP_EVENTS, iter_events
 from uwfgit.model.thread.family import family_of
+from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Code, ExtractedBy
 from uwfgit.model.wording import first_line, last_line
 from uwfgit.store.canonical import Json, encode_json
@@ -312,7 +313,7 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         children = (child, *family_of(ledger.store, child))
     pending: tuple[Hash, ...] = ()
     if answer.output_type != ERROR_TYPE:
-        pending = find_pending(run.record, run.cycle.routed.role)
+        pending = _find_pending(run.record, run.cycle.routed.role)
     around = NOTHING_AROUND if run.watch is None else run.watch.end(children)
     warnings = (*missing, *talk.warnings[:_WARNINGS], *cut, *around.warnings)
     return StepDraft(
@@ -339,6 +340,19 @@ def _draft(run: Run, talk: Talk, answer: Answer) -> StepDraft:
         extracted_by=answer.extracted_by,
         warnings=tuple(cut_middle(text, _ERROR_CHARS) for text in warnings),
     )
+
+
+def _find_pending(record: Record, role: str) -> tuple[Hash, ...]:
+    """Return the failed attempts of a role since its newest good step, oldest first."""
+    found: list[Hash] = []
+    for event in iter_events(record.store, record.tip.commit):
+        if event.role != role or event.node is None:
+            continue
+        if event.name in STEP_EVENTS:
+            break
+        if event.name == "attempt":
+            found.append(event.node)
+    return tuple(reversed(found))
 
 
 def cut_middle(text: str, limit: int) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from uwfgit.constants import MAX_BLOB_BYTES
 from uwfgit.engine.ask.prompt import PromptParts, assemble_prompt
 from uwfgit.engine.run.run import Run, require_short
-from uwfgit.ids import Hash, ThreadId
+from uwfgit.ids import Hash
 from uwfgit.model.node import STEP_TYPE
 from uwfgit.model.thread.derive import output_file
 from uwfgit.model.thread.event import (
@@ -25,16 +25,10 @@ from uwfgit.model.thread.record import Record
 from uwfgit.model.thread.step import Step
 from uwfgit.store.files import write_private
 from uwfgit.store.handle import git_errors
-from uwfgit.store.local import AgentSession, Local
+from uwfgit.store.local import AgentSession
 
 _PROMPT_BYTES: Final = MAX_BLOB_BYTES - 2 * 1024 * 1024
 """As JSON, so that a detail has room for turns beside it."""
-
-
-def use_up_note(local: Local, thread: ThreadId, told: str) -> None:
-    """Keep what was said since a run was told; the rest is recorded with it."""
-    rest = (local.find_note(thread) or "").removeprefix(told)
-    local.set_note(thread, rest.lstrip("\n") or None)
 
 
 class Notes(Struct, frozen=True, kw_only=True):
@@ -107,19 +101,6 @@ def with_notes(
         notes = [record.run(each).note for each in (*tries, *reversed(found))]
         said = [note.strip() for note in (*notes, step.note) if note is not None]
         yield step, "\n\n".join(dict.fromkeys(said)) or None
-
-
-def find_pending(record: Record, role: str) -> tuple[Hash, ...]:
-    """Return the failed attempts of a role since its newest good step, oldest first."""
-    found: list[Hash] = []
-    for event in iter_events(record.store, record.tip.commit):
-        if event.role != role or event.node is None:
-            continue
-        if event.name in STEP_EVENTS:
-            break
-        if event.name == "attempt":
-            found.append(event.node)
-    return tuple(reversed(found))
 
 
 def tell(run: Run, session: AgentSession | None) -> str:
