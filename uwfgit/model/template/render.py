@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -80,7 +80,9 @@ class _Rendering(Struct):
     count: int = 0
     size: int = 0
     formatted: dict[tuple[int, str | None], str] = field(default_factory=dict)
-    """Text of lists and mappings by identity: they outlive the rendering."""
+    """Text of lists and mappings by identity: they outlive the rendering. A large one
+    is written once, however often it stands in a template.
+    """
 
     def tokens(self, parts: Sequence[Part]) -> Iterator[_Token]:
         """Yield what chevron renders for some parts."""
@@ -95,50 +97,18 @@ class _Rendering(Struct):
             yield from self.tokens(part.children)
             yield "end", key
 
-    def add_size(self, text: str, *, offset: int = 0) -> str:
-        """Count a text that is put out, and return it."""
-        ascii_only = text.isascii()
-        self.size += len(text if ascii_only else text.encode(errors="surrogatepass"))
-        if self.size > TEMPLATE_MAX_BYTES:
-            raise TemplateError("template renders to more than 1 MiB", offset=offset)
-        return text
-
-    def add_tag(self, tag: Variable | Section) -> None:
-        """Count a tag that was looked up."""
-        self.count += 1
-        if self.count > TEMPLATE_MAX_TAGS:
-            raise TemplateError(
-                f"template renders more than {TEMPLATE_MAX_TAGS:,} tags",
-                offset=tag.offset,
-            )
-
-    def text_of(self, value: Json, separator: str | None) -> str:
-        """Write a value; a large one once, however often it stands in a template."""
-        if not isinstance(value, (list, tuple, Mapping)):
-            return format_value(value)
-        key = (id(value), separator)
-        if key not in self.formatted:
-            self.formatted[key] = format_value(value, separator=separator)
-        return self.formatted[key]
-
 
 _Token: TypeAlias = tuple[str, str]
 
 
-class _Scope:
+class _Scope(Struct, eq=False):
     """A value as chevron sees it: what it holds is found by a tag, and nothing else."""
 
-    _CHEVRON_return_scope_when_falsy = True
+    _CHEVRON_return_scope_when_falsy: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        value: Json,
-        state: _Rendering,
-        tag: Part | None = None,
-    ) -> None:
-        self._value = value
-        self._state = state
-        self._tag = tag
+    value: Json
+    state: _Rendering
+    tag: Part | None = None
 
     def __getitem__(self, key: str) -> _Scope:
         """Return what a tag names in this value.
@@ -146,37 +116,54 @@ class _Scope:
         Raises:
             KeyError: There is nothing of that name; chevron asks the next scope.
         """
-        tag = self._state.tags[int(key[1:-1])]
+        state = self.state
+        tag = state.tags[int(key[1:-1])]
         if isinstance(tag, Text):
-            return _Scope(tag.text, self._state, tag)
-        found, value = True, self._value
+            return _Scope(tag.text, state, tag)
+        found, value = True, self.value
         if tag.name != ".":
-            found, value = _descend(self._value, tag.name.split("."))
-        if found:
-            self._state.add_tag(tag)
-            kind = _Items if isinstance(value, (list, tuple)) else _Scope
-            return kind(value, self._state, tag)
-        if self._tag is None:
-            self._state.add_tag(tag)
+            found, value = _descend(self.value, tag.name.split("."))
+        if not found and self.tag is not None:
+            raise KeyError(key)
+        state.count += 1
+        if state.count > TEMPLATE_MAX_TAGS:
+            raise TemplateError(
+                f"template renders more than {TEMPLATE_MAX_TAGS:,} tags",
+                offset=tag.offset,
+            )
+        if not found:
+            # The outermost scope is asked last.
             if isinstance(tag, Variable):
-                self._state.missing[tag.name] = None
-        raise KeyError(key)
+                state.missing[tag.name] = None
+            raise KeyError(key)
+        kind = _Items if isinstance(value, (list, tuple)) else _Scope
+        return kind(value, state, tag)
 
     def __bool__(self) -> bool:
         """Whether a section of it sees something: 0 and an empty mapping are values."""
-        value = self._value
+        value = self.value
         is_sized = isinstance(value, (str, list, tuple))
         return bool(value) if is_sized else value is not None and value is not False
 
     def __str__(self) -> str:
-        """Write it where its variable stands."""
-        tag = self._tag
+        """Write it where its variable stands, and count it."""
+        tag, state, offset = self.tag, self.state, 0
         if isinstance(tag, Text):
-            return self._state.add_size(tag.text)
-        if not isinstance(tag, Variable):
+            text = tag.text
+        elif isinstance(tag, Variable):
+            offset, key = tag.offset, (id(self.value), tag.separator)
+            if (known := state.formatted.get(key)) is None:
+                known = format_value(self.value, separator=tag.separator)
+                if isinstance(self.value, (list, tuple, Mapping)):
+                    state.formatted[key] = known
+            text = known
+        else:
             return ""
-        text = self._state.text_of(self._value, tag.separator)
-        return self._state.add_size(text, offset=tag.offset)
+        is_ascii = text.isascii()
+        state.size += len(text if is_ascii else text.encode(errors="surrogatepass"))
+        if state.size > TEMPLATE_MAX_BYTES:
+            raise TemplateError("template renders to more than 1 MiB", offset=offset)
+        return text
 
 
 class _Item(_Scope):
@@ -190,10 +177,10 @@ class _Items(_Scope):
     """A list, whose items a section goes through."""
 
     def __len__(self) -> int:
-        return len(self._value)
+        return len(self.value)
 
     def __iter__(self) -> Iterator[_Scope]:
-        return (_Item(item, self._state, self._tag) for item in self._value)
+        return (_Item(item, self.state, self.tag) for item in self.value)
 
 
 Sequence.register(_Items)
