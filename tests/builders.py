@@ -26,7 +26,7 @@ from uwfgit.model.thread.record import Record, load_record
 from uwfgit.model.thread.state import Tip
 from uwfgit.model.thread.step import Code, Step
 from uwfgit.model.workflow.workflow import Role, Target, Workflow
-from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.git.settings import Identity
 from uwfgit.store.handle import Store
 from uwfgit.store.local import Local

@@ -39,7 +39,7 @@ from uwfgit.model.thread.state import load_tip
 from uwfgit.model.thread.step import Start, Step
 from uwfgit.model.workflow.document import workflow_document
 from uwfgit.model.workflow.workflow import Choice, Edges, Target, Workflow
-from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 from uwfgit.store.handle import Store
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from uwfgit.engine.ask.extract import Extraction, extract_reply
 from uwfgit.engine.ask.prompt import correction_prompt, correction_without_session
-from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 
 LINK: Final = "0123456789ABC"

@@ -9,7 +9,8 @@ from random import Random
 from typing import Final
 
 from tests.model.workflow_text import GOOD
-from uwfgit.model.yaml.core import dump_yaml, parse_value
+from uwfgit.model.yaml.core import parse_value
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

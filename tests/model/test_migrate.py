@@ -38,7 +38,8 @@ from uwfgit.model.workflow.migrate import (
 )
 from uwfgit.model.workflow.source import check_workflow_file, read_workflow
 from uwfgit.model.workflow.workflow import Edges, Workflow
-from uwfgit.model.yaml.core import dump_yaml, read_yaml
+from uwfgit.model.yaml.core import read_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 
 ALL_STATUSES: Final = make_older(STATUSES, *OF_STATUSES)

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 
 from uwfgit.constants import MAX_SAFE_INTEGER, YAML_MAX_BYTES
 from uwfgit.errors import InvalidError
-from uwfgit.model.yaml import events
-from uwfgit.model.yaml.core import (
-    dump_yaml,
-    parse_value,
-    parse_yaml,
-    read_yaml,
-)
+from uwfgit.model.yaml import core
+from uwfgit.model.yaml.core import parse_value, parse_yaml, read_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.model.yaml.located import SourcePlace
 from uwfgit.store.canonical import Json
 
@@ -33,7 +29,7 @@ LOADERS = [
 @pytest.fixture(params=LOADERS)
 def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with both of PyYAML's parsers."""
-    monkeypatch.setattr(events, "_LOADER", request.param)
+    monkeypatch.setattr(core, "_LOADER", request.param)
 
 
 def problems_of(text: str | bytes) -> list[tuple[str, int | None, int | None]]:
@@ -388,7 +384,7 @@ def test_what_is_written_reads_back(value: Json) -> None:
 @given(json_values())
 def test_what_is_written_reads_back_with_the_python_parser(value: Json) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(events, "_LOADER", yaml.BaseLoader)
+        patch.setattr(core, "_LOADER", yaml.BaseLoader)
 
         assert same(parse_value(dump_yaml(value)), value)
 
@@ -458,3 +454,12 @@ def test_a_document_of_nothing_is_in_a_line_that_is_there(text: str) -> None:
     assert problems == ()
     assert located is not None
     assert located.mark.line == text.rstrip().count("\n") + 1
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\x85", "\u2028"])
+def test_a_blank_that_yaml_takes_for_text_stands_where_it_is_written(
+    blank: str,
+) -> None:
+    mark = parse_yaml(f"# only\n{blank}\n").mark
+
+    assert (mark.value, mark.line, mark.column) == (blank, 2, 1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uwfgit.errors import Problem
 from uwfgit.model.rules.check import check_document
-from uwfgit.model.yaml.core import read_yaml, sort_problems
+from uwfgit.model.yaml.core import read_yaml
+from uwfgit.model.yaml.problems import sort_problems
 
 Found = list[tuple[str, int | None, int | None]]
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from uwfgit.constants import STATUS, SUSPEND
 from uwfgit.model.schema.variants import find_variants, merge_forms
-from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 
 NAME: Final = "answer"

@@ -10,7 +10,7 @@ from typing import Final
 from uwfgit.constants import STATUS
 from uwfgit.model.schema.subschema import MAX_SCHEMA_DEPTH, SchemaPath
 from uwfgit.model.schema.variants import Form, Variant, find_variants, merge_forms
-from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 
 _KINDS: Final = {

@@ -15,7 +15,7 @@ from uwfgit.engine.ask.forms import describe_forms
 from uwfgit.errors import Problem
 from uwfgit.model.thread.step import Step
 from uwfgit.model.workflow.workflow import Role
-from uwfgit.model.yaml.core import dump_yaml
+from uwfgit.model.yaml.dump import dump_yaml
 from uwfgit.store.canonical import Json
 
 _TICKS = re.compile("`+")

@@ -15,8 +15,9 @@ from uwfgit.model.rules.schema import check_edges, check_schemas
 from uwfgit.model.rules.shape import Draft, check_shape
 from uwfgit.model.rules.template import check_templates
 from uwfgit.model.schema.messages import describe_overrun
-from uwfgit.model.yaml.core import Located, sort_problems
 from uwfgit.model.yaml.cut_text import find_cuts
+from uwfgit.model.yaml.located import Located
+from uwfgit.model.yaml.problems import sort_problems
 
 __all__ = ["RULES", "check_document", "check_normalised"]
 

@@ -32,7 +32,7 @@ from uwfgit.model.workflow.source import (
     name_of,
     read_workflow_content,
 )
-from uwfgit.model.yaml.core import Included
+from uwfgit.model.yaml.located import Included
 from uwfgit.spelling import find_similar
 from uwfgit.store.handle import Store
 from uwfgit.store.objects import TREE_MODE, TreeEntry, find_entry, list_tree

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from uwfgit.constants import YAML_MAX_BYTES
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.yaml.core import Included
+from uwfgit.model.yaml.located import Included
 from uwfgit.store.files import read_start
 
 _PARSED: Final = frozenset({".json", ".yaml", ".yml"})

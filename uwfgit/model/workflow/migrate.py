@@ -21,11 +21,12 @@ from uwfgit.model.rules.shape import check_shape
 from uwfgit.model.workflow.include import open_includes
 from uwfgit.model.workflow.source import read_file
 from uwfgit.model.yaml.apply_changes import Left, Rewritten, rewrite_text
-from uwfgit.model.yaml.core import IncludeReader, read_yaml, sort_problems
+from uwfgit.model.yaml.core import read_yaml
 from uwfgit.model.yaml.edit_marks import MarkedEntry, entries, is_map, text_of
 from uwfgit.model.yaml.edits import EditError
 from uwfgit.model.yaml.line_ends import with_ends_of
-from uwfgit.model.yaml.located import Located, SourcePlace
+from uwfgit.model.yaml.located import IncludeReader, Located, SourcePlace
+from uwfgit.model.yaml.problems import sort_problems
 from uwfgit.store.canonical import format_path
 from uwfgit.store.files import write_over
 

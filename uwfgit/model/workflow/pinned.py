@@ -12,7 +12,8 @@ from uwfgit.constants import WORKFLOW_VERSION
 from uwfgit.errors import WorkflowError
 from uwfgit.model.findings import is_free
 from uwfgit.model.workflow.workflow import Choice, Edges, Role, Target, Workflow
-from uwfgit.model.yaml.core import Located, read_yaml
+from uwfgit.model.yaml.core import read_yaml
+from uwfgit.model.yaml.located import Located
 from uwfgit.store.canonical import Json
 
 T = TypeVar("T")

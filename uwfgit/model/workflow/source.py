@@ -20,7 +20,10 @@ from uwfgit.model.rules.graph import FindSyntaxError
 from uwfgit.model.workflow.include import find_git_marks, open_includes
 from uwfgit.model.workflow.pinned import workflow_from_document
 from uwfgit.model.workflow.workflow import Workflow
-from uwfgit.model.yaml.core import IncludeReader, dump_yaml, read_yaml, sort_problems
+from uwfgit.model.yaml.core import read_yaml
+from uwfgit.model.yaml.dump import dump_yaml
+from uwfgit.model.yaml.located import IncludeReader
+from uwfgit.model.yaml.problems import sort_problems
 from uwfgit.store.files import read_start
 
 _SUFFIXES: Final = (".yaml", ".yml")

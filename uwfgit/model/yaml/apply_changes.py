@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from uwfgit.model.yaml.core import INCLUDE_TAG
 from uwfgit.model.yaml.edit_marks import (
     MarkedEntry,
     compare_texts,
@@ -35,6 +34,7 @@ from uwfgit.model.yaml.edits import (
 )
 from uwfgit.model.yaml.line_ends import with_ends_of
 from uwfgit.model.yaml.located import Mark, SourceText, ValuePath
+from uwfgit.model.yaml.problems import INCLUDE_TAG
 from uwfgit.store.canonical import Json
 
 _BLANK: Final = " \t\r\n"

@@ -8,54 +8,123 @@ the same reader.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import yaml
 from msgspec import Struct, field
 
-from uwfgit.constants import MAX_BLOB_BYTES, YAML_MAX_DEPTH, YAML_MAX_NODES
+from uwfgit.constants import (
+    MAX_BLOB_BYTES,
+    YAML_MAX_BYTES,
+    YAML_MAX_DEPTH,
+    YAML_MAX_NODES,
+)
 from uwfgit.errors import InvalidError, Problem
-from uwfgit.model.yaml.dump import TAG_PREFIX, dump_yaml, read_plain, read_tagged
-from uwfgit.model.yaml.events import (
-    decode_text,
-    hide_old_breaks,
-    iter_events,
+from uwfgit.model.yaml.dump import TAG_PREFIX, read_plain, read_tagged
+from uwfgit.model.yaml.located import (
+    Included,
+    IncludeReader,
+    Located,
+    Mark,
+    SourcePlace,
+    SourceText,
+)
+from uwfgit.model.yaml.problems import (
+    INCLUDE_TAG,
+    bad_alias,
+    bad_key,
+    bad_tag,
     make_problem,
+    refusal,
     second_document,
+    shorten,
     sort_problems,
+    syntax_error,
     too_deep,
 )
-from uwfgit.model.yaml.located import Located, Mark, SourcePlace, SourceText
 from uwfgit.store.canonical import Json
 
-INCLUDE_TAG: Final = "!include"
-_MAX_SHOWN: Final = 60
 _BREAK = re.compile(r"\r\n?")
+_REFUSED = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+_LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+# Line breaks of YAML 1.1, still so for the parser; plain characters in 1.2.
+_OLD_BREAKS: Final = "\x85\u2028\u2029"
+_PRIVATE: Final = range(0xE000, 0xF8FF)
 
 
-class IncludeReader(Protocol):
-    """Reads what an ``!include`` tag names."""
+def decode_text(text: str | bytes, file: str | None) -> SourceText:
+    """Check size and characters, so that the parser meets clean text only.
 
-    def __call__(self, target: str) -> Included:
-        """Read the file; its problems carry no place yet.
-
-        Raises:
-            InvalidError: It is not there, or may not be read.
-        """
-
-
-class Included(Struct, frozen=True, kw_only=True):
-    """A file that an ``!include`` tag named.
-
-    ``key`` is the same for the same file; ``nested`` reads the tags inside it,
-    and is ``None`` for a file that is plain text.
+    Raises:
+        InvalidError: Too large, not UTF-8, or a character YAML refuses.
     """
+    data = text.encode(errors="replace") if isinstance(text, str) else text
+    if len(data) > YAML_MAX_BYTES:
+        start = SourcePlace(file=file, line=1, column=1)
+        hint = "keep long texts in files of their own"
+        raise refusal("Y3", start, "larger than 1 MiB", hint)
+    try:
+        decoded = text if isinstance(text, str) else text.decode()
+    except UnicodeDecodeError as exc:
+        before = data[: exc.start].decode().removeprefix("\ufeff")
+        place = SourceText(file=file, text=before).place_at(len(before))
+        message = f"not UTF-8: byte 0x{data[exc.start]:02x}"
+        raise refusal("Y2", place, message, "save the file as UTF-8") from exc
+    source = SourceText(file=file, text=decoded.removeprefix("\ufeff"))
+    refused = _REFUSED.search(source.text)
+    if refused:
+        place = source.place_at(refused.start())
+        message = f"character U+{ord(refused[0]):04X} is not allowed"
+        hint = "remove it, or write it as an escape in double quotes"
+        raise refusal("Y2", place, message, hint)
+    return source
 
-    key: str
-    file: str
-    content: bytes
-    nested: IncludeReader | None
+
+def iter_events(source: SourceText) -> Iterator[yaml.Event]:
+    """Yield the events of a text.
+
+    Raises:
+        InvalidError: The text is not YAML, or another document follows.
+    """
+    text, restored = source.text, dict[int, str]()
+    present = [char for char in _OLD_BREAKS if char in text]
+    if present:
+        text, restored = _hide_old_breaks(text, present)
+    loader = _LOADER(text)
+    event: yaml.Event | None = None
+    while not isinstance(event, yaml.StreamEndEvent):
+        ended = isinstance(event, yaml.DocumentEndEvent)
+        try:
+            event = loader.get_event()
+        except yaml.MarkedYAMLError as exc:
+            raise syntax_error(exc, source, ended=ended) from exc
+        except (yaml.YAMLError, ValueError, OverflowError) as exc:
+            # The parser in Python lets a number of an escape through to chr().
+            place = SourcePlace(file=source.file, line=1, column=1)
+            message = "not YAML: it holds an escape of no character"
+            raise refusal("Y1", place, message, "fix the escape") from exc
+        if event is None:
+            return
+        if restored and isinstance(event, yaml.ScalarEvent):
+            event.value = event.value.translate(restored)
+        yield event
+
+
+def _hide_old_breaks(text: str, present: list[str]) -> tuple[str, dict[int, str]]:
+    """Let private characters stand for old line breaks; say how to undo it."""
+    lower = text.lower()
+    # An escape could give the stand-in too, so its number may not occur either.
+    free = (
+        chr(code)
+        for code in _PRIVATE
+        if chr(code) not in text and f"{code:x}" not in lower
+    )
+    pairs = dict(zip(present, free, strict=False))
+    hidden = text.translate({ord(char): stand_in for char, stand_in in pairs.items()})
+    return hidden, {ord(stand_in): char for char, stand_in in pairs.items()}
 
 
 class Composition(Struct):
@@ -76,24 +145,20 @@ class _Frame(Struct):
     children: dict[str | int, Mark] = field(default_factory=dict)
     key: Mark | None = None
     name: str | None = None
-    skip: bool = False
+    """What the key goes on as; ``None`` when its value is passed over."""
 
 
-class Composer:
+class Composer(Struct):
     """Makes the marks of one document of its events, without recursion."""
 
-    def __init__(
-        self, session: Composition, source: SourceText, include: IncludeReader | None
-    ) -> None:
-        self.session = session
-        self.source = source
-        self.include = include
-        self.frames: list[_Frame] = []
-        self.anchors: dict[str, Mark | None] = {}
-        self.size = 0
-        self.weight = 0
-        self.root: Mark | None = None
-        self.text, self.restore = hide_old_breaks(source.text)
+    session: Composition
+    source: SourceText
+    include: IncludeReader | None
+    frames: list[_Frame] = field(default_factory=list)
+    anchors: dict[str, Mark | None] = field(default_factory=dict)
+    size: int = 0
+    weight: int = 0
+    root: Mark | None = None
 
     def compose(self) -> Mark:
         """Read the whole document.
@@ -105,13 +170,13 @@ class Composer:
         # A table by type: this loop is most of the time reading takes.
         actions: dict[type[yaml.Event], Callable[[Any], None]] = {
             yaml.ScalarEvent: self._add_scalar,
-            yaml.AliasEvent: lambda event: self._add(self._alias(event), event),
+            yaml.AliasEvent: self._add_alias,
             yaml.MappingStartEvent: self._open,
             yaml.SequenceStartEvent: self._open,
             yaml.MappingEndEvent: self._close,
             yaml.SequenceEndEvent: self._close,
         }
-        for event in iter_events(self.text, self.source):
+        for event in iter_events(self.source):
             action = actions.get(type(event))
             if action is not None:
                 action(event)
@@ -123,23 +188,51 @@ class Composer:
             self.root = Mark(
                 value=None, source=self.source, line=1, column=1, start=0, end=0
             )
-        elif self.root.start >= (end := len(self.text.rstrip())) > 0:
+        elif self.root.start >= (end := len(self.source.text.rstrip(" \t\r\n"))) > 0:
             # Behind the last line the parser counts one more, which is not there.
             place = self.source.place_at(end)
             self.root.line, self.root.column = place.line, place.column
         return self.root
 
     def _add_scalar(self, event: yaml.ScalarEvent) -> None:
-        mark = self._scalar(event)
+        frame = self.frames[-1] if self.frames else None
+        value: Json = event.value
+        if (
+            event.tag == INCLUDE_TAG
+            and self.include
+            and (
+                frame is None
+                or frame.key is not None
+                or not isinstance(frame.mark.value, dict)
+            )
+        ):
+            mark = self._include(event.value, event, self.include)
+        else:
+            try:
+                if event.tag is not None:
+                    value = read_tagged(event.value, event.tag)
+                elif not event.style:
+                    value = read_plain(event.value)
+            except KeyError:
+                includes = self.include is not None
+                self._break(event, "Y5", *bad_tag(event.tag or "", includes=includes))
+                value = None
+            except ValueError as exc:
+                self._break(event, "Y11", str(exc), "quote it to make it text")
+                value = None
+            mark = self._mark_of(value, event)
+            mark.style = event.style or ""
+            mark.weight = len(event.value)
         if event.anchor is not None:
             self.anchors[event.anchor] = mark
-        self._add(mark, event)
+        self._put(mark, event, size=mark.size, weight=mark.weight)
 
     def _open(self, event: yaml.CollectionStartEvent) -> None:
         is_map = isinstance(event, yaml.MappingStartEvent)
         mark = self._mark_of({} if is_map else [], event)
         if event.tag not in (None, "!", f"{TAG_PREFIX}{'map' if is_map else 'seq'}"):
-            self._refuse_tag(event.tag or "", event)
+            includes = self.include is not None
+            self._break(event, "Y5", *bad_tag(event.tag or "", includes=includes))
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         frame = _Frame(mark=mark, anchor=event.anchor)
@@ -153,23 +246,18 @@ class Composer:
         frame.mark.end = event.end_mark.index
         if frame.anchor is not None:
             self.anchors[frame.anchor] = frame.mark
-        self.size += 1
-        self._put(frame.mark, event)
+        self._put(frame.mark, event, size=1, weight=0)
 
-    def _add(self, mark: Mark, event: yaml.Event) -> None:
-        """Count what was not counted part by part, and put it in its place."""
-        self.size += mark.size
-        self.weight += mark.weight
+    def _put(self, mark: Mark, event: yaml.Event, *, size: int, weight: int) -> None:
+        """Put a value in its place, and count what of it was not counted before."""
+        self.size += size
+        self.weight += weight
         if mark.depth and len(self.frames) + mark.depth > YAML_MAX_DEPTH:
             raise too_deep(self._event_place(event))
-        self._put(mark, event)
-
-    def _put(self, mark: Mark, event: yaml.Event) -> None:
         if self.size > YAML_MAX_NODES or self.weight > MAX_BLOB_BYTES:
             message = "holds more than 100,000 values or 16 MiB with aliases expanded"
             hint = "use fewer or smaller aliases"
-            place = self._event_place(event)
-            raise InvalidError([make_problem("Y9", place, message, hint)])
+            raise refusal("Y9", self._event_place(event), message, hint)
         if not self.frames:
             self.root = mark
             return
@@ -182,89 +270,52 @@ class Composer:
             frame.children[len(parent.value)] = mark
             parent.value.append(mark.value)
         elif frame.key is None:
-            self._add_key(frame, mark, event)
+            frame.key = mark
+            if isinstance(mark.value, str) and mark.value not in frame.keys:
+                frame.name = mark.value
+            else:
+                frame.name = self._odd_key(frame, mark, event)
         else:
-            name = frame.name
-            if not frame.skip and name is not None:
-                parent.value[name] = mark.value
-                frame.keys[name] = frame.key
-                frame.children[name] = mark
+            if frame.name is not None:
+                parent.value[frame.name] = mark.value
+                frame.keys[frame.name] = frame.key
+                frame.children[frame.name] = mark
             frame.key = frame.name = None
 
-    def _add_key(self, frame: _Frame, mark: Mark, event: yaml.Event) -> None:
-        frame.key, name = mark, mark.value
-        frame.name = name if isinstance(name, str) else self._key_name(mark, event)
-        frame.skip = frame.name is None
-        if frame.name is not None and frame.name in frame.keys:
-            frame.skip = True
-            message = f"key '{_short(frame.name)}' is given twice"
-            # What has no file is a part of something, where its lines count on.
-            if self.source.file is not None:
-                message += f", first on line {frame.keys[frame.name].line}"
-            self._report("Y6", self._event_place(event), message, "keep one of them")
+    def _odd_key(self, frame: _Frame, mark: Mark, event: yaml.Event) -> str | None:
+        """Return what a key goes on as that is no text, or is there already."""
+        is_text = isinstance(mark.value, str)
+        name: str | None = mark.value if is_text else self._key_name(mark, event)
+        if name is None or name not in frame.keys:
+            return name
+        message = f"key '{shorten(name)}' is given twice"
+        # What has no file is a part of something, where its lines count on.
+        if self.source.file is not None:
+            message += f", first on line {frame.keys[name].line}"
+        self._report("Y6", self._event_place(event), message, "keep one of them")
+        return None
 
     def _key_name(self, mark: Mark, event: yaml.Event) -> str | None:
         """Return a key that is no text as one; ``None`` for one that cannot be."""
         if isinstance(mark.value, (dict, list)):
-            kind = "mapping" if isinstance(mark.value, dict) else "list"
-            message = f"a key is a {kind}, not text"
-            is_braced = self.source.text.startswith("{{", max(mark.start - 1, 0))
-            hint = (
-                "quote text that begins with '{{'" if is_braced else "use text as key"
-            )
-            self._report("Y7", mark.place, message, hint)
+            self._report("Y7", mark.place, *bad_key(mark, ""))
             return None
         place = self._event_place(event)
         if place in self.session.broken:
             return None
         written = self.source.text[mark.start : mark.end].strip()
-        shown = f"key '{_short(written)}'" if written else "an empty key"
-        message = f"{shown} is {_kind(mark.value)}, not text"
-        self._break(event, "Y7", message, "quote the key")
+        self._break(event, "Y7", *bad_key(mark, written))
         # The text goes on as the key, so that what leans on it is not reported.
         return written or None
 
-    def _alias(self, event: yaml.AliasEvent) -> Mark:
+    def _add_alias(self, event: yaml.AliasEvent) -> None:
         anchor = event.anchor or ""
         target = self.anchors.get(anchor)
         if target is not None:
-            return target
-        if anchor in self.anchors:
-            message = f"alias '*{_short(anchor)}' holds itself"
-            hint = "write the value out"
-        else:
-            message = f"alias '*{_short(anchor)}' names no anchor above it"
-            hint = "define it with '&' first, or quote the text"
-        self._break(event, "Y8", message, hint)
-        return self._mark_of(None, event)
-
-    def _scalar(self, event: yaml.ScalarEvent) -> Mark:
-        text = event.value.translate(self.restore) if self.restore else event.value
-        style = event.style or ""
-        if event.tag == INCLUDE_TAG and self.include:
-            frame = self.frames[-1] if self.frames else None
-            if (
-                frame is None
-                or frame.key is not None
-                or not isinstance(frame.mark.value, dict)
-            ):
-                return self._include(text, event, self.include)
-        value: Json = text
-        try:
-            if event.tag is not None:
-                value = read_tagged(text, event.tag)
-            elif not style:
-                value = read_plain(text)
-        except KeyError:
-            self._refuse_tag(event.tag or "", event)
-            value = None
-        except ValueError as exc:
-            self._break(event, "Y11", str(exc), "quote it to make it text")
-            value = None
-        mark = self._mark_of(value, event)
-        mark.style = style
-        mark.weight = len(text)
-        return mark
+            self._put(target, event, size=target.size, weight=target.weight)
+            return
+        self._break(event, "Y8", *bad_alias(anchor, is_open=anchor in self.anchors))
+        self._put(self._mark_of(None, event), event, size=1, weight=0)
 
     def _include(
         self, target: str, event: yaml.ScalarEvent, include: IncludeReader
@@ -306,18 +357,6 @@ class Composer:
             weight=len(text),
         )
 
-    def _refuse_tag(self, tag: str, event: yaml.Event) -> None:
-        shown = tag.replace(TAG_PREFIX, "!!") if tag.startswith(TAG_PREFIX) else tag
-        if shown == INCLUDE_TAG:
-            message, hint = "'!include' is not allowed here", "write the text itself"
-            if self.include is not None:
-                message = "'!include' stands for a value, and takes one path"
-                hint = "write !include FILE"
-        else:
-            message = f"unknown tag '{_short(shown)}'"
-            hint = "quote text that starts with '!'; the only tag here is !include"
-        self._break(event, "Y5", message, hint)
-
     def _break(
         self, event: yaml.Event, code: str, message: str, hint: str | None
     ) -> None:
@@ -346,29 +385,6 @@ class Composer:
             start=start.index,
             end=event.end_mark.index,
         )
-
-
-def _kind(value: Json) -> str:
-    if value is None:
-        return "nothing"
-    return "true or false" if isinstance(value, bool) else "a number"
-
-
-def _short(text: str) -> str:
-    shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-    return shown.encode("unicode_escape").decode() if not shown.isprintable() else shown
-
-
-__all__ = [
-    "IncludeReader",
-    "Included",
-    "Located",
-    "dump_yaml",
-    "parse_value",
-    "parse_yaml",
-    "read_yaml",
-    "sort_problems",
-]
 
 
 def parse_yaml(text: str | bytes, *, file: str | None = None) -> Located:
@@ -401,13 +417,12 @@ def parse_value(text: str) -> Json:
     Raises:
         InvalidError: The places of its problems are inside the text.
     """
-    try:
-        return parse_yaml(text).mark.value
-    except InvalidError:
-        mended = _SURROGATES.sub(_join_surrogates, text)
-        if mended == text:
-            raise
-        return parse_yaml(mended).value
+    located, problems = read_yaml(text)
+    if problems and _SURROGATES.search(text):
+        located, problems = read_yaml(_SURROGATES.sub(_join_surrogates, text))
+    if problems or located is None:
+        raise InvalidError(problems)
+    return located.mark.value
 
 
 def _join_surrogates(match: re.Match[str]) -> str:

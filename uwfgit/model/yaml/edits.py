@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple
 import yaml
 from msgspec import Struct, field
 
+from uwfgit.model.yaml.core import iter_events
 from uwfgit.model.yaml.dump import dump_yaml
-from uwfgit.model.yaml.events import hide_old_breaks, iter_events
 from uwfgit.model.yaml.located import SourceText
 from uwfgit.store.canonical import Json
 
@@ -53,9 +53,8 @@ class Syntax(Struct):
 
 def read_syntax(source: SourceText) -> Syntax | None:
     """Read the nodes of a text that was parsed before; ``None`` for none."""
-    text, _ = hide_old_breaks(source.text)
     stack: list[Syntax] = []
-    for event in iter_events(text, source):
+    for event in iter_events(source):
         if isinstance(event, yaml.NodeEvent):
             node = _node(event, source.text)
             if isinstance(event, yaml.CollectionStartEvent):

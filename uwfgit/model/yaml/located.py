@@ -1,11 +1,14 @@
-"""Values that know where they were written; the only place for source positions."""
+"""Values that know where they were written; the only place for source positions.
+
+Some were written in a file that another one includes.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -220,3 +223,27 @@ class Located(Struct, frozen=True, kw_only=True):
         for part in path:
             mark = mark.child(part) if mark is not None else None
         return mark
+
+
+class IncludeReader(Protocol):
+    """Reads what an ``!include`` tag names."""
+
+    def __call__(self, target: str) -> Included:
+        """Read the file; its problems carry no place yet.
+
+        Raises:
+            InvalidError: It is not there, or may not be read.
+        """
+
+
+class Included(Struct, frozen=True, kw_only=True):
+    """A file that an ``!include`` tag named.
+
+    ``key`` is the same for the same file; ``nested`` reads the tags inside it,
+    and is ``None`` for a file that is plain text.
+    """
+
+    key: str
+    file: str
+    content: bytes
+    nested: IncludeReader | None
