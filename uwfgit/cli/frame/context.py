@@ -314,7 +314,7 @@ class CommandContext(Struct, kw_only=True, dict=True):
 
     @property
     def home_for_paths(self) -> Path:
-        """Where ``~`` of git's settings leads; ``UWF_HOME`` when there is no HOME."""
+        """Where ``~`` of a setting leads; ``UWF_HOME`` when there is no HOME."""
         return self.user_home if self.environment.get("HOME") else self.home
 
     @cached_property
