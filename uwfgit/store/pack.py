@@ -335,9 +335,10 @@ class Batch(Struct, kw_only=True):
         with git_errors("write a pack"):
             folders = set(os.listdir(raw.folder))  # noqa: PTH208 - their names alone
             for oid, (kind, data) in self.objects.items():
+                if oid[:2] not in folders:
+                    continue
                 # A loose file that is not whole does no harm but to fsck.
-                place = f"{raw.folder}/{oid[:2]}/{oid[2:]}"
-                if oid[:2] in folders and os.path.lexists(place):
+                if os.path.lexists(f"{raw.folder}/{oid[:2]}/{oid[2:]}"):
                     raw.repair(oid, CODES[kind], data)
             pack = _write_files(self.store, self.objects, fsync=self.store.fsync)
         with kept_until_moved(self.store, pack):

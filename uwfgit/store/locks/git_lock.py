@@ -138,8 +138,12 @@ def remove_leftovers(store: Store, dead: Holder, names: Iterable[str]) -> None:
         dead: The process.
         names: The refs, or ``ANY``.
     """
+    paths: list[Path] = []
+    for name in names:
+        own = store.path / f"{name}.lock"
+        paths += list_git_locks(store.path) if name == ANY else [own]
     # After a loss of power nothing lives, and a lock's date may be lost as well.
-    paths = [path for path in _git_locks(store, names) if not remove_dead(store, path)]
+    paths = [path for path in paths if not remove_dead(store, path)]
     found = {path: mark for path in paths if (mark := _mark(path))}
     since = dead.since - _SLACK_MS
     mine = {p: mark for p, mark in found.items() if mark[1] // 1_000_000 >= since}
@@ -171,18 +175,10 @@ def remove_dead(store: Store, path: Path) -> bool:
     return True
 
 
-def _git_locks(store: Store, names: Iterable[str]) -> Iterator[Path]:
-    for name in names:
-        if name == ANY:
-            yield from list_git_locks(store.path)
-        else:
-            yield store.path / f"{name}.lock"
-
-
 def _mark(path: Path) -> tuple[int, int] | None:
     """Tell one file of a name from the next."""
     try:
-        stat = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return stat.st_ino, stat.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
